@@ -1,0 +1,193 @@
+"""Attribute kinds: for each, its Python value, IR text, IRDL constraint and decoding.
+
+Programs hold attribute values as plain Python (int, bool, str, tuples, DType, ndarray …); these
+kinds are the only place that knows how each is spelled in IR.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .dtypes import DType, dtype_of_mlir
+from .errors import IRError
+from .types import ScalarType, TensorType, Type, type_from_mlir, type_to_mlir
+
+DYNAMIC = -(2**63)  # in I64_ARRAY: "the value is the next dynamic operand", MLIR's own convention
+
+
+@dataclass(frozen=True)
+class AttrKind:
+    """How one kind of attribute is written, read back, checked.
+
+    Attributes:
+        name: for messages and docs.
+        irdl: body of an IRDL constraint, e.g. ``irdl.base "#builtin.integer"``.
+        text: Python value -> IR text.
+        decode: MLIR attribute (bindings object) -> Python value.
+    """
+
+    name: str
+    irdl: str
+    text: Callable[[Any], str]
+    decode: Callable[[Any], Any]
+
+
+def _float_text(value: float) -> str:
+    """Exact text of a double: decimal when it round-trips as MLIR reads it, else hex bits."""
+    if math.isfinite(value):
+        text = repr(float(value))
+        if "e" not in text and "." in text:
+            return text
+        mantissa, _, exponent = text.partition("e")
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(exponent or 0):+03d}"
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def dense_text(array: np.ndarray, dtype: DType) -> str:
+    """``dense<…> : tensor<…>`` holding ``array`` bit for bit."""
+    array = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(np.shape(array))
+    shape = "".join(f"{d}x" for d in array.shape)
+    type_ = f"tensor<{shape}{dtype.mlir}>"
+    if array.size == 0:
+        return f"dense<> : {type_}"
+    if dtype.kind == "b":
+        if array.ndim == 0:
+            return f"dense<{str(bool(array)).lower()}> : {type_}"
+        return f"dense<{_nested_bools(array.tolist())}> : {type_}"
+    return f'dense<"0x{array.tobytes().hex().upper()}"> : {type_}'
+
+
+def _nested_bools(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_nested_bools, value)) + "]"
+    return "true" if value else "false"
+
+
+def scalar_text(value: bool | int | float | complex) -> str:
+    """Typed attribute of a Python number: ``2 : i64``, ``0.5 : f64``, ``true``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, float):
+        return f"{_float_text(value)} : f64"
+    return f"[{_float_text(value.real)} : f64, {_float_text(value.imag)} : f64]"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        return scalar_text(value)
+    from .dtypes import dtype_of
+
+    array = np.asarray(value)
+    return dense_text(array, dtype_of(array.dtype))
+
+
+def _decode_value(attr: Any) -> Any:
+    """A constant's value: Python number or ndarray."""
+    kind = type(attr).__name__
+    if kind == "BoolAttr":
+        return bool(attr.value)
+    if kind == "IntegerAttr":
+        return bool(attr.value) if str(attr.type) == "i1" else int(attr.value)
+    if kind == "FloatAttr":
+        return float(attr.value)
+    if kind == "ArrayAttr":
+        real, imag = (float(a.value) for a in attr)
+        return complex(real, imag)
+    return decode_dense(attr)
+
+
+def decode_dense(attr: Any) -> np.ndarray:
+    """ndarray of a dense elements attribute (any dtype of the table)."""
+    found = type_from_mlir(str(attr.type))
+    if not isinstance(found, TensorType) or found.dtype is None or found.shape is None:
+        raise IRError(f"constant of type {attr.type} is not a ranked tensor")
+    shape, dtype = tuple(int(d) for d in found.shape), found.dtype  # type: ignore[arg-type]
+    if 0 in shape:
+        return np.empty(shape, dtype.numpy)
+    if dtype.bits == 16 and dtype.kind == "f" or dtype.kind == "c":
+        return _decode_by_text(str(attr), shape, dtype)
+    data = np.array(attr)
+    if data.dtype != dtype.numpy:
+        data = data.astype(dtype.numpy) if dtype.kind == "b" else data.view(dtype.numpy)
+    return np.broadcast_to(data, shape).copy() if data.shape != shape else data
+
+
+def _decode_by_text(text: str, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    """Element types without a buffer format: read the printed elements."""
+    import re
+
+    body = text[text.index("<") + 1 : text.rindex("> :")]
+    if body.startswith('"0x'):
+        return np.frombuffer(bytes.fromhex(body[3:-1]), dtype.numpy).reshape(shape).copy()
+    numbers = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.]*(?:[eE][-+]?\d+)?", body)
+    part_bits = dtype.bits // 2 if dtype.kind == "c" else dtype.bits
+    part = np.dtype({16: dtype.numpy, 32: np.float32, 64: np.float64}[part_bits])
+    uint = np.dtype(f"u{part.itemsize}")
+    flat = np.array(
+        [
+            np.array(int(n, 16), uint).view(part) if n.startswith("0x") else part.type(float(n))
+            for n in numbers
+        ],
+        part,
+    )
+    flat = flat.view(dtype.numpy)
+    return (np.broadcast_to(flat, shape) if flat.size == 1 else flat.reshape(shape)).copy()
+
+
+def _decode_type(attr: Any) -> Type:
+    return type_from_mlir(str(attr.value))
+
+
+def _scalar_dtype_text(dtype: DType) -> str:
+    return dtype.mlir
+
+
+I64 = AttrKind("integer", 'irdl.base "#builtin.integer"', lambda v: f"{int(v)} : i64",
+               lambda a: int(a.value))  # fmt: skip
+BOOL = AttrKind("bool", 'irdl.base "#builtin.integer"', lambda v: str(bool(v)).lower(),
+                lambda a: bool(a.value))  # fmt: skip
+F64 = AttrKind("float", 'irdl.base "#builtin.float"', lambda v: f"{_float_text(v)} : f64",
+               lambda a: float(a.value))  # fmt: skip
+STR = AttrKind("string", 'irdl.base "#builtin.string"',
+               lambda v: '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"',
+               lambda a: str(a.value))  # fmt: skip
+I64_ARRAY = AttrKind(
+    "integer array", 'irdl.base "#builtin.dense_array"',
+    lambda v: f"array<i64: {', '.join(str(int(x)) for x in v)}>" if len(v) else "array<i64>",
+    lambda a: tuple(int(x) for x in a),
+)  # fmt: skip
+BOOL_ARRAY = AttrKind(
+    "bool array", 'irdl.base "#builtin.dense_array"',
+    lambda v: f"array<i1: {', '.join(str(bool(x)).lower() for x in v)}>" if len(v) else "array<i1>",
+    lambda a: tuple(bool(x) for x in a),
+)  # fmt: skip
+SYMBOL = AttrKind("symbol", 'irdl.base "#builtin.symbol_ref"', lambda v: f"@{v}",
+                  lambda a: str(a.value))  # fmt: skip
+DTYPE = AttrKind("dtype", 'irdl.base "#builtin.type"', _scalar_dtype_text,
+                 lambda a: dtype_of_mlir(str(a.value)))  # fmt: skip
+TYPE = AttrKind("type", 'irdl.base "#builtin.type"', type_to_mlir, _decode_type)
+TYPES = AttrKind(
+    "type array", 'irdl.base "#builtin.array"',
+    lambda v: "[" + ", ".join(map(type_to_mlir, v)) + "]",
+    lambda a: tuple(type_from_mlir(str(t.value)) for t in a),
+)  # fmt: skip
+STR_ARRAY = AttrKind(
+    "string array", 'irdl.base "#builtin.array"',
+    lambda v: "[" + ", ".join(STR.text(x) for x in v) + "]",
+    lambda a: tuple(str(x.value) for x in a),
+)  # fmt: skip
+VALUE = AttrKind("constant value", "irdl.any", _value_text, _decode_value)
+
+__all__ = [
+    "BOOL", "BOOL_ARRAY", "DTYPE", "DYNAMIC", "F64", "I64", "I64_ARRAY", "STR", "STR_ARRAY",
+    "SYMBOL", "TYPE", "TYPES", "VALUE", "AttrKind", "ScalarType", "decode_dense", "dense_text",
+    "scalar_text",
+]  # fmt: skip

@@ -1,0 +1,196 @@
+"""The declaration layer: one class per op, registered by being defined.
+
+An op class states its schema (fields), and as class methods its type inference, its evaluation
+(the living definition, on NumPy), its lowering and later its gradient.  Everything else, the IRDL
+module, the verifier, the evaluator, the importers, the docs, reads the one table `OPS`.
+
+The field syntax follows upstream's newer ``mlir.dialects.ext`` so that this layer can be dropped
+for it one day::
+
+    class Tanh(Unary, name="tanh"):
+        numpy = np.tanh
+
+        @classmethod
+        def scalar(cls, x): return x.math("tanh")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .attrs import AttrKind
+from .errors import InternalError, IRError
+from .types import TENSOR, Type
+
+if TYPE_CHECKING:
+    from ..lowering.builder import Builder, Tensor
+
+DIALECT = "profuse"
+
+
+class Fusion(Enum):
+    """What a fusion group may do with an op."""
+
+    NONE = "none"  # never in a group
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    VIEW = "view"  # moves or drops elements only; never starts a group
+    CONTRACTION = "contraction"  # becomes a library call inside the group
+    QUERY = "query"  # scalar result computed from types; never starts a group
+
+
+@dataclass(frozen=True)
+class OperandDef:
+    """One operand field. ``variadic`` = any number (at most one such field per op)."""
+
+    name: str = ""
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class ResultDef:
+    """One result field."""
+
+    name: str = ""
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class AttrDef:
+    """One attribute field. With a default the attribute may be left out in IR."""
+
+    kind: AttrKind
+    name: str = ""
+    optional: bool = False
+    default: Any = None
+
+
+def operand(*, variadic: bool = False) -> Any:
+    """Declare an operand field."""
+    return OperandDef(variadic=variadic)
+
+
+def result(*, variadic: bool = False) -> Any:
+    """Declare a result field."""
+    return ResultDef(variadic=variadic)
+
+
+_REQUIRED = object()
+
+
+def attr(kind: AttrKind, default: Any = _REQUIRED) -> Any:
+    """Declare an attribute field; ``default`` makes it optional in IR (None = absent)."""
+    optional = default is not _REQUIRED
+    return AttrDef(kind, optional=optional, default=default if optional else None)
+
+
+OPS: dict[str, type[Op]] = {}
+
+
+class Op:
+    """Base of every op class. Class methods only: an op class is never instantiated.
+
+    Class keywords: ``name`` (snake_case, without prefix; absent = abstract family) and
+    ``dialect`` (for the few upstream ops we evaluate, such as ``scf.if``).
+    """
+
+    name: ClassVar[str] = ""
+    dialect: ClassVar[str] = DIALECT
+    operands: ClassVar[tuple[OperandDef, ...]] = ()
+    results: ClassVar[tuple[ResultDef, ...]] = ()
+    attrs: ClassVar[dict[str, AttrDef]] = {}
+    pure: ClassVar[bool] = True
+    fusion: ClassVar[Fusion] = Fusion.NONE
+    regions: ClassVar[int] = 0
+
+    def __init_subclass__(cls, name: str = "", dialect: str = DIALECT, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        operands, results, attrs = list(cls.operands), list(cls.results), dict(cls.attrs)
+        for field, value in list(vars(cls).items()):
+            if isinstance(value, OperandDef):
+                operands.append(OperandDef(field, value.variadic))
+            elif isinstance(value, ResultDef):
+                results.append(ResultDef(field, value.variadic))
+            elif isinstance(value, AttrDef):
+                attrs[field] = AttrDef(value.kind, field, value.optional, value.default)
+        cls.operands, cls.results, cls.attrs = tuple(operands), tuple(results), attrs
+        if not name:
+            return
+        cls.name, cls.dialect = name, dialect
+        if cls.full_name() in OPS:
+            raise InternalError(f"op {cls.full_name()} is declared twice")
+        OPS[cls.full_name()] = cls
+
+    @classmethod
+    def full_name(cls) -> str:
+        """Name in IR, e.g. ``profuse.tanh``."""
+        return f"{cls.dialect}.{cls.name}"
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        """Result types from operand types; unknown in, unknown out.
+
+        Raises ShapeError / DTypeError when the operands can never fit.
+        """
+        return (TENSOR,) * len(cls.results)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        """Tier 0: the op on run-time values (a tuple when it has several results)."""
+        raise InternalError(f"{cls.full_name()} has no evaluation")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        """Emit linalg on tensors. ``args`` are `Tensor`s or scalars, ``types`` the result types.
+
+        Promotion has been made explicit by then: operands have the dtypes that `operand_dtypes`
+        asks for.  Ops without a lowering are refused by fusion, with the reason counted.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        """Dtype each operand is cast to before computing, or None where it stays as it is.
+
+        None as a whole = no operand is ever cast. Read by the `insert-casts` pass.
+        """
+        return None
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        """Yield complaints about attributes that the schema cannot express (axes range, …)."""
+        return iter(())
+
+    @classmethod
+    def can_lower(cls) -> bool:
+        """True if a lowering is declared."""
+        return cls.lower.__func__ is not Op.lower.__func__  # type: ignore[attr-defined]
+
+    @classmethod
+    def full_attrs(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """``given`` plus defaults; raises IRError on unknown or missing attributes."""
+        unknown = set(given) - set(cls.attrs)
+        if unknown:
+            raise IRError(f"{cls.full_name()} has no attribute {sorted(unknown)[0]!r}")
+        out = {}
+        for key, field in cls.attrs.items():
+            if key in given:
+                out[key] = given[key]
+            elif field.optional:
+                out[key] = field.default
+            else:
+                raise IRError(f"{cls.full_name()} needs attribute {key!r}")
+        return out
+
+
+def op_named(name: str) -> type[Op]:
+    """The op class of a full or short name; raises IRError."""
+    found = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
+    if found is None:
+        raise IRError(f"unknown op {name!r}", hint="profuse-opt --list-ops prints every op")
+    return found

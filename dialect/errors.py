@@ -1,0 +1,77 @@
+"""Every error a user can meet, and the source location it points at.
+
+One base class, :class:`ProfuseError`; each message says what happened, where (the user's own
+line), why, and what to do next.  Subclasses also derive from the built-in exception that NumPy
+raises for the same mistake, so ``except ValueError`` written for NumPy code keeps working.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """A position in the user's source: file, line (1-based) and column (0 = unknown)."""
+
+    file: str
+    line: int
+    col: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.col}" if self.col else f"{self.file}:{self.line}"
+
+
+class ProfuseError(Exception):
+    """Base of every error raised on purpose by this package.
+
+    Args:
+        what: one sentence saying what happened and why.
+        loc: where in the user's source, when known.
+        hint: what to do next.
+    """
+
+    def __init__(self, what: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
+        self.what, self.loc, self.hint = what, loc, hint
+        text = f"{loc}: {what}" if loc else what
+        super().__init__(f"{text}\n  hint: {hint}" if hint else text)
+
+
+class TraceError(ProfuseError, TypeError):
+    """The Python function cannot be turned into a graph; nothing has run."""
+
+
+class ShapeError(ProfuseError, ValueError):
+    """Operand shapes do not fit together (NumPy raises ValueError for the same call)."""
+
+
+class DTypeError(ProfuseError, TypeError):
+    """A dtype is unsupported, or an operation has no loop for the operand dtypes."""
+
+
+class ArgumentError(ProfuseError, TypeError):
+    """A call's arguments do not fit the function: arity, structure, or an unsupported object."""
+
+
+class IRError(ProfuseError, ValueError):
+    """IR text that does not parse or does not verify."""
+
+
+class PipelineError(ProfuseError, ValueError):
+    """A pass pipeline string is malformed, or a pass failed."""
+
+
+class FileError(ProfuseError, OSError):
+    """A file is missing, unreadable, or not what its name says."""
+
+
+class LoweringError(ProfuseError):
+    """A fusion group has no lowering for the target; callers pin the group to its fallback."""
+
+
+class KnobError(ProfuseError, ValueError):
+    """A knob or environment variable has a value outside its domain."""
+
+
+class InternalError(ProfuseError, AssertionError):
+    """An invariant of the compiler is broken; compilation stops, the call falls back."""

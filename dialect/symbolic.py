@@ -1,0 +1,203 @@
+"""Symbolic sizes: integer polynomials over named symbols, kept in one normal form.
+
+A dynamic fusion group has sizes such as ``s0``, ``s0*4`` or ``s1 + 3``.  Two sizes are known to
+be equal exactly when their normal forms are, so equality is ``==`` and hashing is structural.
+Division and modulo are kept as atoms unless they divide out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Union
+
+Atom = Union[str, tuple]  # a symbol name, or ("//" | "%" | "max" | "min", Sym|int, Sym|int)
+Monomial = tuple[Atom, ...]
+Dim = Union[int, "Sym"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """A non-constant size expression; build with `symbol` and the operators ``+ - * // %``."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Dim) -> Dim:
+        acc = dict(self.terms)
+        for mono, coef in _terms(other):
+            acc[mono] = acc.get(mono, 0) + coef
+        return _make(acc)
+
+    def __mul__(self, other: Dim) -> Dim:
+        acc: dict[Monomial, int] = {}
+        for m1, c1 in self.terms:
+            for m2, c2 in _terms(other):
+                mono = tuple(sorted(m1 + m2, key=repr))
+                acc[mono] = acc.get(mono, 0) + c1 * c2
+        return _make(acc)
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + (-1 * other)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return (-1 * self) + other
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        if other == 1:
+            return self
+        quotient = _exact_quotient(self, other)
+        return quotient if quotient is not None else _make({(("//", self, other),): 1})
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return 0 if other == 0 else _make({(("//", other, self),): 1})
+
+    def __mod__(self, other: Dim) -> Dim:
+        if _exact_quotient(self, other) is not None:
+            return 0
+        return _make({(("%", self, other),): 1})
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return 0 if other == 0 else _make({(("%", other, self),): 1})
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Names of all symbols inside."""
+        found: set[str] = set()
+        for mono, _ in self.terms:
+            for atom in mono:
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    for part in atom[1:]:
+                        if isinstance(part, Sym):
+                            found |= part.symbols
+        return frozenset(found)
+
+    def fold(self, leaf: Callable, const: Callable, binary: Callable):
+        """Rebuild with callbacks: ``leaf(name)``, ``const(int)``, ``binary(op, a, b)``."""
+
+        def walk(dim: Dim):
+            return dim.fold(leaf, const, binary) if isinstance(dim, Sym) else const(dim)
+
+        total = None
+        for mono, coef in self.terms:
+            value = None if coef != 1 or not mono else _NOTHING
+            if value is None:
+                value = const(coef)
+            for atom in mono:
+                if isinstance(atom, str):
+                    factor = leaf(atom)
+                else:
+                    factor = binary(atom[0], walk(atom[1]), walk(atom[2]))
+                value = factor if value is _NOTHING else binary("*", value, factor)
+            total = value if total is None else binary("+", total, value)
+        return total
+
+    def __str__(self) -> str:
+        parts = []
+        for mono, coef in self.terms:
+            factors = [_atom_text(a) for a in mono]
+            if coef != 1 or not factors:
+                factors.insert(0, str(coef))
+            parts.append("*".join(factors))
+        return " + ".join(parts)
+
+    __repr__ = __str__
+
+
+_NOTHING = object()
+
+
+def symbol(name: str) -> Sym:
+    """The size expression that is just the symbol ``name`` (``[A-Za-z_]\\w*``)."""
+    return Sym((((name,), 1),))
+
+
+def sym_max(a: Dim, b: Dim) -> Dim:
+    """Larger of two sizes."""
+    return _extremum("max", max, a, b)
+
+
+def sym_min(a: Dim, b: Dim) -> Dim:
+    """Smaller of two sizes."""
+    return _extremum("min", min, a, b)
+
+
+def _extremum(name: str, fn: Callable, a: Dim, b: Dim) -> Dim:
+    if a == b:
+        return a
+    if isinstance(a, int) and isinstance(b, int):
+        return fn(a, b)
+    return _make({((name, a, b),): 1})
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The integer that ``dim`` has under ``values`` (symbol name -> int)."""
+    if isinstance(dim, int):
+        return dim
+    return dim.fold(lambda name: values[name], int, lambda op, a, b: BINARY[op](a, b))
+
+
+BINARY: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+}
+
+
+def parse_dim(text: str) -> Dim:
+    """Inverse of ``str``: ``"s0"``, ``"4*s0 + 1"``, ``"((s0 // 2))"``."""
+    names = {n: symbol(n) for n in re.findall(r"[A-Za-z_]\w*", text) if n not in ("max", "min")}
+    if not re.fullmatch(r"[\w\s+*/%(),-]+", text):
+        raise ValueError(f"not a size expression: {text!r}")
+    scope = {"__builtins__": {}, "max": sym_max, "min": sym_min, **names}
+    return eval(text, scope)  # only names, integers and + * // % , ( ) get past the check above
+
+
+def _atom_text(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return atom
+    op, a, b = atom
+    return f"{op}({a}, {b})" if op in ("max", "min") else f"(({a}) {op} ({b}))"
+
+
+def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    return dim.terms if isinstance(dim, Sym) else (((), int(dim)),)
+
+
+def _make(acc: Mapping[Monomial, int]) -> Dim:
+    kept = {m: c for m, c in acc.items() if c}
+    if not kept:
+        return 0
+    if set(kept) == {()}:
+        return kept[()]
+    return Sym(tuple(sorted(kept.items(), key=repr)))
+
+
+def _exact_quotient(a: Sym, b: Dim) -> Dim | None:
+    """a / b when b is one monomial that divides every term of a."""
+    divisor = _terms(b)
+    if len(divisor) != 1 or divisor[0][1] == 0:
+        return None
+    mono, coef = divisor[0]
+    out: dict[Monomial, int] = {}
+    for m, c in a.terms:
+        rest = list(m)
+        for atom in mono:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if c % coef:
+            return None
+        out[tuple(rest)] = c // coef
+    return _make(out)
