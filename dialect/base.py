@@ -22,8 +22,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .attrs import AttrKind
-from .errors import InternalError, IRError
-from .types import TENSOR, Type
+from .errors import InternalError, IRError, ProfuseError
+from .types import TENSOR, ListType, TensorType, Type
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder, Tensor
@@ -170,6 +170,27 @@ class Op:
     def can_lower(cls) -> bool:
         """True if a lowering is declared."""
         return cls.lower.__func__ is not Op.lower.__func__  # type: ignore[attr-defined]
+
+    @classmethod
+    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> str | None:
+        """Why these operand types cannot be compiled, or None when they can.
+
+        Read by the fusion pass; the text reaches users as the reason of a refusal.
+        """
+        if not cls.can_lower():
+            return "has no lowering"
+        try:
+            results = cls.infer(types, attrs)
+        except ProfuseError as error:
+            return error.what
+        for type_ in (*types, *results):
+            if isinstance(type_, TensorType) and not type_.is_complete:
+                return "type is not known"
+            if isinstance(type_, ListType):
+                return "lists are not lowered"
+            if type_.dtype is not None and type_.dtype.kind == "c":
+                return "complex is not lowered"
+        return None
 
     @classmethod
     def full_attrs(cls, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,14 @@ class ShapeError(ProfuseError, ValueError):
     """Operand shapes do not fit together (NumPy raises ValueError for the same call)."""
 
 
+class BoundsError(ProfuseError, IndexError):
+    """An index lies outside its axis (NumPy raises IndexError for the same call)."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis or an integer index is out of range (NumPy raises AxisError or IndexError)."""
+
+
 class DTypeError(ProfuseError, TypeError):
     """A dtype is unsupported, or an operation has no loop for the operand dtypes."""
 

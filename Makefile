@@ -1,0 +1,48 @@
+# make help prints the targets; each does its own set-up, and a second call is fast.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup run test check lint format types lit pytest bench clean
+
+help: ## print this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,examples]'
+	touch $(STAMP)
+
+setup: $(STAMP) ## make the virtual environment and install
+
+run: $(STAMP) ## classify scikit-learn's digits through all tiers
+	$(BIN)/python examples/digits.py
+
+lint: $(STAMP) ## ruff: lint and format check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP) ## ruff: fix and format in place
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP) ## mypy
+	$(BIN)/mypy -p profuse
+
+lit: $(STAMP) ## IR tests: lit + FileCheck
+	$(BIN)/lit -j2 --timeout 120 test
+
+pytest: $(STAMP) ## behaviour tests
+	$(BIN)/python -m pytest -n 2
+
+check: lint types ## everything static
+
+test: check lit pytest ## all checks and tests
+
+bench: $(STAMP) ## speed ratios against NumPy and, where installed, JAX and torch
+	$(BIN)/python bench/kernels.py
+
+clean: ## remove the virtual environment and build products
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,220 @@
+"""Run-time type guards: does a value fit the type a group was specialised for (R1.39, R1.40).
+
+`check_types` is the definition of ``profuse.type_check`` and ``profuse.dynamic_guard``;
+`generalize` makes the types of the second out of profiled ones.  Guards answer, they never raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+
+from .dtypes import dtype_of
+from .errors import DTypeError
+from .symbolic import Dim, Sym, evaluate, symbol
+from .types import ScalarType, TensorType, Type, contiguous_strides, type_of
+
+
+def check_types(types: Sequence[Type], values: Sequence[object]) -> bool:
+    """True if every value fits its type; equal symbols must stand for equal sizes."""
+    return explain_mismatch(types, values) is None
+
+
+def explain_mismatch(types: Sequence[Type], values: Sequence[object]) -> str | None:
+    """The first reason why `check_types` is false, in words; None when it is true."""
+    if len(types) != len(values):
+        return f"{len(values)} arguments, specialised for {len(types)}"
+    symbols: dict[str, tuple[int, str]] = {}
+    deferred: list[tuple[Sym, int, str]] = []
+    for index, (type_, value) in enumerate(zip(types, values, strict=True)):
+        if not isinstance(type_, TensorType):
+            reason = _other_mismatch(type_, value)
+        elif value is None:
+            continue  # the undefined tensor fits every type
+        else:
+            reason = _tensor_mismatch(type_, value, symbols, deferred, index)
+        if reason is not None:
+            return f"argument {index}: {reason}"
+    # Expressions over several symbols can be checked only when all symbols have been met.
+    for dim, size, where in deferred:
+        expected = _value_of(dim, symbols)
+        if expected != size:
+            return f"{where} is {size}, specialised for {dim} = {expected}"
+    return None
+
+
+def bind_symbols(types: Sequence[Type], values: Sequence[object]) -> dict[str, int]:
+    """The value that each size symbol of ``types`` has for these values (which fit them)."""
+    out: dict[str, int] = {}
+    for type_, value in zip(types, values, strict=True):
+        if isinstance(type_, TensorType) and isinstance(value, (np.ndarray, np.generic)):
+            for dim, size in zip(type_.shape or (), value.shape, strict=type_.shape is not None):
+                name = symbol_name(dim)
+                if name is not None:
+                    out.setdefault(name, size)
+    return out
+
+
+def symbol_name(dim: Dim | None) -> str | None:
+    """The name of a size that is just a symbol; None for literals and expressions."""
+    if isinstance(dim, Sym):
+        names = dim.symbols
+        if len(names) == 1 and dim == symbol(next(iter(names))):
+            return next(iter(names))
+    return None
+
+
+def _tensor_mismatch(
+    expected: TensorType,
+    value: object,
+    symbols: dict[str, tuple[int, str]],
+    deferred: list[tuple[Sym, int, str]],
+    index: int,
+) -> str | None:
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return f"{type(value).__name__} object, specialised for a tensor"
+    if expected.defined is False:
+        return "defined tensor, specialised for an undefined one"
+    if expected.dtype is not None and value.dtype != expected.dtype.numpy:
+        return f"dtype is {_dtype_text(value.dtype)}, specialised for {expected.dtype}"
+    if expected.device not in (None, "cpu"):
+        return f"device is cpu, specialised for {expected.device}"
+    if expected.requires_grad:
+        return "requires_grad is false, specialised for true"
+    shape = expected.shape
+    # Sizes are compared only when all of them are known (R1.39); strides need the same rank.
+    if shape is not None and None not in shape:
+        if len(shape) != value.ndim:
+            return f"rank is {value.ndim}, specialised for {len(shape)}"
+        for axis, (want, size) in enumerate(zip(shape, value.shape, strict=True)):
+            if want == size:
+                continue
+            if isinstance(want, int):
+                return f"size of dimension {axis} is {size}, specialised for {want}"
+            reason = _symbol_mismatch(want, size, axis, index, symbols, deferred)
+            if reason is not None:
+                return reason
+    if expected.strides is not None:
+        return _layout_mismatch(expected.strides, np.asarray(value))
+    return None
+
+
+def _symbol_mismatch(
+    want: Dim | None,
+    size: int,
+    axis: int,
+    index: int,
+    symbols: dict[str, tuple[int, str]],
+    deferred: list[tuple[Sym, int, str]],
+) -> str | None:
+    name = symbol_name(want)
+    where = f"argument {index}: size of dimension {axis}"
+    if name is None:
+        assert isinstance(want, Sym)
+        deferred.append((want, size, where))
+        return None
+    bound, place = symbols.setdefault(name, (size, f"dimension {axis} of argument {index}"))
+    if bound != size:
+        return f"size of dimension {axis} is {size}, specialised for {name} = {bound} ({place})"
+    return None
+
+
+def _layout_mismatch(strides: tuple[int | None, ...] | str, array: np.ndarray) -> str | None:
+    itemsize = array.itemsize
+    if not array.dtype.isnative:
+        return "byte order is not native"
+    if array.size == 0:
+        return None  # no element, hence no address, depends on the strides
+    if array.__array_interface__["data"][0] % itemsize:
+        return f"data is not aligned to {itemsize} bytes"
+    if isinstance(strides, str):
+        return None if array.flags.c_contiguous else "not contiguous, specialised for contiguous"
+    if len(strides) != array.ndim:
+        return f"rank is {array.ndim}, specialised for strides of rank {len(strides)}"
+    layout = zip(strides, array.shape, array.strides, strict=True)
+    for axis, (want, size, step) in enumerate(layout):
+        if size == 1:
+            continue
+        if step % itemsize:
+            return f"stride of dimension {axis} is no multiple of the item size"
+        if want is not None and step != want * itemsize:
+            return f"stride of dimension {axis} is {step // itemsize}, specialised for {want}"
+    return None
+
+
+def _other_mismatch(expected: Type, value: object) -> str | None:
+    if isinstance(expected, ScalarType):
+        found = type_of(value) if isinstance(value, (bool, int, float, complex)) else None
+        if not isinstance(found, ScalarType) or found.dtype is not expected.dtype:
+            return f"{type(value).__name__} object, specialised for a Python {expected.dtype}"
+        return None
+    return None if isinstance(value, (list, tuple)) else "not a list"
+
+
+def _value_of(dim: Sym, symbols: dict[str, tuple[int, str]]) -> int | None:
+    try:
+        return evaluate(dim, {name: bound for name, (bound, _) in symbols.items()})
+    except (KeyError, ZeroDivisionError):
+        return None
+
+
+def _dtype_text(dtype: np.dtype) -> str:
+    try:
+        name = str(dtype_of(dtype))
+    except DTypeError:
+        return str(dtype)
+    return name if dtype.isnative else f"{name} in foreign byte order"
+
+
+# --- generalisation (R1.40) --------------------------------------------------------------------
+
+
+def generalize(types: Sequence[TensorType]) -> tuple[TensorType, ...] | None:
+    """The types of a dynamic guard for profiled ones; None if they cannot be generalised.
+
+    Sizes 0 and 1 stay literal, equal sizes share a symbol ``s0``, ``s1``, …; a C-contiguous
+    operand stays so, else strides 0 and 1 stay literal and the others are passed at run time.
+    """
+    devices = {t.device for t in types}
+    if len(devices) > 1 or any(t.requires_grad for t in types):
+        return None
+    numbers = count()
+    symbols: dict[Dim, Sym] = {}
+    out = []
+    for t in types:
+        if t.dtype is None or t.shape is None or t.defined is False:
+            return None
+        sizes: list[Dim] = []
+        for dim in t.shape:
+            if dim is None:
+                return None
+            if dim not in (0, 1) and dim not in symbols:
+                symbols[dim] = symbol(f"s{next(numbers)}")
+            sizes.append(dim if dim in (0, 1) else symbols[dim])
+        out.append(replace(t, shape=tuple(sizes), strides=_stride_class(t), requires_grad=False))
+    return tuple(out)
+
+
+def _stride_class(t: TensorType) -> tuple[int | None, ...] | str | None:
+    if not isinstance(t.strides, tuple):
+        return t.strides
+    shape = t.shape or ()
+    if 0 in shape or _strides_fit(t.strides, contiguous_strides(shape), shape):  # type: ignore[arg-type]
+        return "contiguous"
+    # A dimension of size 1 is only ever indexed with 0: its stride needs no run-time value.
+    return tuple(
+        0 if size == 1 else (step if step in (0, 1) else None)
+        for step, size in zip(t.strides, shape, strict=True)
+    )
+
+
+def _strides_fit(strides: Sequence, wanted: Sequence, shape: Sequence) -> bool:
+    return all(s == w for s, w, size in zip(strides, wanted, shape, strict=True) if size != 1)
+
+
+__all__ = [
+    "bind_symbols", "check_types", "explain_mismatch", "generalize", "symbol_name",
+]  # fmt: skip

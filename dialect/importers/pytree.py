@@ -1,0 +1,260 @@
+"""Nested arguments and results as flat lists of leaves plus a hashable structure.
+
+Containers are tuples, lists, dicts, OrderedDicts, named tuples and dataclass instances.  Leaves
+are arrays, NumPy scalars and Python numbers; anything else that is hashable (strings, None,
+enums, dtypes, functions …) is *static*: part of the structure, compared by type and value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import dtype_of
+from ..errors import ArgumentError, DTypeError
+
+_LEAF = ("leaf",)
+_NUMBERS = (bool, int, float, complex)
+_ARRAYS = (np.ndarray, np.memmap)
+
+
+class TreeDef:
+    """A structure with holes for leaves; equal structures compare and hash equal."""
+
+    __slots__ = ("_hash", "leaves", "spec")
+
+    def __init__(self, spec: tuple, leaves: int) -> None:
+        self.spec, self.leaves = spec, leaves
+        self._hash = hash(spec)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeDef) and self.spec == other.spec
+
+    def __reduce__(self) -> tuple:
+        return TreeDef, (self.spec, self.leaves)
+
+    def __repr__(self) -> str:
+        return f"TreeDef({_show(self.spec)})"
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """The nested object with these leaves; raises ArgumentError on a wrong number."""
+        if len(leaves) != self.leaves:
+            raise ArgumentError(f"structure has {self.leaves} leaves, {len(leaves)} given")
+        return _build(self.spec, iter(leaves))
+
+    def paths(self) -> list[str]:
+        """Where each leaf sits, e.g. ``[0]['w']``."""
+        return list(_paths(self.spec, ""))
+
+
+def is_leaf_number(value: object) -> bool:
+    """True for exactly a Python bool, int, float or complex (no subclass, no NumPy scalar)."""
+    return type(value) in _NUMBERS
+
+
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
+    """Leaves in order and the structure. ``is_leaf`` names further leaf objects.
+
+    Raises ArgumentError for an unhashable object that is no container, and DTypeError for arrays
+    of an unsupported dtype; both say where (``[0]['w']``).
+    """
+    leaves: list[Any] = []
+    spec = _flatten(tree, leaves, "", is_leaf)
+    return leaves, TreeDef(spec, len(leaves))
+
+
+def flatten_call(
+    fn: Callable, args: tuple, kwargs: dict[str, Any],
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> tuple[list[Any], TreeDef]:  # fmt: skip
+    """`flatten` of ``(args, kwargs)``; errors name the argument: ``argument 'x'[1]``."""
+    leaves: list[Any] = []
+    names: list[str] | None = None
+    specs = []
+    try:
+        where = ""
+        for index, arg in enumerate(args):
+            where = f"@{index}"
+            specs.append(_flatten(arg, leaves, where, is_leaf))
+        named = []
+        for key, arg in kwargs.items():
+            where = f"@{key}"
+            named.append(_flatten(arg, leaves, where, is_leaf))
+    except (ArgumentError, DTypeError) as error:
+        names = _positional_names(fn, len(args))
+        key = where[1:]
+        name = names[int(key)] if key.isdigit() else key
+        raise type(error)(
+            error.what.replace(where, f"argument '{name}'", 1), hint=error.hint
+        ) from None
+    spec = (
+        "tuple", None,
+        (("tuple", None, tuple(specs)), ("dict", tuple(kwargs), tuple(named))),
+    )  # fmt: skip
+    return leaves, TreeDef(spec, len(leaves))
+
+
+def leaf_names(fn: Callable, tree: TreeDef) -> list[str]:
+    """For each leaf of a `flatten_call` structure, ``'x'[1]`` with the parameter's name."""
+    args, kwargs = tree.spec[2]
+    names = _positional_names(fn, len(args[2]))
+    out: list[str] = []
+    for name, spec in zip((*names, *kwargs[1]), (*args[2], *kwargs[2]), strict=True):
+        out += (f"'{name}'{path}" for path in _paths(spec, ""))
+    return out
+
+
+def leaf_kind(leaf: Any) -> Any:
+    """What a trace assumes about a leaf, hashable: (dtype, rank) or the Python number's type."""
+    kind = type(leaf)
+    if kind in _NUMBERS:
+        return kind
+    return leaf.dtype, leaf.ndim
+
+
+def _flatten(tree: Any, leaves: list[Any], path: str, is_leaf: Callable | None) -> tuple:
+    kind = type(tree)
+    if kind in _ARRAYS or isinstance(tree, np.generic):
+        _check_dtype(tree, path)
+        leaves.append(tree)
+        return _LEAF
+    if kind in _NUMBERS or (is_leaf is not None and is_leaf(tree)):
+        leaves.append(tree)
+        return _LEAF
+    if kind in (tuple, list):
+        children = tuple(
+            _flatten(item, leaves, f"{path}[{k}]", is_leaf) for k, item in enumerate(tree)
+        )
+        return (kind.__name__, None, children)
+    if kind in (dict, OrderedDict):
+        children = tuple(
+            _flatten(item, leaves, f"{path}[{key!r}]", is_leaf) for key, item in tree.items()
+        )
+        return ("dict" if kind is dict else "ordered", tuple(tree), children)
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        children = tuple(
+            _flatten(item, leaves, f"{path}.{name}", is_leaf)
+            for name, item in zip(kind._fields, tree, strict=True)
+        )
+        return ("namedtuple", kind, children)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = tuple(f.name for f in dataclasses.fields(tree) if f.init)
+        children = tuple(
+            _flatten(getattr(tree, name), leaves, f"{path}.{name}", is_leaf) for name in names
+        )
+        return ("dataclass", (kind, names), children)
+    return _static(tree, path)
+
+
+def _check_dtype(array: Any, path: str) -> None:
+    try:
+        dtype_of(array.dtype)
+    except DTypeError as error:
+        where = f"{path}: " if path else ""
+        raise DTypeError(f"{where}{error.what}", hint=error.hint) from None
+
+
+def _static(value: Any, path: str) -> tuple:
+    where = f"{path}: " if path else ""
+    if isinstance(value, np.ndarray):
+        raise ArgumentError(
+            f"{where}{type(value).__name__} arrays are not supported",
+            hint="pass a plain array: np.asarray(x)",
+        )
+    # Python numbers of a subclass would lose their class as leaves; enums are meant as choices.
+    if isinstance(value, _NUMBERS) and not isinstance(value, enum.Enum):
+        raise ArgumentError(
+            f"{where}numbers of type {type(value).__name__} are not supported",
+            hint="pass a plain int or float",
+        )
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"{where}objects of type {type(value).__name__} are not supported: neither arrays, "
+            "numbers or containers of them, nor hashable",
+            hint="pass arrays, numbers, tuples, lists, dicts or dataclasses of them",
+        ) from None
+    return ("static", type(value), value)
+
+
+def _build(spec: tuple, leaves: Iterator[Any]) -> Any:
+    if spec is _LEAF or spec == _LEAF:
+        return next(leaves)
+    kind, meta, children = spec
+    if kind == "static":
+        return children
+    items = [_build(child, leaves) for child in children]
+    if kind == "tuple":
+        return tuple(items)
+    if kind == "list":
+        return items
+    if kind == "dict":
+        return dict(zip(meta, items, strict=True))
+    if kind == "ordered":
+        return OrderedDict(zip(meta, items, strict=True))
+    if kind == "namedtuple":
+        return meta(*items)
+    cls, names = meta
+    return cls(**dict(zip(names, items, strict=True)))
+
+
+def _children(spec: tuple) -> Iterator[tuple[str, tuple]]:
+    kind, meta, children = spec
+    if kind in ("tuple", "list"):
+        labels: Any = (f"[{k}]" for k in range(len(children)))
+    elif kind in ("dict", "ordered"):
+        labels = (f"[{key!r}]" for key in meta)
+    else:
+        labels = (f".{n}" for n in (meta._fields if kind == "namedtuple" else meta[1]))
+    return zip(labels, children, strict=True)
+
+
+def _paths(spec: tuple, path: str) -> Iterator[str]:
+    if spec == _LEAF:
+        yield path
+    elif spec[0] != "static":
+        for label, child in _children(spec):
+            yield from _paths(child, path + label)
+
+
+def _show(spec: tuple) -> str:
+    if spec == _LEAF:
+        return "*"
+    kind, meta, children = spec
+    if kind == "static":
+        return repr(children)
+    inner = ", ".join(f"{label}: {_show(child)}" for label, child in _children(spec))
+    if kind == "tuple":
+        return f"({', '.join(_show(c) for c in children)})"
+    if kind == "list":
+        return f"[{', '.join(_show(c) for c in children)}]"
+    if kind in ("dict", "ordered"):
+        pairs = zip(meta, children, strict=True)
+        return f"{{{', '.join(f'{key!r}: {_show(c)}' for key, c in pairs)}}}"
+    name = meta.__name__ if kind == "namedtuple" else meta[0].__name__
+    return f"{name}({inner})"
+
+
+def _positional_names(fn: Callable, count: int) -> list[str]:
+    """Names of the first ``count`` positional parameters; ``args[k]`` for variadic ones."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for p in parameters:
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+        elif p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{k}]" for k in range(count - len(names))]
+    return (names + [f"args[{k}]" for k in range(len(names), count)])[:count]

@@ -1,0 +1,282 @@
+"""Elementwise arithmetic of two operands."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..dtypes import BOOL, F64, I64
+from ..errors import DTypeError
+from ..symbolic import Dim, sym_max, sym_min
+from ..types import TENSOR, ScalarType, Type
+from .families import Binary, PartialBinary, in_f32, keys_of
+
+if TYPE_CHECKING:
+    from ...lowering.scalar import Scalar
+
+
+class Add(Binary, name="add"):
+    """``a + b``; integers wrap, bools combine by "or"."""
+
+    numpy = np.add
+    python = operator.add
+    symbolic = operator.add
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a | b if a.dtype is BOOL else a + b
+
+
+class Sub(Binary, name="sub"):
+    """``a - b``; integers wrap, bool has no loop."""
+
+    numpy = np.subtract
+    python = operator.sub
+    symbolic = operator.sub
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a - b
+
+
+class Mul(Binary, name="mul"):
+    """``a * b``; integers wrap, bools combine by "and"."""
+
+    numpy = np.multiply
+    python = operator.mul
+    symbolic = operator.mul
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a & b if a.dtype is BOOL else a * b
+
+
+class Div(PartialBinary, name="div"):
+    """``a / b``: true division, integers become floats."""
+
+    numpy = np.divide
+    python = operator.truediv
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a / b
+
+
+def _float_mod(a: Scalar, b: Scalar) -> Scalar:
+    """Remainder with the sign of ``b``, before a zero is given that sign (npy_divmod)."""
+    mod = a.fmod(b)
+    return (mod.ne(0) & (b < 0).ne(mod < 0)).select(mod + b, mod)
+
+
+def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
+    """``call`` on sizes, refusing a literal zero divisor as Python does."""
+
+    def divide(a: Dim, b: Dim) -> Dim:
+        if b == 0:
+            raise ZeroDivisionError("division by zero")
+        return call(a, b)
+
+    return divide
+
+
+class FloorDiv(PartialBinary, name="floor_div"):
+    """``a // b`` rounded down; integers give 0 for a zero divisor."""
+
+    numpy = np.floor_divide
+    python = operator.floordiv
+    symbolic = staticmethod(_no_zero(operator.floordiv))
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        if not xs[0].dtype.is_float:
+            return xs[0] // xs[1]
+        a, b = map(in_f32, xs)
+        mod = a.fmod(b)
+        quotient = (a - mod) / b
+        # fmod truncates: one step down where the signs say that truncation went up.
+        down = mod.ne(0) & (b < 0).ne(mod < 0)
+        quotient = down.select(quotient - 1, quotient)
+        whole = quotient.math("floor")
+        whole = (quotient - whole > 0.5).select(whole + 1, whole)
+        exact = a / b
+        whole = quotient.eq(0).select(exact.const(0).math("copysign", exact), whole)
+        return b.eq(0).select(exact, whole).cast(xs[0].dtype)
+
+
+class Remainder(PartialBinary, name="remainder"):
+    """``a % b`` with the sign of ``b``; integers give 0 for a zero divisor."""
+
+    numpy = np.remainder
+    python = operator.mod
+    symbolic = staticmethod(_no_zero(operator.mod))
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        if not xs[0].dtype.is_float:
+            return xs[0] % xs[1]
+        a, b = map(in_f32, xs)
+        mod = _float_mod(a, b)
+        return mod.eq(0).select(mod.const(0).math("copysign", b), mod).cast(xs[0].dtype)
+
+
+class Fmod(Binary, name="fmod"):
+    """Remainder with the sign of ``a`` (C's fmod and %); integers give 0 for a zero divisor."""
+
+    numpy = np.fmod
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        if a.dtype.is_float:
+            return a.fmod(b)
+        mod = a % b
+        if a.dtype.kind == "u":
+            return mod
+        return (mod.ne(0) & (a < 0).ne(b < 0)).select(mod - b, mod)
+
+
+class Pow(PartialBinary, name="pow"):
+    """``a ** b``; integer powers wrap, and NumPy raises for negative ones."""
+
+    numpy = np.power
+
+    @staticmethod
+    def python(a: Any, b: Any) -> Any:
+        out = a**b
+        if type(out) is complex and type(a) is not complex and type(b) is not complex:
+            # Its type must not depend on its operands' values.
+            raise DTypeError(
+                f"{a!r} ** {b!r} is complex in Python",
+                hint="make the base complex, or keep it from being negative",
+            )
+        return out
+
+    @classmethod
+    def infer_python(cls, types: Sequence[Type]) -> Type:
+        found = super().infer_python(types)
+        if not isinstance(found, ScalarType) or not found.dtype.is_int:
+            return found
+        exponent = types[1].value if isinstance(types[1], ScalarType) else None
+        if type(exponent) not in (int, bool):
+            return TENSOR  # an int, or a float if the exponent turns out negative
+        return found if exponent >= 0 else ScalarType(F64, found.value)
+
+    @classmethod
+    def refuse_python(cls, types: Sequence[Type]) -> str | None:
+        if cls.infer(types, {})[0].dtype is not I64:  # type: ignore[union-attr]
+            return "Python raises where a power of floats overflows, a kernel cannot"
+        return None  # its type is only known to be an int for exponents that are not negative
+
+    @classmethod
+    def refuse(cls, types: Sequence[Type]) -> str | None:
+        keys, second = keys_of(types), types[1]
+        if keys is None or cls.loop(*keys)[-1].kind != "i" or keys[1][0].kind in "bu":
+            return None
+        if isinstance(second, ScalarType) and type(second.value) is int and second.value >= 0:
+            return None
+        return "NumPy raises for negative integer powers, a kernel cannot"
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.math("powf", b) if a.dtype.is_float else a.ipow(b)
+
+
+class Maximum(Binary, name="maximum"):
+    """Larger of two; nan wins."""
+
+    numpy = np.maximum
+    symbolic = staticmethod(sym_max)
+
+    @staticmethod
+    def python(a: Any, b: Any) -> Any:
+        return _as_common(a, b, a if a >= b or a != a else b)
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a | b if a.dtype is BOOL else a.maximum(b)
+
+
+class Minimum(Binary, name="minimum"):
+    """Smaller of two; nan wins."""
+
+    numpy = np.minimum
+    symbolic = staticmethod(sym_min)
+
+    @staticmethod
+    def python(a: Any, b: Any) -> Any:
+        return _as_common(a, b, a if a <= b or a != a else b)
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a & b if a.dtype is BOOL else a.minimum(b)
+
+
+def _as_common(a: Any, b: Any, value: Any) -> Any:
+    """``value``, one of two Python numbers, in the wider of their types."""
+    return value if type(a) is type(b) else type(a + b)(value)
+
+
+class Atan2(Binary, name="atan2"):
+    """Angle of the point (b, a)."""
+
+    numpy = np.arctan2
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.math("atan2", b)
+
+
+class Hypot(Binary, name="hypot"):
+    """``sqrt(a² + b²)`` without overflow on the way; infinite if either is, even beside nan."""
+
+    numpy = np.hypot
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        dtype = xs[0].dtype
+        a, b = (x.math("absf") for x in xs)
+        infinite = a.eq(float("inf")) | b.eq(float("inf"))
+        if dtype is F64:
+            large, small = a.maximum(b), a.minimum(b)
+            ratio = large.eq(0).select(large, small / large)
+            length = large * (ratio * ratio + 1).math("sqrt")
+        else:
+            a, b = a.cast(F64), b.cast(F64)
+            length = (a * a + b * b).math("sqrt").cast(dtype)
+        return infinite.select(length.const(float("inf")), length)
+
+
+class Copysign(Binary, name="copysign"):
+    """Size of ``a``, sign of ``b``."""
+
+    numpy = np.copysign
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.math("copysign", b)
+
+
+class Logaddexp(Binary, name="logaddexp"):
+    """``log(exp(a) + exp(b))`` without overflow."""
+
+    numpy = np.logaddexp
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = map(in_f32, xs)
+        distance = (a - b).math("absf")
+        total = a.maximum(b) + (-distance).math("exp").math("log1p")
+        # Equal infinities have no distance.
+        return a.eq(b).select(a + 0.6931471805599453, total).cast(xs[0].dtype)

@@ -1,0 +1,158 @@
+"""Shape arithmetic shared by the structural ops: axes, sizes given as operands, equal sizes.
+
+Everything here works on literal sizes, symbolic sizes (`Sym`) and unknown ones (None) alike.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..attrs import DYNAMIC
+from ..dtypes import DType, dtype_of
+from ..errors import AxisError, DTypeError, LoweringError, ShapeError
+from ..symbolic import Dim, Sym
+from ..types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
+
+
+def tensor_type(type_: Type) -> TensorType:
+    """``type_`` seen as a tensor: a Python number is a 0-d one, anything else is unknown."""
+    if isinstance(type_, TensorType):
+        return type_
+    return TensorType(type_.dtype, ()) if isinstance(type_, ScalarType) else TENSOR
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """``axis`` counted from the front; raises AxisError."""
+    if not -rank <= axis < rank:
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis + rank if axis < 0 else axis
+
+
+def normalize_axes(
+    axes: Sequence[int] | None, rank: int, repeated: str = "repeated axis"
+) -> tuple[int, ...]:
+    """Axes counted from the front, in the given order; None = all.
+
+    Raises AxisError, or ShapeError with the text ``repeated``.
+    """
+    if axes is None:
+        return tuple(range(rank))
+    found = tuple(normalize_axis(a, rank) for a in axes)
+    if len(set(found)) != len(found):
+        raise ShapeError(repeated)
+    return found
+
+
+def check_axes(axes: Sequence[int] | None, type_: Type, extra: int = 0) -> Iterator[str]:
+    """Complaints about an ``axes`` attribute, as far as the operand's rank is known.
+
+    ``extra``: how many more axes the axes may name than the operand has.
+    """
+    rank = tensor_type(type_).rank
+    if axes is None:
+        return
+    if rank is None:
+        if len(set(axes)) != len(axes):
+            yield f"axes {list(axes)} name an axis twice"
+        return
+    try:
+        normalize_axes(axes, rank + extra)
+    except ShapeError as error:
+        yield f"axes {list(axes)}: {error.what}"
+
+
+def product(sizes: Iterable[MaybeDim]) -> MaybeDim:
+    """Number of elements; 0 as soon as one size is 0, else None when one is unknown."""
+    total: MaybeDim = 1
+    for size in sizes:
+        if isinstance(size, int) and size == 0:
+            return 0
+        total = None if total is None or size is None else total * size
+    return total
+
+
+def known_sizes(values: Sequence[int], operands: Sequence[Type]) -> tuple[MaybeDim, ...]:
+    """``values`` with each DYNAMIC replaced by what is known of the next operand."""
+    rest = iter(operands)
+    return tuple(_known(next(rest, TENSOR)) if v == DYNAMIC else v for v in values)
+
+
+def _known(type_: Type) -> MaybeDim:
+    value = type_.value if isinstance(type_, ScalarType) else None
+    return value if isinstance(value, (int, Sym)) else None
+
+
+def runtime_sizes(values: Sequence[int], operands: Sequence[Any]) -> tuple[int, ...]:
+    """``values`` with each DYNAMIC replaced by the next run-time operand."""
+    if not operands:
+        return tuple(values)
+    rest = iter(operands)
+    return tuple(operator.index(next(rest)) if v == DYNAMIC else v for v in values)
+
+
+def check_sizes(values: Sequence[int] | None, count: int) -> Iterator[str]:
+    """Complaint unless ``count`` operands stand for the DYNAMIC entries of ``values``."""
+    dynamic = sum(v == DYNAMIC for v in values or ())
+    if dynamic != count:
+        yield f"{dynamic} sizes are dynamic, but {count} operands give them"
+
+
+def nonnegative(shape: Sequence[MaybeDim]) -> tuple[MaybeDim, ...]:
+    """``shape`` itself; raises ShapeError when a literal size is negative."""
+    if any(isinstance(d, int) and d < 0 for d in shape):
+        raise ShapeError("negative dimensions are not allowed")
+    return tuple(shape)
+
+
+def same_size(a: MaybeDim, b: MaybeDim, message: str) -> MaybeDim:
+    """The size that two sizes have which must be equal: a literal wins over a symbol.
+
+    Raises ShapeError(message) for two different literals.
+    """
+    if isinstance(a, int) and isinstance(b, int) and a != b:
+        raise ShapeError(message)
+    if a is None or isinstance(b, int):
+        return b
+    return a
+
+
+def promote(dtypes: Sequence[DType | None]) -> DType | None:
+    """NumPy's common dtype of arrays; None if one is unknown. Raises DTypeError."""
+    if any(d is None for d in dtypes):
+        return None
+    if len(set(dtypes)) == 1:
+        return dtypes[0]
+    try:
+        return dtype_of(np.result_type(*(d.numpy for d in dtypes if d is not None)))
+    except TypeError as error:
+        names = ", ".join(str(d) for d in dtypes)
+        raise DTypeError(f"no common dtype exists for {names}") from error
+
+
+def prove_equal(a: MaybeDim, b: MaybeDim, why: str) -> None:
+    """Refuse a lowering that is only safe when two sizes are equal, unless they provably are.
+
+    NumPy checks at run time; a kernel does not, so it must not be built on an assumption.
+    Raises LoweringError.
+    """
+    if a is None or b is None or a != b:
+        raise LoweringError(f"{why}: sizes {a} and {b} are not known to be equal")
+
+
+def complete_shape(type_: TensorType) -> tuple[Dim, ...]:
+    """The shape of a tensor inside a fusion function; raises LoweringError if sizes are open."""
+    if type_.shape is None or None in type_.shape:
+        raise LoweringError(f"the shape of {type_} is not known")
+    return type_.shape  # type: ignore[return-value]
+
+
+def drop(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
+    """``shape`` without ``axes`` (as size 1 with keepdims)."""
+    gone = set(axes)
+    if keepdims:
+        return tuple(1 if k in gone else d for k, d in enumerate(shape))
+    return tuple(d for k, d in enumerate(shape) if k not in gone)

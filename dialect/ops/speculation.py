@@ -1,0 +1,161 @@
+"""Speculation: observers, guards, fused groups and their fallbacks (R1.16 to R1.42).
+
+Subgraphs are private functions named by symbol, not regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..attrs import I64, SYMBOL, TYPE, TYPES, VALUE
+from ..base import Op, attr, operand, result
+from ..guards import check_types, symbol_name
+from ..symbolic import Sym
+from ..types import BOOL_SCALAR, TensorType, Type, with_shape
+
+
+class Identity(Op):
+    """Family of observers: one value through, unchanged."""
+
+    input = operand()
+    output = result()
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (types[0],)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return args[0]
+
+
+class Profile(Identity, name="profile"):
+    """Record the type of a tensor; ``profiled_type`` is what all records agree on (R1.18).
+
+    Pure: an observer that nobody reads observes nothing anybody will ask for.
+    """
+
+    site = attr(I64)
+    profiled_type = attr(TYPE, default=None)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if not isinstance(types[0], TensorType):
+            yield f"observes tensors, not {types[0]}"
+        if not isinstance(attrs.get("profiled_type") or TensorType(), TensorType):
+            yield f"profiled_type must be a tensor type, not {attrs['profiled_type']}"
+        if attrs["site"] < 0:
+            yield "site must not be negative"
+
+
+class ProfileValue(Identity, name="profile_value"):
+    """Record a value that is no tensor; ``seen`` is there if it was the same in every run."""
+
+    site = attr(I64)
+    seen = attr(VALUE, default=None)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if isinstance(types[0], TensorType):
+            yield f"observes values that are no tensors, not {types[0]}"
+
+
+class ProfileCounter(Op, name="profile_counter"):
+    """Count one finished profiling run (R1.20). Last op of the top block."""
+
+    pure = False
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return ()
+
+
+class Guard(Op):
+    """Family of checks: the operands again, with the types they were checked for, and an i1."""
+
+    inputs = operand(variadic=True)
+    refined = result(variadic=True)
+    passed = result()
+    types = attr(TYPES)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (*map(_checked_part, attrs["types"]), BOOL_SCALAR)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return (*args, check_types(attrs["types"], args))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        expected = attrs["types"]
+        if len(expected) != len(types):
+            yield f"{len(types)} operands but {len(expected)} types"
+        for index, type_ in enumerate(types):
+            if not isinstance(type_, TensorType):
+                yield f"operand {index} must be a tensor, not {type_}"
+        for index, type_ in enumerate(expected):
+            if not isinstance(type_, TensorType):
+                yield f"expected type {index} must be a tensor type, not {type_}"
+
+
+def _checked_part(type_: Type) -> Type:
+    """What has been established once the check passed: sizes count only as a whole (R1.39)."""
+    if isinstance(type_, TensorType) and None in (type_.shape or ()):
+        return with_shape(type_, None)
+    return type_
+
+
+class TypeCheck(Guard, name="type_check"):
+    """Compare what the expected types know with the tensors (R1.38, R1.39)."""
+
+
+class DynamicGuard(Guard, name="dynamic_guard"):
+    """Compare with types whose sizes are symbols: equal symbols, equal sizes (R1.40)."""
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from super().verify(types, attrs)
+        tensors = [t for t in attrs["types"] if isinstance(t, TensorType)]
+        dims = [d for t in tensors for d in t.shape or ()]
+        for index, type_ in enumerate(tensors):
+            if not type_.is_complete:
+                yield f"expected type {index} must have a dtype and all sizes"
+        bound = {symbol_name(d) for d in dims}
+        used = {name for d in dims if isinstance(d, Sym) for name in d.symbols}
+        for name in sorted(used - bound):
+            yield f"no operand has a dimension that is just {name}"
+
+
+class Subgraph(Op):
+    """Family of calls of a private function of the same module."""
+
+    inputs = operand(variadic=True)
+    outputs = result(variadic=True)
+    callee = attr(SYMBOL)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        # The number of results is the callee's; in the caller they are always bare.
+        return ()
+
+
+class FusionGroup(Subgraph, name="fusion_group"):
+    """Run the fused kernel compiled from ``callee``, whose arguments have refined types."""
+
+
+class FallbackGraph(Subgraph, name="fallback_graph"):
+    """The unspecialised body of a group, run when its guard fails (R1.38)."""
+
+
+class CallFallback(Subgraph, name="call_fallback"):
+    """Call the executor made of a fallback graph, one level deeper (R1.41, R1.42)."""
+
+    fallback = attr(I64, default=1)
+
+
+__all__ = [
+    "CallFallback", "DynamicGuard", "FallbackGraph", "FusionGroup", "Guard", "Profile",
+    "ProfileCounter", "ProfileValue", "Subgraph", "TypeCheck",
+]  # fmt: skip

@@ -1,0 +1,434 @@
+"""Elementwise ops of one operand."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..dtypes import BOOL, C64, C128, F32, F64, DType
+from ..errors import DTypeError
+from ..types import Type
+from .families import Key, MathUnary, Unary
+
+if TYPE_CHECKING:
+    from ...lowering.scalar import Scalar
+
+
+# --- sign and size ----------------------------------------------------------------------------
+
+
+class Positive(Unary, name="positive"):
+    """``+x``."""
+
+    numpy = np.positive
+    python = operator.pos
+    symbolic = operator.pos
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return xs[0]
+
+
+class Neg(Unary, name="neg"):
+    """``-x``; unsigned integers wrap, bool has no loop."""
+
+    numpy = np.negative
+    python = operator.neg
+    symbolic = operator.neg
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return -xs[0]
+
+
+class Abs(Unary, name="abs"):
+    """Absolute value; the most negative integer stays as it is."""
+
+    numpy = np.absolute
+    python = abs
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        if x.dtype.is_float:
+            return x.math("absf")
+        return (x < 0).select(-x, x) if x.dtype.kind == "i" else x
+
+
+class Sign(Unary, name="sign"):
+    """-1, 0 or 1; nan stays nan, and the sign of -0.0 is 0.0."""
+
+    numpy = np.sign
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        zero, one = x.const(0), x.const(1)
+        if x.dtype.kind == "u":
+            return x.ne(0).select(one, zero)
+        rest = x.eq(0).select(zero, x) if x.dtype.is_float else zero
+        return (x > 0).select(one, (x < 0).select(x.const(-1), rest))
+
+
+class Conj(Unary, name="conj"):
+    """Complex conjugate."""
+
+    numpy = np.conjugate
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return xs[0]
+
+
+class _Part(Unary):
+    """Real or imaginary part: complex to the float of half its width, others keep theirs."""
+
+    @classmethod
+    def loop(cls, *keys: Key) -> tuple[DType, ...]:
+        dtype, _ = keys[0]
+        return dtype, {C64: F32, C128: F64}.get(dtype, dtype)
+
+
+class Real(_Part, name="real"):
+    """Real part."""
+
+    numpy = np.real
+    python = operator.attrgetter("real")
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return xs[0]
+
+
+class Imag(_Part, name="imag"):
+    """Imaginary part; 0 for real operands."""
+
+    numpy = np.imag
+    python = operator.attrgetter("imag")
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return xs[0].const(0)
+
+
+# --- exponentials and logarithms --------------------------------------------------------------
+
+
+class Exp(MathUnary, name="exp"):
+    numpy = np.exp
+
+
+class Exp2(MathUnary, name="exp2"):
+    numpy = np.exp2
+
+
+class Expm1(MathUnary, name="expm1"):
+    numpy = np.expm1
+
+
+class Log(MathUnary, name="log"):
+    numpy = np.log
+
+
+class Log2(MathUnary, name="log2"):
+    numpy = np.log2
+
+
+class Log10(MathUnary, name="log10"):
+    numpy = np.log10
+
+
+class Log1p(MathUnary, name="log1p"):
+    numpy = np.log1p
+
+
+# --- powers and roots -------------------------------------------------------------------------
+
+
+class Sqrt(MathUnary, name="sqrt"):
+    numpy = np.sqrt
+
+
+class Rsqrt(Unary, name="rsqrt"):
+    """``1 / sqrt(x)``, each step rounded; dtypes as `numpy.sqrt`."""
+
+    rule = np.sqrt
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return np.reciprocal(np.sqrt(x))
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return x.const(1) / x.math("sqrt")
+
+
+class Square(Unary, name="square"):
+    """``x * x``."""
+
+    numpy = np.square
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return x * x
+
+
+class Reciprocal(Unary, name="reciprocal"):
+    """``1 / x`` in the operand's dtype; integers truncate."""
+
+    numpy = np.reciprocal
+
+    @classmethod
+    def refuse(cls, types: Sequence[Type]) -> str | None:
+        if cls.infer(types, {})[0].dtype.is_int:  # type: ignore[union-attr]
+            return "NumPy leaves the integer reciprocal of 0 undefined"
+        return None
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return x.const(1) / x
+
+
+# --- trigonometry -----------------------------------------------------------------------------
+
+
+class Sin(MathUnary, name="sin"):
+    numpy = np.sin
+
+
+class Cos(MathUnary, name="cos"):
+    numpy = np.cos
+
+
+class Tan(MathUnary, name="tan"):
+    numpy = np.tan
+
+
+class Asin(MathUnary, name="asin"):
+    numpy = np.arcsin
+
+
+class Acos(MathUnary, name="acos"):
+    numpy = np.arccos
+
+
+class Atan(MathUnary, name="atan"):
+    numpy = np.arctan
+
+
+class Sinh(MathUnary, name="sinh"):
+    numpy = np.sinh
+
+
+class Cosh(MathUnary, name="cosh"):
+    numpy = np.cosh
+
+
+class Tanh(MathUnary, name="tanh"):
+    numpy = np.tanh
+
+
+class Asinh(MathUnary, name="asinh"):
+    numpy = np.arcsinh
+
+
+class Acosh(MathUnary, name="acosh"):
+    numpy = np.arccosh
+
+
+class Atanh(MathUnary, name="atanh"):
+    numpy = np.arctanh
+
+
+# --- special functions and activations --------------------------------------------------------
+
+
+class _SciPy(Unary):
+    """A ufunc of `scipy.special`, imported at its first use; its loops are d, f and maybe D, F.
+
+    Everything that is not f32 is computed in double, as SciPy does.
+    """
+
+    loops: ClassVar[Mapping[str, DType]]
+
+    @classmethod
+    def loop(cls, *keys: Key) -> tuple[DType, ...]:
+        dtype, _ = keys[0]
+        if dtype.kind == "c" and C128 not in cls.loops.values():
+            raise DTypeError(f"{cls.name} has no loop for {dtype.numpy}")
+        wide = cls.loops.get(dtype.name, F64)
+        return wide, wide
+
+
+class Erf(_SciPy, name="erf"):
+    """Error function."""
+
+    loops = {"f32": F32, "c64": C64, "c128": C128}
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        from scipy.special import erf
+
+        return erf(x)
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return xs[0].math("erf")
+
+
+class Sigmoid(_SciPy, name="sigmoid"):
+    """``1 / (1 + exp(-x))``."""
+
+    loops = {"f32": F32}
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        from scipy.special import expit
+
+        return expit(x)
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        # exp of a non-positive number cannot overflow, so very negative x keep their tiny value.
+        e = (-x.math("absf")).math("exp")
+        return (x < 0).select(e, x.const(1)) / (e + 1)
+
+
+class Relu(Unary, name="relu"):
+    """``maximum(x, 0)`` in the operand's dtype; nan stays nan."""
+
+    @classmethod
+    def loop(cls, *keys: Key) -> tuple[DType, ...]:
+        dtype, _ = keys[0]
+        return dtype, dtype
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return np.maximum(x, np.zeros((), np.asarray(x).dtype))
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return x if x.dtype is BOOL else x.maximum(x.const(0))
+
+
+# --- rounding ---------------------------------------------------------------------------------
+
+
+class _Rounding(MathUnary):
+    """To an integral value; integers and bools pass as they are."""
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return super().scalar(*xs) if xs[0].dtype.is_float else xs[0]
+
+
+class Floor(_Rounding, name="floor"):
+    numpy = np.floor
+
+
+class Ceil(_Rounding, name="ceil"):
+    numpy = np.ceil
+
+
+class Trunc(_Rounding, name="trunc"):
+    numpy = np.trunc
+
+
+class Rint(_Rounding, name="rint"):
+    """To nearest, ties to even; integers become floats."""
+
+    numpy = np.rint
+    math = "roundeven"
+
+
+class Round(_Rounding, name="round"):
+    """`numpy.round` to 0 decimals: nearest, ties to even; integers stay integers."""
+
+    rule = np.rint
+    math = "roundeven"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return np.round(x)
+
+    @classmethod
+    def loop(cls, *keys: Key) -> tuple[DType, ...]:
+        dtype, _ = keys[0]
+        return (dtype, dtype) if dtype.is_int else super().loop(*keys)
+
+
+# --- tests ------------------------------------------------------------------------------------
+
+
+class Isnan(Unary, name="isnan"):
+    """True where nan."""
+
+    numpy = np.isnan
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return x.isnan() if x.dtype.is_float else x.ne(x)
+
+
+class Isinf(Unary, name="isinf"):
+    """True where infinite, of either sign."""
+
+    numpy = np.isinf
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return x.math("absf").eq(float("inf")) if x.dtype.is_float else x.ne(x)
+
+
+class Isfinite(Unary, name="isfinite"):
+    """True where neither infinite nor nan."""
+
+    numpy = np.isfinite
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return x.math("absf") < float("inf") if x.dtype.is_float else x.eq(x)
+
+
+class LogicalNot(Unary, name="logical_not"):
+    """True where zero."""
+
+    numpy = np.logical_not
+    python = operator.not_
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return ~x if x.dtype is BOOL else x.eq(0)
+
+    @classmethod
+    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
+        return xs
+
+
+class BitwiseNot(Unary, name="bitwise_not"):
+    """``~x``: complement of an integer, negation of a bool."""
+
+    numpy = np.invert
+
+    @staticmethod
+    def python(x: Any) -> Any:
+        # ~True is -2 in Python and deprecated: only ints keep their meaning.
+        if type(x) is not int:
+            raise TypeError(f"bad operand type for unary ~: {type(x).__name__!r}")
+        return ~x
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return ~xs[0]

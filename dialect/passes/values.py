@@ -1,0 +1,85 @@
+"""What the passes of speculation share: types of many values at once, and copies of bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mlir import ir
+
+from ..base import Op
+from ..rewrite import (
+    attrs_of, body_of, functions, is_private, is_terminator, op_class, refresh_signature, set_type,
+    type_of, walk,
+)  # fmt: skip
+from ..types import ScalarType, TensorType, Type
+
+
+def main_functions(module: ir.Module) -> list[ir.Operation]:
+    """The functions that are graphs of their own; private ones are subgraphs of these."""
+    return [func for func in functions(module) if not is_private(func)]
+
+
+def values_of(func: ir.Operation) -> Iterator[ir.Value]:
+    """Every value of a function: block arguments and results, nested blocks included."""
+    yield from body_of(func).arguments
+    for op in walk(func):
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.arguments
+
+
+def map_types(func: ir.Operation, change: Callable[[Type], Type]) -> None:
+    """Give every value of a function the type that ``change`` makes of its own."""
+    for value in list(values_of(func)):
+        old = type_of(value)
+        new = change(old)
+        if new != old:
+            set_type(value, new)
+    refresh_signature(func)
+
+
+def clone_op(
+    op: ir.Operation, mapping: dict[ir.Value, ir.Value], ip: ir.InsertionPoint
+) -> ir.Operation:
+    """A copy of ``op`` (no regions) at ``ip`` reading ``mapping``'s values, which it adds to."""
+    copy = op.clone(ip=ip).operation
+    for index, operand in enumerate(op.operands):
+        copy.operands[index] = mapping.get(operand, operand)
+    mapping.update(zip(op.results, copy.results, strict=True))
+    return copy
+
+
+def scalar_attrs(op: ir.Operation) -> tuple[type[Op] | None, dict[str, Any]]:
+    """Class and attributes of an op, ``(None, {})`` for ops outside the table."""
+    cls = op_class(op)
+    return cls, attrs_of(op) if cls is not None else {}
+
+
+class Types:
+    """Types of values as `Op.infer` sees them: with the known values of scalars.
+
+    IR types cannot carry a scalar's value, so it is kept here while a block is walked.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[ir.Value, Type] = {}
+
+    def __getitem__(self, value: ir.Value) -> Type:
+        found = self.known.get(value)
+        return type_of(value) if found is None else found
+
+    def of(self, op: ir.Operation) -> list[Type]:
+        """Types of the operands of an op."""
+        return [self[v] for v in op.operands]
+
+    def record(self, op: ir.Operation, types: tuple[Type, ...]) -> None:
+        """Remember what was inferred of an op's results."""
+        self.known.update(zip(op.results, types, strict=False))
+
+
+__all__ = [
+    "Mapping", "ScalarType", "TensorType", "Types", "clone_op", "is_terminator", "main_functions",
+    "map_types", "scalar_attrs", "values_of",
+]  # fmt: skip

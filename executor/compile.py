@@ -1,0 +1,133 @@
+"""The one door to the compiler: a request in, a result out, both plain values.
+
+`compile_graph` is the only function of the executor that loads MLIR. A request and its result
+hold nothing but text, numbers and bytes (plus decoded programs), so that the same pair can cross
+a process boundary.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..dialect.errors import LoweringError, ProfuseError
+from ..dialect.program import Module
+
+if TYPE_CHECKING:
+    from ..lowering.abi import KernelArtifact
+    from ..lowering.target import Target
+
+
+def optimizing_pipeline(behavior: str, min_size: int, max_values: int) -> str:
+    """The pipeline string that turns an instrumented graph into a guarded, fused one (R1.36)."""
+    dynamic = str(behavior == "dynamic").lower()
+    return (
+        "specialize,"
+        f"form-fusions{{min-size={min_size} max-values={max_values}}},"
+        f"insert-guards{{dynamic={dynamic}}},"
+        "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
+    )
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """What to compile.
+
+    Attributes:
+        ir: the instrumented graph with its profiled types, as IR text.
+        pipeline: pass pipeline, runnable by `profuse-opt -p`.
+        target: CPU name, features and triple the object code is for.
+        keep_stages: keep every stage's text with each kernel (slower).
+        verify_each: verify the IR after every pass.
+        repro_dir: where a failing pipeline writes its input; "" = a temporary directory.
+    """
+
+    ir: str
+    pipeline: str
+    target: Target
+    keep_stages: bool = False
+    verify_each: bool = False
+    repro_dir: str = ""
+
+
+@dataclass
+class CompileResult:
+    """The optimised graph, its kernels by fusion-function name, and what it cost.
+
+    Attributes:
+        module: decoded optimised graph with its fusion and fallback functions.
+        ir: its text.
+        kernels: fusion function name -> object code and ABI.
+        failures: fusion function name -> why it has no kernel.
+        refusals: reason -> how many ops were refused for it.
+        seconds: stage or pass name -> seconds.
+    """
+
+    module: Module
+    ir: str
+    kernels: dict[str, KernelArtifact] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    refusals: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def compile_graph(request: CompileRequest) -> CompileResult:
+    """Run the pipeline and compile every fusion function.
+
+    A fusion function that cannot be lowered is reported in ``failures``; errors of the pipeline
+    itself are raised as PipelineError or IRError.
+    """
+    from ..dialect.context import parse_module
+    from ..dialect.decode import decode_module
+    from ..dialect.pipeline import run_pipeline
+
+    timings: dict[str, float] = {}
+    start = time.perf_counter()
+    module = parse_module(request.ir, "graph.mlir")
+    timings["parse"] = time.perf_counter() - start
+    report = run_pipeline(
+        module,
+        request.pipeline,
+        verify_each=request.verify_each,
+        timings=timings,
+        repro_dir=request.repro_dir or None,
+    )
+    start = time.perf_counter()
+    decoded = decode_module(module)
+    timings["decode"] = time.perf_counter() - start
+    result = CompileResult(decoded, str(module), seconds=timings)
+    for statistics in report.statistics.values():
+        for what, count in statistics.items():
+            if what.startswith("refused"):
+                result.refusals[what] = result.refusals.get(what, 0) + count
+    for name in kernel_names(decoded):
+        _compile_kernel(result, name, request)
+    return result
+
+
+def kernel_names(module: Module) -> list[str]:
+    """Fusion functions that the optimised graph calls, in order."""
+    names = [
+        instr.attrs["callee"]
+        for instr in module.main.body.walk()
+        if instr.op.name == "fusion_group"
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -> None:
+    from ..lowering.stages import compile_program
+
+    function = result.module.functions[name]
+    try:
+        artifact = compile_program(function, request.target, keep_stages=request.keep_stages)
+    except LoweringError as error:
+        result.failures[name] = str(error)
+        return
+    except ProfuseError as error:
+        result.failures[name] = f"{type(error).__name__}: {error}"
+        return
+    result.kernels[name] = artifact
+    for stage, seconds in artifact.seconds.items():
+        result.seconds[stage] = result.seconds.get(stage, 0.0) + seconds

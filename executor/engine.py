@@ -1,0 +1,224 @@
+"""The tier machine: which plan runs a graph, when it profiles, when it compiles, what depth is left.
+
+An `Executor` owns one graph. It moves from profiling to an optimised plan; the other side of each
+guard is an Executor of its own, one level shallower, that profiles again, down to depth 0 where a
+plan is neither profiled nor guarded (R1.7 - R1.14, R1.42, R1.44).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialect.errors import ProfuseError
+from ..dialect.observers import instrument
+from ..dialect.program import Module
+from .compile import CompileRequest, CompileResult, compile_graph, optimizing_pipeline
+from .evaluate import Evaluator
+from .events import Counters, log, new_counters, retire
+from .kernel import interpreted_group, kernel_runner
+from .knobs import knobs
+from .plan import Plan, build_plan
+from .profile import Record
+from .strategy import Strategy, behavior_at, get_fusion_strategy, normalize, total_depth
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set per function; None = the process-wide setting at construction."""
+
+    strategy: Strategy | None = None
+    profiled_runs: int | None = None
+    name: str = "main"
+
+
+class Executor:
+    """Runs one graph through its tiers.
+
+    Args:
+        module: the graph, as imported: no observers, no types.
+        options: per-function settings.
+        depth: re-specialisations left; None = the strategy's total (R1.9).
+    """
+
+    def __init__(self, module: Module, options: Options, depth: int | None = None) -> None:
+        self.module = module
+        self.options = options
+        self.counters: Counters = new_counters()
+        self._lock = threading.RLock()
+        self._given_depth = depth
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forget everything learnt and read the settings anew (R1.5, R1.14)."""
+        options = self.options
+        given = options.strategy
+        self.strategy = get_fusion_strategy() if given is None else normalize(given)
+        self.profiled_runs = (
+            knobs.profiled_runs if options.profiled_runs is None else options.profiled_runs
+        )
+        given_depth = self._given_depth
+        self.depth = total_depth(self.strategy) if given_depth is None else given_depth
+        self.optimized: Plan | None = None
+        self._profiling: Plan | None = None
+        self._plain: Plan | None = None
+        self.record: Record | None = None
+        self.result: CompileResult | None = None
+        self.request: CompileRequest | None = None
+        self.fallbacks: dict[str, Executor] = {}
+        self.reasons: list[str] = []
+        self.seconds = 0.0
+
+    # --- running ------------------------------------------------------------------------------
+
+    def run(self, inputs: list) -> list:
+        """Outputs for these inputs, on the best plan there is."""
+        return self.plan().run(inputs)
+
+    def plan(self) -> Plan:
+        """The plan for the next call; compiles when the record has become ready (R1.7)."""
+        plan = self.optimized
+        return plan if plan is not None else self._choose()
+
+    def _choose(self) -> Plan:
+        with self._lock:
+            if self.optimized is not None:
+                return self.optimized
+            if not (knobs.optimize and knobs.profiling_mode):
+                return self._no_opt_plan()
+            if self.depth == 0:
+                return self._install(self._evaluated_plan("simple"), "no depth left: runs unguarded")
+            if self.record is None:
+                self._start_profiling()
+            assert self.record is not None
+            if not self.record.ready:
+                assert self._profiling is not None
+                return self._profiling
+            return self._optimize()
+
+    def _install(self, plan: Plan, reason: str) -> Plan:
+        self.optimized = plan
+        log("tier", self.options.name, reason, tier=plan.kind, depth=self.depth)
+        return plan
+
+    def _no_opt_plan(self) -> Plan:
+        """The plan for when optimisation or profiling is off; kept apart (R1.8)."""
+        if self._plain is None:
+            self._plain = self._evaluated_plan("no-opt")
+            log("tier", self.options.name, "optimisation or profiling is off", tier="no-opt")
+        return self._plain
+
+    def _evaluated_plan(self, kind: str) -> Plan:
+        evaluator = Evaluator(self.module.main, self.module, on_op=self._count_op)
+        return Plan(kind, evaluator, (False,) * len(self.module.main.outputs))
+
+    def _count_op(self) -> None:
+        self.counters.evaluated_ops += 1
+
+    def _start_profiling(self) -> None:
+        record = Record(instrument(self.module), self.profiled_runs)
+        main = record.module.main
+
+        def run(inputs: list) -> list:
+            frame, observe = record.frame()
+            evaluator = Evaluator(main, record.module, observe, self._count_op)
+            outputs = evaluator(inputs)
+            self.counters.profiled_runs += 1
+            record.finish(frame)
+            return outputs
+
+        self.record = record
+        self._profiling = Plan("profiling", run, (False,) * len(main.outputs))
+        log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
+
+    # --- compiling ----------------------------------------------------------------------------
+
+    def _optimize(self) -> Plan:
+        from ..lowering.target import host_target
+
+        assert self.record is not None
+        behavior = behavior_at(self.strategy, self.depth)
+        self.request = CompileRequest(
+            ir=self.record.module.to_mlir(),
+            pipeline=optimizing_pipeline(
+                behavior, knobs.min_fusion_size, knobs.max_fusion_values
+            ),
+            target=host_target(),
+            verify_each=knobs.verify_each,
+            repro_dir=knobs.repro_dir,
+        )
+        start = time.perf_counter()
+        try:
+            self.result = compile_graph(self.request)
+        except ProfuseError as error:
+            # The pipeline itself failed: this graph is pinned to tier 0, with the reason kept.
+            self.counters.compile_failures += 1
+            self.reasons.append(f"not compiled: {error}")
+            log("compile-failed", self.options.name, str(error))
+            return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
+        self.seconds = time.perf_counter() - start
+        self.counters.compiles += 1
+        log(
+            "compile", self.options.name, f"{behavior} specialisation", self.seconds,
+            depth=self.depth, kernels=len(self.result.kernels),
+        )  # fmt: skip
+        return self._install(self._link(self.result), f"specialised, {behavior}")
+
+    def _link(self, result: CompileResult) -> Plan:
+        """Load kernels, build the fallback executors (R1.42) and generate the plan."""
+        for reason, count in result.refusals.items():
+            self.counters.refusals += count
+            self.reasons.append(f"{reason} ({count}x)")
+            log("refused", self.options.name, reason, count=count)
+        runners: dict[str, Callable[..., Any]] = {}
+        for name, artifact in result.kernels.items():
+            runners[name] = kernel_runner(artifact, self.counters)
+            self.counters.kernels_compiled += 1
+        for name, reason in result.failures.items():
+            self.counters.compile_failures += 1
+            self.reasons.append(f"group @{name} is interpreted: {reason}")
+            log("kernel-failed", self.options.name, reason, group=name)
+            runners[name] = interpreted_group(
+                result.module.functions[name], result.module, self.counters
+            )
+        self.fallbacks = {}
+        for name in _fallback_names(result.module):
+            body = Module(result.module.functions[name], result.module.functions)
+            options = Options(self.options.strategy, self.options.profiled_runs, f"{self.options.name}/{name}")
+            child = Executor(body, options, self.depth - 1)
+            child.plan()  # stores the depth and builds its first plan before it ever runs
+            self.fallbacks[name] = child
+        calls = {name: child.run for name, child in self.fallbacks.items()}
+        return build_plan(result.module, runners, calls, self.counters)
+
+    # --- life cycle ---------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Forget record, plans, fallbacks and kernels; the next call profiles anew (R1.14)."""
+        with self._lock:
+            self._retire_fallbacks()
+            self._reset()
+            log("flush", self.options.name, "asked for by the user")
+
+    def _retire_fallbacks(self) -> None:
+        for child in self.fallbacks.values():
+            child._retire_fallbacks()
+            for name, value in child.counters.as_dict().items():
+                setattr(self.counters, name, getattr(self.counters, name) + value)
+            retire(child.counters)
+
+    def chain(self) -> Iterator[Executor]:
+        """This executor and every fallback executor below it, outermost first."""
+        yield self
+        for child in tuple(self.fallbacks.values()):
+            yield from child.chain()
+
+
+def _fallback_names(module: Module) -> Sequence[str]:
+    names = [
+        i.attrs["callee"] for i in module.main.body.walk() if i.op.name == "call_fallback"
+    ]
+    return list(dict.fromkeys(names))

@@ -1,0 +1,290 @@
+"""`jit`: the object a user holds. Traces per argument structure, rank and dtype; then executes.
+
+Calling convention: arrays, NumPy and Python numbers, nested in tuples, lists and dicts, go in and
+come out; outputs never share memory with arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..dialect.dtypes import dtype_of
+from ..dialect.errors import ArgumentError, KnobError, ProfuseError
+from ..dialect.importers.pytree import flatten, unflatten
+from ..dialect.importers.tracer import Trace, is_tracing, trace
+from ..dialect.program import Module
+from .engine import Executor, Options
+from .events import log
+from .explain import explain
+from .state import ExecutorState, state_of
+from .strategy import normalize
+
+_PYTHON_NUMBERS = (bool, int, float, complex)
+
+
+def leaf_key(leaf: Any) -> Hashable:
+    """What of an argument decides which trace serves it: Python type, or dtype and rank."""
+    if type(leaf) in _PYTHON_NUMBERS:
+        return type(leaf)
+    return leaf.dtype, leaf.ndim
+
+
+def usable(leaf: Any, where: int, counters: Any = None) -> Any:
+    """The argument as kernels can read it: base class, native byte order, aligned.
+
+    Raises ArgumentError for objects that are no arrays or numbers, DTypeError for dtypes that
+    are not supported. A copy made here is counted as ``input_copies``.
+    """
+    if isinstance(leaf, np.ndarray):
+        if isinstance(leaf, (np.matrix, np.ma.MaskedArray)):
+            raise ArgumentError(
+                f"argument leaf {where} is a {type(leaf).__name__}, whose operators differ from"
+                " those of plain arrays",
+                hint="pass np.asarray(x)",
+            )
+        dtype_of(leaf.dtype)
+        base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
+        if not base.dtype.isnative or not base.flags.aligned:
+            if counters is not None:
+                counters.input_copies += 1
+            return base.astype(base.dtype.newbyteorder("="), copy=True)
+        return base
+    if isinstance(leaf, np.generic):
+        dtype_of(leaf.dtype)
+        return leaf
+    if type(leaf) in _PYTHON_NUMBERS:
+        return leaf
+    raise ArgumentError(
+        f"argument leaf {where} is a {type(leaf).__name__}; arrays and numbers are supported",
+        hint="pass np.asarray(x), or mark a constant by closing over it",
+    )
+
+
+@dataclass
+class Variant:
+    """One trace and the executor that runs it."""
+
+    trace: Trace
+    executor: Executor
+
+
+class GraphFunction:
+    """Runs one graph on positional leaves; the common part of traced and loaded functions."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        self._name = name
+        self._options = options
+        self._lock = threading.RLock()
+        self._current: Executor | None = None
+
+    def _executors(self) -> list[Executor]:
+        raise NotImplementedError
+
+    def _run(self, executor: Executor, inputs: list) -> list:
+        executor.counters.calls += 1
+        self._current = executor
+        plan = executor.plan()
+        outputs = plan.run(inputs)
+        return [
+            out if fresh else own(out, inputs)
+            for out, fresh in zip(outputs, plan.fresh, strict=True)
+        ]
+
+    def state(self) -> ExecutorState:
+        """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
+        return state_of(self._executors(), self._current)
+
+    def explain(self) -> str:
+        """What ran, what is guarded, why each miss, fallback and refusal happened."""
+        executors = self._executors()
+        if not executors:
+            return f"{self._name} has not been called yet."
+        return "\n".join(explain(e, self._name) for e in executors)
+
+    def flush(self) -> None:
+        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        for executor in self._executors():
+            executor.flush()
+
+    def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
+        """IR text of a stage of the graph used last.
+
+        Args:
+            stage: ``"graph"``, ``"profiled"``, ``"optimized"``, or a stage of the kernels:
+                ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``.
+            specialization: which executor of the fallback chain, outermost first.
+
+        Raises ArgumentError when the graph has not reached that stage, or none such exists.
+        """
+        from .inspect import stage_text
+
+        if self._current is None:
+            raise ArgumentError(f"{self._name} has no IR yet", hint="call it first")
+        chain = list(self._current.chain())
+        if not 0 <= specialization < len(chain):
+            raise ArgumentError(
+                f"specialization {specialization} does not exist", hint=f"there are {len(chain)}"
+            )
+        return stage_text(chain[specialization], stage)
+
+
+class JitFunction(GraphFunction):
+    """A function that is traced, profiled, specialised and run natively; made by `jit`."""
+
+    def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+        super().__init__(options.name, options)
+        functools.update_wrapper(self, fn)
+        self._fn = fn
+        self._variants: dict[Hashable, list[Variant]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        if is_tracing(leaves):
+            return self._fn(*args, **kwargs)
+        leaves = [usable(leaf, k) for k, leaf in enumerate(leaves)]
+        key = (tree, tuple(map(leaf_key, leaves)))
+        variant = self._find(self._variants.get(key, ()), leaves)
+        if variant is None:
+            variant = self._trace(key, leaves, args, kwargs)
+        outputs = self._run(variant.executor, [*leaves, *variant.trace.captured])
+        return unflatten(variant.trace.out_tree, outputs)
+
+    @staticmethod
+    def _find(variants: Sequence[Variant], leaves: list) -> Variant | None:
+        for variant in variants:
+            if variant.trace.accepts(leaves):
+                return variant
+        return None
+
+    def _trace(self, key: Hashable, leaves: list, args: tuple, kwargs: dict) -> Variant:
+        with self._lock:
+            known = self._variants.setdefault(key, [])
+            variant = self._find(known, leaves)
+            if variant is not None:
+                return variant
+            self._check_arity(args, kwargs)
+            start = time.perf_counter()
+            made = trace(self._fn, args, kwargs, name=self._name)
+            executor = Executor(made.module, self._options)
+            executor.counters.traces += 1
+            executor.reasons += [guard.explain() for guard in made.guards]
+            variant = Variant(made, executor)
+            known.append(variant)
+            reason = "new argument structure, rank or dtype" if len(known) == 1 else "trace guard"
+            log("trace", self._name, reason, time.perf_counter() - start)
+            return variant
+
+    def _check_arity(self, args: tuple, kwargs: dict) -> None:
+        try:
+            signature = inspect.signature(self._fn)
+        except (TypeError, ValueError):
+            return
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(
+                f"{self._name}{signature} was called wrongly: {error}"
+            ) from None
+
+    def _executors(self) -> list[Executor]:
+        return [v.executor for known in self._variants.values() for v in known]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+class LoadedFunction(GraphFunction):
+    """A graph read from ``.mlir`` text; positional arrays and numbers in, outputs out."""
+
+    def __init__(self, module: Module, options: Options) -> None:
+        super().__init__(options.name, options)
+        self.module = module
+        self._executor = Executor(module, options)
+
+    def __call__(self, *args: Any) -> Any:
+        expected = len(self.module.main.inputs)
+        if len(args) != expected:
+            raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
+        leaves = [usable(leaf, k, self._executor.counters) for k, leaf in enumerate(args)]
+        outputs = [unwrap(o) for o in self._run(self._executor, leaves)]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _executors(self) -> list[Executor]:
+        return [self._executor]
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    strategy: Sequence[tuple[str, int]] | None = None,
+    profiled_runs: int | None = None,
+    device: str | None = None,
+    background: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Make ``fn``, written in plain NumPy, a function that specialises itself to its arguments.
+
+    Args:
+        fn: the function; absent when used as ``@jit(...)``.
+        strategy: e.g. ``[("static", 2), ("dynamic", 10)]``; default: the process-wide one.
+        profiled_runs: runs recorded before specialising; default: the knob (1).
+        device: ``None`` or ``"cpu"``.
+        background: compile in a worker; not available yet, must be False.
+        name: for messages and IR; default: the function's own.
+
+    Raises ArgumentError for something that cannot be called, KnobError for bad settings.
+    """
+    if fn is None:
+        return functools.partial(
+            jit, strategy=strategy, profiled_runs=profiled_runs, device=device,
+            background=background, name=name,
+        )  # fmt: skip
+    if not callable(fn):
+        raise ArgumentError(f"jit needs a function, not {type(fn).__name__}")
+    if device not in (None, "cpu"):
+        raise KnobError(f"device {device!r} is not available", hint='use device="cpu"')
+    if background:
+        raise KnobError("background compilation is not available", hint="use background=False")
+    if profiled_runs is not None and profiled_runs < 0:
+        raise KnobError(f"profiled_runs={profiled_runs}: expected a number >= 0")
+    frozen = None if strategy is None else normalize(strategy)
+    label = name or getattr(fn, "__name__", type(fn).__name__)
+    return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label)))
+
+
+def load(path: str, *, strategy: Sequence[tuple[str, int]] | None = None) -> LoadedFunction:
+    """A callable for the graph in a ``.mlir`` file; raises FileError or IRError."""
+    from ..dialect.importers.mlir_text import load_mlir
+
+    module = load_mlir(path)
+    frozen = None if strategy is None else normalize(strategy)
+    return LoadedFunction(module, Options(frozen, None, module.main.name))
+
+
+def own(out: Any, inputs: list) -> Any:
+    """``out``, copied if it might share memory with an argument."""
+    if type(out) is not np.ndarray or out.ndim == 0:
+        return unwrap(out)
+    if out.base is not None or any(out is given for given in inputs):
+        return out.copy()
+    return out
+
+
+def unwrap(out: Any) -> Any:
+    """Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions."""
+    return out[()] if isinstance(out, np.ndarray) and out.ndim == 0 else out
+
+
+def _symbol(name: str) -> str:
+    return "".join(ch if ch.isalnum() or ch == "_" else "_" for ch in name) or "main"
+
+
+__all__ = ["ExecutorState", "JitFunction", "LoadedFunction", "ProfuseError", "jit", "load"]

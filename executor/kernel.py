@@ -1,0 +1,110 @@
+"""From object code to a callable on arrays: loads a kernel and generates its calling code.
+
+The generated function allocates outputs, fills the kernel's slots (`lowering.abi`) and calls it
+with the GIL released.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..dialect.dtypes import dtype_named
+from ..dialect.errors import ArgumentError
+from ..dialect.program import Program
+from ..dialect.symbolic import parse_dim
+from . import arrays
+from .evaluate import Evaluator
+from .events import Counters
+
+if TYPE_CHECKING:
+    from ..dialect.program import Module
+    from ..lowering.abi import KernelArtifact
+
+
+def kernel_runner(artifact: KernelArtifact, counters: Counters) -> Callable[..., Any]:
+    """A callable on the group's operands; one result, or a tuple of several."""
+    from ..lowering.loader import load
+
+    loaded = load(artifact)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(loaded.address)
+    source, scope = call_source(artifact)
+    scope |= {"fn": function, "C": counters, "KEEP": loaded}
+    exec(compile(source, f"<call of {artifact.name}>", "exec"), scope)
+    return scope["call"]
+
+
+def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
+    """Python source of the calling function and the names it needs."""
+    abi = artifact.abi
+    scope: dict[str, Any] = {
+        "asarray": np.asarray, "ptr": arrays.data_pointer, "empty": arrays.empty,
+        "np_empty": np.empty, "workspace": arrays.workspace, "ndarray": np.ndarray,
+        "StructError": struct.error, "ArgumentError": ArgumentError,
+    }  # fmt: skip
+    args = [f"a{i}" for i in range(len(abi.inputs))]
+    lines = [f"def call({', '.join(args)}):"]
+    formats, slots = [], []
+    for name, spec in zip(args, abi.inputs, strict=True):
+        if spec.kind == "scalar":
+            formats.append({"f": "d", "i": "q", "b": "q"}[dtype_named(spec.dtype).kind])
+            slots.append(name)
+        else:
+            if not spec.dims:
+                lines.append(f"    if type({name}) is not ndarray: {name} = asarray({name})")
+            formats.append("Q")
+            slots.append(f"ptr({name})")
+    for symbol, (index, axis) in abi.symbols.items():
+        lines.append(f"    {symbol} = a{index}.shape[{axis}]")
+    outs = []
+    for k, out in enumerate(abi.outputs):
+        dtype = dtype_named(out.dtype)
+        scope[f"D{k}"] = dtype.numpy
+        shape = f"({', '.join(out.dims)},)" if out.dims else "()"
+        static = all(isinstance(parse_dim(d), int) for d in out.dims)
+        small = static and np.prod([int(d) for d in out.dims], initial=dtype.itemsize) < 8192
+        lines.append(f"    o{k} = {'np_empty' if small else 'empty'}({shape}, D{k})")
+        formats.append("Q")
+        slots.append(f"ptr(o{k})")
+        outs.append(f"o{k}[()]" if not out.dims else f"o{k}")
+    formats.append("Q")
+    slots.append("0" if abi.workspace == "0" else f"workspace({abi.workspace})")
+    formats += "q" * len(abi.symbols)
+    slots += list(abi.symbols)
+    for index, axis in abi.strides:
+        size = dtype_named(abi.inputs[index].dtype).itemsize
+        formats.append("q")
+        slots.append(f"a{index}.strides[{axis}] // {size}")
+    scope["pack"] = struct.Struct("=" + "".join(formats)).pack
+    lines += [
+        "    try:",
+        f"        fn(pack({', '.join(slots)}))",
+        "    except StructError as error:",
+        "        raise ArgumentError(f'a Python int does not fit 64 bits: {error}') from None",
+        "    C.kernel_launches += 1",
+    ]
+    if artifact.library_calls:
+        lines.append(f"    C.library_calls += {artifact.library_calls}")
+    lines.append(f"    return {', '.join(outs)}")
+    return "\n".join(lines), scope
+
+
+def interpreted_group(
+    function: Program, module: Module, counters: Counters
+) -> Callable[..., Any]:
+    """Stand-in for a kernel that could not be made: evaluates the fusion function."""
+
+    def count() -> None:
+        counters.evaluated_ops += 1
+
+    evaluator = Evaluator(function, module, on_op=count)
+
+    def call(*args: Any) -> Any:
+        out = evaluator(args)
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return call

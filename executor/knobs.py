@@ -1,0 +1,127 @@
+"""Every environment variable and process-wide setting, typed, in one table.
+
+A knob is read from ``PROFUSE_<NAME>`` on first access, can be assigned afterwards, and refuses
+values outside its domain with KnobError. ``knobs.override(name=value)`` scopes a change.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialect.errors import KnobError
+
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+
+
+def _bool(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError("expected one of 1/0, true/false, yes/no, on/off")
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("expected a number >= 0")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("expected a number >= 1")
+    return value
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One setting: its parser, default and one line of help."""
+
+    parse: Callable[[str], Any]
+    default: Any
+    help: str
+
+
+KNOBS: dict[str, Knob] = {
+    "executor_mode": Knob(_bool, True, "use the profiling executor (R1.2)"),
+    "profiling_mode": Knob(_bool, True, "profile and specialise; off = run graphs as they are"),
+    "optimize": Knob(_bool, True, "graph optimisation as a whole"),
+    "profiled_runs": Knob(_natural, 1, "runs recorded before a graph is specialised (R1.1)"),
+    "static_then_dynamic": Knob(_bool, False, "default strategy [(STATIC,2),(DYNAMIC,10)] (R1.3)"),
+    "always_dynamic": Knob(_bool, False, "default strategy [(DYNAMIC,12)] (R1.3)"),
+    "min_fusion_size": Knob(_positive, 1, "fewest ops in a fusion group"),
+    "max_fusion_values": Knob(_positive, 128, "most operands plus results of a group (R1.48)"),
+    "verify_each": Knob(_bool, False, "verify the IR after every pass"),
+    "repro_dir": Knob(str, "", "where a failing pipeline writes its input (default: temp dir)"),
+    "log": Knob(_bool, False, "print one line per event to stderr"),
+    "event_ring": Knob(_positive, 4096, "events kept in memory"),
+}
+
+
+class Knobs:
+    """Attribute access to `KNOBS`; thread-safe."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_values", {})
+        object.__setattr__(self, "_lock", threading.Lock())
+
+    def __getattr__(self, name: str) -> Any:
+        values = self.__dict__["_values"]
+        if name in values:
+            return values[name]
+        knob = KNOBS.get(name)
+        if knob is None:
+            raise AttributeError(f"no knob named {name!r}; see profuse.executor.knobs.KNOBS")
+        with self.__dict__["_lock"]:
+            return values.setdefault(name, self._from_environment(name, knob))
+
+    @staticmethod
+    def _from_environment(name: str, knob: Knob) -> Any:
+        variable = f"PROFUSE_{name.upper()}"
+        text = os.environ.get(variable)
+        if text is None:
+            return knob.default
+        try:
+            return knob.parse(text)
+        except ValueError as error:
+            raise KnobError(
+                f"{variable}={text!r}: {error}", hint=f"{knob.help}; default {knob.default!r}"
+            ) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.exchange(name, value)
+
+    def exchange(self, name: str, value: Any) -> Any:
+        """Set a knob and return its previous value."""
+        knob = KNOBS.get(name)
+        if knob is None:
+            raise KnobError(f"no knob named {name!r}", hint=f"knobs: {', '.join(KNOBS)}")
+        if knob.parse is not str:
+            try:
+                value = knob.parse(str(value))
+            except ValueError as error:
+                raise KnobError(f"{name}={value!r}: {error}", hint=knob.help) from None
+        previous = getattr(self, name)
+        with self.__dict__["_lock"]:
+            self.__dict__["_values"][name] = value
+        return previous
+
+    @contextmanager
+    def override(self, **values: Any) -> Iterator[None]:
+        """Set knobs for the duration of a ``with`` block."""
+        previous = {name: self.exchange(name, value) for name, value in values.items()}
+        try:
+            yield
+        finally:
+            for name, value in previous.items():
+                self.exchange(name, value)
+
+
+knobs = Knobs()

@@ -1,0 +1,275 @@
+"""An optimised graph as one Python function: guards, kernel calls, evaluated ops, fallbacks.
+
+The plan's source is generated once; a call then does no per-op dispatch. Guards compare what the
+array objects report; where a quick comparison fails, `dialect.guards` decides, so that sizes and
+strides that do not matter (size-1 dimensions, empty arrays) never cause a miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..dialect.errors import InternalError
+from ..dialect.guards import check_types, symbol_name
+from ..dialect.program import Block, Instr, Module
+from ..dialect.types import TensorType
+from .evaluate import bound_evaluate
+from .events import Counters
+
+Runner = Callable[..., Any]
+
+
+@dataclass
+class Guard:
+    """One guard of a plan and how it fared.
+
+    Attributes:
+        types: expected types of the checked values.
+        behavior: ``"static"`` or ``"dynamic"``.
+        callee: the fusion function it protects.
+        fallback: the fallback function on its other side.
+        last_miss: the values' types at the latest miss (None = never missed).
+    """
+
+    types: tuple[TensorType, ...]
+    behavior: str
+    callee: str = ""
+    fallback: str = ""
+    hits: int = 0
+    misses: int = 0
+    last_miss: tuple[Any, ...] | None = None
+
+
+@dataclass
+class Plan:
+    """Something that runs a graph.
+
+    Attributes:
+        kind: ``"profiling"``, ``"optimized"``, ``"simple"`` (depth 0) or ``"no-opt"``.
+        run: list of inputs -> list of outputs.
+        fresh: per output, True if it can never share memory with an input.
+        guards: guards in order of execution.
+        source: Python source of an optimised plan, for reading.
+    """
+
+    kind: str
+    run: Callable[[list], list]
+    fresh: tuple[bool, ...]
+    guards: list[Guard] = field(default_factory=list)
+    source: str = ""
+
+
+def build_plan(
+    module: Module,
+    kernels: dict[str, Runner],
+    fallbacks: dict[str, Callable[[list], list]],
+    counters: Counters,
+) -> Plan:
+    """Generate the Python function of an optimised module.
+
+    Args:
+        module: decoded optimised graph.
+        kernels: fusion function name -> callable on the group's operands; returns one value, or
+            a tuple when the group has several results.
+        fallbacks: fallback function name -> callable on a list of operands.
+        counters: incremented by the generated code.
+    """
+    return _Generator(module, kernels, fallbacks, counters).plan()
+
+
+class _Generator:
+    def __init__(
+        self,
+        module: Module,
+        kernels: dict[str, Runner],
+        fallbacks: dict[str, Callable[[list], list]],
+        counters: Counters,
+    ) -> None:
+        self.main = module.main
+        self.kernels, self.fallbacks = kernels, fallbacks
+        self.scope: dict[str, Any] = {"C": counters, "check": check_types, "ndarray": np.ndarray}
+        self.lines: list[str] = []
+        self.guards: list[Guard] = []
+        self.fresh: set[int] = set()
+        self.open_guard: dict[int, int] = {}  # value of a guard's boolean -> guard index
+
+    def plan(self) -> Plan:
+        self.lines.append("def run(inputs):")
+        names = ", ".join(f"v{a}" for a in self.main.inputs)
+        if names:
+            self.lines.append(f"    [{names}] = inputs")
+        self.block(self.main.body, 1)
+        outs = ", ".join(f"v{o}" for o in self.main.outputs)
+        self.lines.append(f"    return [{outs}]")
+        source = "\n".join(self.lines)
+        exec(compile(source, f"<plan of {self.main.name}>", "exec"), self.scope)
+        fresh = tuple(o in self.fresh for o in self.main.outputs)
+        return Plan("optimized", self.scope["run"], fresh, self.guards, source)
+
+    def bind(self, prefix: str, value: Any) -> str:
+        name = f"{prefix}{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def emit(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def block(self, block: Block, depth: int) -> None:
+        for instr in block.instrs:
+            self.instr(instr, depth)
+
+    def instr(self, instr: Instr, depth: int) -> None:
+        if instr.op.dialect == "scf":
+            getattr(self, f"emit_{instr.op.name}")(instr, depth)
+        elif instr.op.name in ("type_check", "dynamic_guard"):
+            self.emit_guard(instr, depth)
+        elif instr.op.name == "fusion_group":
+            self.emit_group(instr, depth)
+        elif instr.op.name == "call_fallback":
+            self.emit_fallback(instr, depth)
+        elif "callee" in instr.op.attrs:
+            raise InternalError(f"{instr.op.full_name()} in a final plan", loc=instr.loc)
+        else:
+            self.emit_evaluate(instr, depth)
+
+    def emit_guard(self, instr: Instr, depth: int) -> None:
+        types = instr.attrs["types"]
+        behavior = "static" if instr.op.name == "type_check" else "dynamic"
+        index = len(self.guards)
+        guard = Guard(types, behavior)
+        self.guards.append(guard)
+        g, t = self.bind("g", guard), self.bind("t", types)
+        *aliases, ok = instr.results
+        values = [f"v{o}" for o in instr.operands]
+        bound: dict[str, str] = {}
+        quick = [self.quick_check(v, ty, bound) for v, ty in zip(values, types, strict=True)]
+        listed = f"({', '.join(values)},)"
+        slow = f"check({t}, {listed})"
+        if all(quick):
+            self.emit(depth, f"v{ok} = ({' and '.join(quick)}) or {slow}")  # type: ignore[arg-type]
+        else:
+            self.emit(depth, f"v{ok} = {slow}")
+        for alias, value in zip(aliases, values, strict=True):
+            self.emit(depth, f"v{alias} = {value}")
+        self.emit(depth, f"if v{ok}: {g}.hits += 1; C.guard_hits += 1")
+        kept = self.bind("describe", _describe)
+        self.emit(
+            depth, f"else: {g}.misses += 1; C.guard_misses += 1; {g}.last_miss = {kept}({listed})"
+        )
+        self.open_guard[ok] = index
+
+    def quick_check(self, value: str, type_: TensorType, bound: dict[str, str]) -> str | None:
+        """An exact comparison that implies the guard, or None where none is cheap.
+
+        ``bound`` maps each size symbol met so far to the expression that reads it.
+        """
+        if type_.dtype is None or not type_.is_complete:
+            return None
+        dtype = self.bind("d", type_.dtype.numpy)
+        parts = [f"{value}.dtype is {dtype}"]
+        if type_.is_static:
+            parts.append(f"{value}.shape == {tuple(type_.shape or ())!r}")
+        else:
+            parts.append(f"len({value}.shape) == {type_.rank}")
+            for axis, dim in enumerate(type_.shape or ()):
+                place = f"{value}.shape[{axis}]"
+                name = symbol_name(dim)
+                if isinstance(dim, int):
+                    parts.append(f"{place} == {dim}")
+                elif name is None:
+                    return None
+                elif bound.setdefault(name, place) != place:
+                    parts.append(f"{place} == {bound[name]}")
+        size = type_.dtype.itemsize
+        if type_.strides == "contiguous":
+            parts.append(f"{value}.flags.c_contiguous")
+        elif type_.strides is not None and None not in type_.strides:
+            strides = tuple(s * size for s in type_.strides)  # type: ignore[operator,union-attr]
+            parts.append(f"{value}.strides == {strides!r}")
+        elif type_.strides is not None:
+            return None
+        return " and ".join(parts)
+
+    def emit_group(self, instr: Instr, depth: int) -> None:
+        callee = instr.attrs["callee"]
+        kernel = self.bind("k", self.kernels[callee])
+        args = ", ".join(f"v{o}" for o in instr.operands)
+        outs = ", ".join(f"v{r}" for r in instr.results)
+        self.emit(depth, f"{outs} = {kernel}({args})")
+        self.fresh.update(instr.results)
+
+    def emit_fallback(self, instr: Instr, depth: int) -> None:
+        fallback = self.bind("f", self.fallbacks[instr.attrs["callee"]])
+        args = ", ".join(f"v{o}" for o in instr.operands)
+        outs = ", ".join(f"v{r}" for r in instr.results)
+        self.emit(depth, "C.fallback_calls += 1")
+        self.emit(depth, f"[{outs}] = {fallback}([{args}])")
+
+    def emit_evaluate(self, instr: Instr, depth: int) -> None:
+        function = self.bind("e", bound_evaluate(instr))
+        args = ", ".join(f"v{o}" for o in instr.operands)
+        outs = ", ".join(f"v{r}" for r in instr.results)
+        self.emit(depth, f"{outs} = {function}({args})" if outs else f"{function}({args})")
+        if instr.operands:
+            self.emit(depth, "C.evaluated_ops += 1")
+
+    def yields(self, targets: Sequence[int], values: Sequence[int], depth: int) -> None:
+        if targets:
+            left = ", ".join(f"v{t}" for t in targets)
+            right = ", ".join(f"v{v}" for v in values)
+            self.emit(depth, f"{left} = {right}")
+        else:
+            self.emit(depth, "pass")
+
+    def emit_if(self, instr: Instr, depth: int) -> None:
+        then, other = instr.blocks
+        guard = self.open_guard.get(instr.operands[0])
+        if guard is not None:
+            self.link(self.guards[guard], then, other)
+        self.emit(depth, f"if v{instr.operands[0]}:")
+        self.block(then, depth + 1)
+        self.yields(instr.results, then.outputs, depth + 1)
+        self.emit(depth, "else:")
+        self.block(other, depth + 1)
+        self.yields(instr.results, other.outputs, depth + 1)
+
+    @staticmethod
+    def link(guard: Guard, then: Block, other: Block) -> None:
+        for inner in then.instrs:
+            if inner.op.name == "fusion_group":
+                guard.callee = inner.attrs["callee"]
+        for inner in other.instrs:
+            if inner.op.name == "call_fallback":
+                guard.fallback = inner.attrs["callee"]
+
+    def emit_while(self, instr: Instr, depth: int) -> None:
+        before, after = instr.blocks
+        self.yields(before.args, instr.operands, depth)
+        self.emit(depth, "while True:")
+        self.block(before, depth + 1)
+        self.emit(depth + 1, f"if not v{before.outputs[0]}: break")
+        self.yields(after.args, before.outputs[1:], depth + 1)
+        self.block(after, depth + 1)
+        self.yields(before.args, after.outputs, depth + 1)
+        self.yields(instr.results, before.outputs[1:], depth)
+
+    def emit_for(self, instr: Instr, depth: int) -> None:
+        (body,) = instr.blocks
+        lower, upper, step, *inits = instr.operands
+        index, *carried = body.args
+        self.yields(carried, inits, depth)
+        self.emit(depth, f"for v{index} in range(v{lower}, v{upper}, v{step}):")
+        self.block(body, depth + 1)
+        self.yields(carried, body.outputs, depth + 1)
+        self.yields(instr.results, carried, depth)
+
+
+def _describe(values: tuple) -> tuple:
+    """Types of the values that missed a guard, kept for `explain`."""
+    from ..dialect.types import type_of
+
+    return tuple(type_of(v) for v in values)

@@ -1,0 +1,35 @@
+"""Process-wide switches as functions; every setter returns the previous value (R1.2)."""
+
+from __future__ import annotations
+
+from .knobs import knobs
+
+
+def get_profiling_mode() -> bool:
+    """Whether graphs are profiled and specialised."""
+    return knobs.profiling_mode
+
+
+def set_profiling_mode(on: bool) -> bool:
+    """Switch profiling; off, graphs without an optimised plan run op by op (R1.8)."""
+    return knobs.exchange("profiling_mode", bool(on))
+
+
+def get_optimize() -> bool:
+    """Whether graphs are optimised at all."""
+    return knobs.optimize
+
+
+def set_optimize(on: bool) -> bool:
+    """Switch optimisation as a whole (R1.8)."""
+    return knobs.exchange("optimize", bool(on))
+
+
+def get_num_profiled_runs() -> int:
+    """Runs recorded before a graph is specialised."""
+    return knobs.profiled_runs
+
+
+def set_num_profiled_runs(runs: int) -> int:
+    """Set the number of profiled runs for executors built from now on; 0 compiles at once."""
+    return knobs.exchange("profiled_runs", runs)

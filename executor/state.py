@@ -1,0 +1,124 @@
+"""What a jitted function has become: tier, specialisations, counts and reasons, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..dialect.types import TensorType
+from .engine import Executor
+from .events import COUNTERS
+from .plan import Guard
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """One guarded group of the fallback chain.
+
+    Attributes:
+        guard: what the guard expects of each operand, as text.
+        behavior: ``"static"`` or ``"dynamic"``.
+        depth: re-specialisations that its executor had left, itself included.
+        kernels: names of the native kernels behind the guard.
+        hits, misses: how often the guard passed and failed.
+        seconds: compile time of the executor it belongs to.
+    """
+
+    guard: str
+    behavior: str
+    depth: int
+    kernels: tuple[str, ...]
+    hits: int
+    misses: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ExecutorState:
+    """A snapshot; see `Executor` for the meaning of tiers and depth.
+
+    Attributes:
+        tier: ``"profiling"``, ``"optimized"``, ``"simple"`` or ``"no-opt"``.
+        remaining_depth: re-specialisations that can still happen.
+        specializations: all guards of the whole fallback chain, outermost first.
+        counters: sums over the chain (`executor.events.COUNTERS`).
+        reasons: refusals and failures, in the order they were met.
+    """
+
+    tier: str
+    remaining_depth: int
+    specializations: tuple[Specialization, ...]
+    counters: Mapping[str, int]
+    reasons: tuple[str, ...]
+
+
+def state_of(executors: Iterable[Executor], current: Executor | None) -> ExecutorState:
+    """The state of a function that has these graphs; ``current`` is the one used last."""
+    tops = list(executors)
+    every = [e for top in tops for e in top.chain()]
+    sums = dict.fromkeys(COUNTERS, 0)
+    for executor in every:
+        for name, value in executor.counters.as_dict().items():
+            sums[name] += value
+    reasons = [r for e in every for r in e.reasons]
+    return ExecutorState(
+        tier=tier_of(current) if current else "profiling",
+        remaining_depth=remaining_depth(current) if current else 0,
+        specializations=tuple(s for e in every for s in specializations_of(e)),
+        counters=MappingProxyType(sums),
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def tier_of(executor: Executor) -> str:
+    """Tier of the plan that the executor's next call would start on."""
+    if executor.optimized is not None:
+        return executor.optimized.kind
+    return "no-opt" if executor.record is None and executor._plain is not None else "profiling"
+
+
+def remaining_depth(executor: Executor) -> int:
+    """Depth left below the deepest executor that is already specialised."""
+    depths = [
+        e.depth if e.optimized is None else max(e.depth - 1, 0) for e in executor.chain()
+    ]
+    return min(depths)
+
+
+def specializations_of(executor: Executor) -> tuple[Specialization, ...]:
+    """The guards of one executor's optimised plan."""
+    plan = executor.optimized
+    if plan is None:
+        return ()
+    kernels = executor.result.kernels if executor.result else {}
+    return tuple(
+        Specialization(
+            guard=guard_text(guard),
+            behavior=guard.behavior,
+            depth=executor.depth,
+            kernels=tuple(n for n in (guard.callee,) if n in kernels),
+            hits=guard.hits,
+            misses=guard.misses,
+            seconds=executor.seconds,
+        )
+        for guard in plan.guards
+    )
+
+
+def guard_text(guard: Guard) -> str:
+    """``f32[4, 8] contiguous, f32[8] contiguous``: dtype, sizes and layout per operand."""
+    return ", ".join(type_text(t) for t in guard.types)
+
+
+def type_text(type_: object) -> str:
+    """Short text of a type for people."""
+    if not isinstance(type_, TensorType):
+        return str(type_)
+    sizes = "?" if type_.shape is None else ", ".join("?" if d is None else str(d) for d in type_.shape)
+    text = f"{type_.dtype or 'tensor'}[{sizes}]"
+    if isinstance(type_.strides, str):
+        text += f" {type_.strides}"
+    elif type_.strides is not None:
+        text += f" strides ({', '.join('?' if s is None else str(s) for s in type_.strides)})"
+    return text

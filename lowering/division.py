@@ -1,0 +1,136 @@
+"""Integer and float division with NumPy's conventions, and integer powers.
+
+x86's ``idiv`` traps on a zero divisor and on ``INT_MIN / -1``, so no divisor reaches a division
+before a select has replaced those cases.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..dialect.dtypes import BOOL, F32
+from ..dialect.errors import InternalError
+from .scalar import HALF, Operand, Scalar, compute_type
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+def floor_divmod(n: Scalar, d: Scalar, given: Operand) -> tuple[Scalar, Scalar]:
+    """Quotient rounded down and remainder with the divisor's sign.
+
+    ``given`` is the divisor as written: a Python number needs no guards. Unused halves of the
+    pair are dead code.
+    """
+    if n.dtype.is_float:
+        return _float_divmod(n, d)
+    quotient, remainder, zero = _divide(n, d, given)
+    if n.dtype.kind == "i":
+        wrong = remainder.ne(0) & ((remainder ^ d) < 0)
+        quotient = quotient - wrong.cast(n.dtype)
+        remainder = remainder + wrong.select(d, 0)
+    if zero is not None:
+        quotient = zero.select(0, quotient)
+    return quotient, remainder
+
+
+def fmod(n: Scalar, d: Scalar, given: Operand) -> Scalar:
+    """Remainder of the division rounded towards zero."""
+    if n.dtype.is_float:
+        return n._float("arith.remf", d)
+    return _divide(n, d, given)[1]
+
+
+def _divide(n: Scalar, d: Scalar, given: Operand) -> tuple[Scalar, Scalar, Scalar | None]:
+    """Truncating quotient and remainder, and where the divisor was zero (None: nowhere)."""
+    if n.dtype is BOOL:
+        raise InternalError("bool division is undefined")
+    signed = n.dtype.kind == "i"
+    zero: Scalar | None = None
+    if isinstance(given, Scalar) or given in (0, -1):
+        zero = d.eq(0)
+        unsafe = zero
+        if signed:
+            # The quotient by 1 equals the wrapped quotient of INT_MIN by -1.
+            lowest = n.eq(-(1 << (n.dtype.bits - 1)))
+            unsafe = zero | (lowest & d.eq(-1))
+        d = unsafe.select(1, d)
+    quotient = n._op("arith.divsi" if signed else "arith.divui", d)
+    return quotient, n - quotient * d, zero
+
+
+def _float_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
+    """NumPy's ``npy_divmod``, without contraction; a zero divisor gives n / d and NaN."""
+    if n.dtype in HALF:
+        quotient, remainder = _float_divmod(n.cast(F32), d.cast(F32))
+        return quotient.cast(n.dtype), remainder.cast(n.dtype)
+    ratio = n._op("arith.divf", d)
+    mod = n._op("arith.remf", d)
+    div = n._op("arith.subf", mod)._op("arith.divf", d)
+    wrong = mod.ne(0) & ((d < 0) ^ (mod < 0))
+    fixed_mod = wrong.select(mod._op("arith.addf", d), mod)
+    div = wrong.select(div._op("arith.subf", div.const(1.0)), div)
+    remainder = mod.eq(0).select(mod.const(0.0).math("copysign", d), fixed_mod)
+    floor = div.math("floor")
+    up = div._op("arith.subf", floor) > 0.5
+    floor = up.select(floor._op("arith.addf", floor.const(1.0)), floor)
+    floor = div.eq(0).select(div.const(0.0).math("copysign", ratio), floor)
+    by_zero = d.eq(0)
+    return by_zero.select(ratio, floor), by_zero.select(mod, remainder)
+
+
+def ipow(base: Scalar, exponent: Scalar | int) -> Scalar:
+    """Wrapping integer power; see `Scalar.ipow` for negative exponents."""
+    if isinstance(exponent, int):
+        return _constant_power(base, exponent)
+    if base.dtype.kind != "i":
+        return _power_loop(base, exponent)
+    negative = exponent < 0
+    power = _power_loop(base, negative.select(0, exponent))
+    sign = (exponent & 1).ne(0).select(base, 1)
+    truncated = (base.eq(1) | base.eq(-1)).select(sign, 0)
+    return negative.select(truncated, power)
+
+
+def _constant_power(base: Scalar, exponent: int) -> Scalar:
+    if exponent < 0:
+        return ipow(base, base.const(exponent))
+    result: Scalar | None = None
+    square = base
+    while exponent:
+        if exponent & 1:
+            result = square if result is None else result * square
+        exponent >>= 1
+        if exponent:
+            square = square * square
+    return base.const(1) if result is None else result
+
+
+def _power_loop(base: Scalar, exponent: Scalar) -> Scalar:
+    """Square and multiply in an ``scf.while`` over (exponent, base, result)."""
+    from mlir import ir
+
+    dtype = base.dtype
+    types = [compute_type(dtype)] * 3
+    loop = ir.Operation.create(
+        "scf.while",
+        results=types,
+        operands=[exponent.value, base.value, base.const(1).value],
+        regions=2,
+    )
+    with ir.InsertionPoint(_block(loop.regions[0], types)) as ip:
+        args = list(ip.block.arguments)
+        more = Scalar(args[0], dtype).ne(0)
+        ir.Operation.create("scf.condition", operands=[more.value, *args])
+    with ir.InsertionPoint(_block(loop.regions[1], types)) as ip:
+        left, square, result = (Scalar(a, dtype) for a in ip.block.arguments)
+        result = (left & 1).ne(0).select(result * square, result)
+        left = left._op("arith.shrui", left.const(1))
+        ir.Operation.create(
+            "scf.yield", operands=[left.value, (square * square).value, result.value]
+        )
+    return Scalar(loop.results[2], dtype)
+
+
+def _block(region: ir.Region, types: list[ir.Type]) -> ir.Block:
+    return region.blocks.append(*types)

@@ -1,0 +1,56 @@
+"""Inline expansions of `math` dialect functions, which LLVM's loop vectoriser makes SIMD code.
+
+`expand` is the entry; a function without an expansion for its type is left to libm. Results at
+special values (signed zeros, infinities, NaN, overflow, gradual underflow) are those of C99 and
+NumPy. Floating-point exception flags are not modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+
+from . import math_erf, math_exp, math_log
+from .math_emit import K
+
+EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
+    "exp": math_exp.exp,
+    "exp2": math_exp.exp2,
+    "expm1": math_exp.expm1,
+    "sinh": math_exp.sinh,
+    "cosh": math_exp.cosh,
+    "tanh": math_exp.tanh,
+    "log": math_log.log,
+    "log2": math_log.log2,
+    "log10": math_log.log10,
+    "log1p": math_log.log1p,
+    "asinh": math_log.asinh,
+    "acosh": math_log.acosh,
+    "atanh": math_log.atanh,
+    "erf": math_erf.erf,
+}
+
+# Largest error in units in the last place, over all arguments: f32, f64. None: not expanded.
+ULP_BOUNDS: dict[str, tuple[float, float | None]] = {
+    "exp": (1.0, 1.0),
+    "tanh": (3.0, 3.0),
+    "log": (1.0, 1.0),
+    "erf": (3.0, None),
+}
+
+
+def expand(name: str, operands: Sequence[ir.Value]) -> ir.Value | None:
+    """Emit `math.<name>` inline at the current insertion point.
+
+    None where there is no expansion for the name and type: the caller keeps the operation itself,
+    which becomes a call of libm.
+    """
+    function = EXPANSIONS.get(name)
+    type = operands[0].type
+    if function is None or not isinstance(type, (ir.F32Type, ir.F64Type)):
+        return None
+    bounds = ULP_BOUNDS[name]
+    if bounds[0 if isinstance(type, ir.F32Type) else 1] is None:
+        return None
+    return function(K(type), *operands)

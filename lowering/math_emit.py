@@ -1,0 +1,249 @@
+"""Emitter for inline math: scalar `arith`/`math` ops of one float type at the insertion point.
+
+Everything it emits maps to machine instructions, element by element and without branches, so LLVM's
+loop vectoriser turns the loop around it into SIMD code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, math
+
+_FLOAT_PREDICATES = arith.CmpFPredicate
+
+
+@dataclass(frozen=True)
+class Format:
+    """Constants of an IEEE format.
+
+    Attributes:
+        bits: width of the value.
+        mantissa: stored mantissa bits.
+        bias: exponent bias.
+        magic: 1.5 * 2**mantissa; adding it rounds to an integer that lands in the low bits.
+    """
+
+    bits: int
+    mantissa: int
+    bias: int
+
+    @property
+    def magic(self) -> float:
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+
+F32 = Format(32, 23, 127)
+F64 = Format(64, 52, 1023)
+
+
+class K:
+    """Emits floating-point and bit operations of one element type, f32 or f64.
+
+    `mul add sub fma` carry fastmath `contract`: the back end may fuse a product into a sum where the
+    target has the instruction. `exact_fma` is fused on every target, for error-free transformations.
+    Constants are created once per emitter, so an emitter serves one insertion block.
+    """
+
+    def __init__(self, type: ir.Type) -> None:
+        self.type = type
+        self.format = F32 if isinstance(type, ir.F32Type) else F64
+        self.int_type = ir.IntegerType.get_signless(self.format.bits)
+        self.contract = ir.Attribute.parse("#arith.fastmath<contract>")
+        self._floats: dict[str, ir.Value] = {}
+        self._ints: dict[int, ir.Value] = {}
+
+    @property
+    def is_f32(self) -> bool:
+        return self.format is F32
+
+    def double(self) -> K:
+        """The emitter of f64 at the same place."""
+        return K(ir.F64Type.get())
+
+    # constants
+
+    def const(self, value: float) -> ir.Value:
+        key = float(value).hex()
+        if key not in self._floats:
+            self._floats[key] = arith.constant(self.type, ir.FloatAttr.get(self.type, value))
+        return self._floats[key]
+
+    def int(self, value: int) -> ir.Value:
+        if value not in self._ints:
+            attr = ir.IntegerAttr.get(self.int_type, value)
+            self._ints[value] = arith.constant(self.int_type, attr)
+        return self._ints[value]
+
+    def _value(self, x: ir.Value | float) -> ir.Value:
+        return self.const(x) if isinstance(x, (int, float)) else x
+
+    # arithmetic; Python numbers are taken as constants
+
+    def mul(self, a, b) -> ir.Value:
+        return arith.mulf(self._value(a), self._value(b), fastmath=self.contract)
+
+    def add(self, a, b) -> ir.Value:
+        return arith.addf(self._value(a), self._value(b), fastmath=self.contract)
+
+    def sub(self, a, b) -> ir.Value:
+        return arith.subf(self._value(a), self._value(b), fastmath=self.contract)
+
+    def div(self, a, b) -> ir.Value:
+        return arith.divf(self._value(a), self._value(b))
+
+    def fma(self, a, b, c) -> ir.Value:
+        return self.add(self.mul(a, b), c)
+
+    def exact_add(self, a, b) -> ir.Value:
+        """Sum that is never fused with a product."""
+        return arith.addf(self._value(a), self._value(b))
+
+    def exact_sub(self, a, b) -> ir.Value:
+        """Difference that is never fused with a product."""
+        return arith.subf(self._value(a), self._value(b))
+
+    def exact_mul(self, a, b) -> ir.Value:
+        """Product that is never fused into a sum."""
+        return arith.mulf(self._value(a), self._value(b))
+
+    def exact_fma(self, a, b, c) -> ir.Value:
+        return math.fma(self._value(a), self._value(b), self._value(c))
+
+    def polynomial(self, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
+        """Horner's scheme, highest degree first."""
+        result = self.const(coefficients[0])
+        for coefficient in coefficients[1:]:
+            result = self.fma(result, x, coefficient)
+        return result
+
+    def neg(self, x) -> ir.Value:
+        return arith.negf(x)
+
+    def abs(self, x) -> ir.Value:
+        return math.absf(x)
+
+    def sqrt(self, x) -> ir.Value:
+        return math.sqrt(x)
+
+    def floor(self, x) -> ir.Value:
+        return math.floor(x)
+
+    def roundeven(self, x) -> ir.Value:
+        return math.roundeven(x)
+
+    def copysign(self, x, sign) -> ir.Value:
+        return math.copysign(x, sign)
+
+    # comparisons are ordered (false on NaN) unless the name says otherwise
+
+    def compare(self, predicate: str, a, b) -> ir.Value:
+        return arith.cmpf(getattr(_FLOAT_PREDICATES, predicate), self._value(a), self._value(b))
+
+    def eq(self, a, b) -> ir.Value:
+        return self.compare("OEQ", a, b)
+
+    def ne(self, a, b) -> ir.Value:
+        """True where either is NaN."""
+        return self.compare("UNE", a, b)
+
+    def lt(self, a, b) -> ir.Value:
+        return self.compare("OLT", a, b)
+
+    def gt(self, a, b) -> ir.Value:
+        return self.compare("OGT", a, b)
+
+    def not_le(self, a, b) -> ir.Value:
+        """a > b, or either is NaN."""
+        return self.compare("UGT", a, b)
+
+    def select(self, condition, a, b) -> ir.Value:
+        return arith.select(condition, self._value(a), self._value(b))
+
+    def both(self, a, b) -> ir.Value:
+        return arith.andi(a, b)
+
+    def either(self, a, b) -> ir.Value:
+        return arith.ori(a, b)
+
+    def clamp(self, x, low: float, high: float) -> ir.Value:
+        """Limit x to [low, high]; NaN stays."""
+        return self.min(self.max(x, low), high)
+
+    # The constant on the left of the comparison: x86 max/min return their second operand on NaN,
+    # which makes each of these one instruction.
+
+    def max(self, x, low) -> ir.Value:
+        low = self._value(low)
+        return arith.select(arith.cmpf(_FLOAT_PREDICATES.OGT, low, x), low, x)
+
+    def min(self, x, high) -> ir.Value:
+        high = self._value(high)
+        return arith.select(arith.cmpf(_FLOAT_PREDICATES.OLT, high, x), high, x)
+
+    # bit patterns
+
+    def bits(self, x) -> ir.Value:
+        return arith.bitcast(self.int_type, x)
+
+    def from_bits(self, i) -> ir.Value:
+        return arith.bitcast(self.type, i)
+
+    def iadd(self, a, b) -> ir.Value:
+        return arith.addi(a, b)
+
+    def isub(self, a, b) -> ir.Value:
+        return arith.subi(a, b)
+
+    def iand(self, a, b) -> ir.Value:
+        return arith.andi(a, b)
+
+    def ixor(self, a, b) -> ir.Value:
+        return arith.xori(a, b)
+
+    def imax(self, a, b) -> ir.Value:
+        return arith.maxsi(a, b)
+
+    def shl(self, a, count: int) -> ir.Value:
+        return arith.shli(a, self.int(count))
+
+    def shr(self, a, count: int) -> ir.Value:
+        """Logical shift right."""
+        return arith.shrui(a, self.int(count))
+
+    def sar(self, a, count: int) -> ir.Value:
+        """Arithmetic shift right."""
+        return arith.shrsi(a, self.int(count))
+
+    def to_float(self, i) -> ir.Value:
+        """Signed integer of small magnitude to float.
+
+        Through the magic number for f64: AVX2 has no conversion from 64-bit integers.
+        """
+        if self.is_f32:
+            return arith.sitofp(self.type, i)
+        magic = self.const(self.format.magic)
+        return arith.subf(self.from_bits(self.iadd(i, self.bits(magic))), magic)
+
+    def round(self, x, scale: float, offset: int = 0) -> tuple[ir.Value, ir.Value]:
+        """n = round(x * scale) as a float, and bits whose low half holds n + offset.
+
+        The magic-number way: no fptosi, which is poison on NaN. Good for |n| < 2**(mantissa - 2).
+        """
+        magic = self.const(self.format.magic + offset)
+        shifted = self.fma(x, scale, magic)
+        return arith.subf(shifted, magic), self.bits(shifted)
+
+    def extend(self, x) -> ir.Value:
+        """f32 to f64."""
+        return arith.extf(ir.F64Type.get(), x)
+
+    def truncate(self, x) -> ir.Value:
+        """f64 to f32, rounded to nearest."""
+        return arith.truncf(ir.F32Type.get(), x)

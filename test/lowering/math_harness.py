@@ -1,0 +1,150 @@
+"""Compiles one expansion into a loop over arrays, runs it and measures its error in ulp."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+from mlir import ir
+from mlir.dialects import llvm as llvm_dialect
+from mlir.dialects import math as math_dialect
+from mlir.passmanager import PassManager
+
+from profuse.lowering import math
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+LOWER = (
+    "builtin.module(convert-scf-to-cf,convert-math-to-llvm,convert-math-to-libm,"
+    "convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,"
+    "reconcile-unrealized-casts)"
+)
+_LIBRARIES: list[object] = []  # dropping one unmaps its code
+_JIT = None
+
+
+@dataclass
+class Kernel:
+    """A compiled `out[i] = f(in0[i], …)`, with the optimised LLVM IR it came from."""
+
+    llvm_ir: str
+    address: int
+    dtype: np.dtype
+    arity: int
+
+    def __call__(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        arrays = tuple(np.ascontiguousarray(a, self.dtype) for a in arrays)
+        if out is None:
+            out = np.empty_like(arrays[0])
+        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (self.arity + 1), ctypes.c_int64)
+        prototype(self.address)(*[a.ctypes.data for a in (*arrays, out)], out.size)
+        return out
+
+
+def loop(name: str, element: str, arity: int, emit: Callable[..., ir.Value]) -> ir.Module:
+    arguments = "".join(f"%a{i}: memref<?x{element}>, " for i in range(arity))
+    loads = "".join(f"%v{i} = memref.load %a{i}[%i] : memref<?x{element}>\n" for i in range(arity))
+    inputs = ", ".join(f"%v{i}" for i in range(arity))
+    types = ", ".join([element] * arity)
+    module = ir.Module.parse(f"""
+        func.func private @body({types}) -> {element}
+        func.func @kernel({arguments}%out: memref<?x{element}>, %n: i64) {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %size = arith.index_cast %n : i64 to index
+          scf.for %i = %c0 to %size step %c1 {{
+            {loads}
+            %r = func.call @body({inputs}) : ({types}) -> {element}
+            memref.store %r, %out[%i] : memref<?x{element}>
+          }}
+          return
+        }}""")
+    calls: list[ir.Operation] = []
+
+    def find(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "func.call":
+            calls.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(find)
+    (call,) = calls
+    with ir.InsertionPoint(call), call.location:
+        value = emit(*call.operands)
+    call.results[0].replace_all_uses_with(value)
+    call.erase()
+    module.body.operations[0].erase()
+    return module
+
+
+def compile_function(name: str, dtype: object, arity: int = 1, inline: bool = True) -> Kernel:
+    """The expansion of `math.<name>`, or with `inline=False` the operation itself (libm)."""
+    global _JIT
+    dtype = np.dtype(dtype)
+    element = {4: "f32", 8: "f64"}[dtype.itemsize]
+
+    def emit(*values: ir.Value) -> ir.Value:
+        if not inline:
+            return getattr(math_dialect, name)(*values)
+        value = math.expand(name, list(values))
+        assert value is not None, f"no expansion of {name} for {element}"
+        return value
+
+    with ir.Context(), ir.Location.unknown():
+        module = loop(name, element, arity, emit)
+        module.operation.verify()
+        PassManager.parse(LOWER).run(module.operation)
+        text = llvm_dialect.translate_module_to_llvmir(module.operation)
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="pic",
+        codemodel="small",
+    )
+    parsed = llvm.parse_assembly(text)
+    parsed.triple = machine.triple
+    parsed.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.loop_interleaving = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+    optimised = str(parsed)
+    if _JIT is None:
+        _JIT = llvm.create_lljit_compiler()
+    library = (
+        llvm.JITLibraryBuilder()
+        .add_object_img(machine.emit_object(parsed))
+        .add_current_process()
+        .export_symbol("kernel")
+        .link(_JIT, f"math{len(_LIBRARIES)}")
+    )
+    _LIBRARIES.append(library)
+    return Kernel(optimised, library["kernel"], dtype, arity)
+
+
+def ulp_error(result: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """|result - reference| in units of the result format at the reference; inf on a wrong kind.
+
+    `reference` is in a wider format. A value beyond the largest finite number by less than a unit
+    may round either way; NaN must meet NaN.
+    """
+    info = np.finfo(result.dtype)
+    wide = reference.dtype.type
+    limit = wide(2) * wide(2) ** (info.maxexp - 1)
+    with np.errstate(all="ignore"):
+        exponent = np.frexp(reference)[1]
+        unit = np.ldexp(wide(1), np.maximum(exponent - info.nmant - 1, info.minexp - info.nmant))
+        close = np.abs(
+            np.where(np.isinf(result), np.copysign(limit, result), result.astype(wide))
+            - np.clip(reference, -limit, limit)
+        )
+        error = np.where(np.isinf(reference) & np.isinf(result), 0, close / unit)
+        error = np.where(np.isinf(reference) & (result == np.copysign(limit, reference)), 0, error)
+        error = np.where(np.signbit(result) != np.signbit(reference), np.inf, error)
+    nans = np.isnan(reference) | np.isnan(result)
+    return np.where(nans, np.where(np.isnan(reference) & np.isnan(result), 0, np.inf), error)

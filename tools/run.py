@@ -1,0 +1,201 @@
+"""``profuse-run``: run a graph through its tiers and say what happened.
+
+The graph is a ``.mlir`` file or ``module:function`` (plain NumPy code); inputs are ``.npy`` files,
+Python numbers, or descriptions such as ``f32[4,8]`` for which arrays are generated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dialect.errors import ArgumentError, FileError, ProfuseError
+from ..dialect.importers.pytree import flatten
+from ..dialect.types import ScalarType, TensorType
+from ..executor.jit import GraphFunction, JitFunction, LoadedFunction, jit, load
+from ..executor.knobs import knobs
+from ..executor.spec import load_npy, parse_spec
+from ..executor.spec import spec as make_spec
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status (1 = an error, printed as one message)."""
+    args = _parser().parse_args(argv)
+    try:
+        return _run(args)
+    except ProfuseError as error:
+        print(f"profuse-run: error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="profuse-run", description=__doc__)
+    parser.add_argument("graph", help="file.mlir or module:function")
+    parser.add_argument(
+        "-i", "--input", action="append", default=[], metavar="INPUT",
+        help="f32[4,8], file.npy, or a number; once per argument",
+    )  # fmt: skip
+    parser.add_argument("--calls", type=int, default=3, help="how often to call (default 3)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of generated inputs")
+    parser.add_argument("--strategy", help="e.g. static:2,dynamic:10")
+    parser.add_argument("--check", action="store_true", help="compare every call with tier 0")
+    parser.add_argument("--explain", action="store_true", help="print the explanation at the end")
+    parser.add_argument("--ir", metavar="STAGE", help="print this stage's IR at the end")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    function = _load(args.graph, _strategy(args.strategy))
+    inputs = _inputs(args, function)
+    rows = []
+    for call in range(max(args.calls, 1)):
+        before = dict(function.state().counters)
+        start = time.perf_counter()
+        result = function(*inputs)
+        seconds = time.perf_counter() - start
+        state = function.state()
+        row = {
+            "call": call + 1,
+            "tier": state.tier,
+            "seconds": seconds,
+            "counters": {k: v - before.get(k, 0) for k, v in state.counters.items() if v - before.get(k, 0)},
+        }
+        if args.check:
+            row["max_error"] = _error(result, _reference(function, inputs))
+        rows.append(row)
+        if not args.json:
+            _print_row(row)
+    return _finish(args, function, rows)
+
+
+def _finish(args: argparse.Namespace, function: GraphFunction, rows: list[dict]) -> int:
+    state = function.state()
+    if args.json:
+        print(json.dumps({
+            "graph": args.graph, "calls": rows, "tier": state.tier,
+            "remaining_depth": state.remaining_depth, "counters": dict(state.counters),
+            "specializations": [vars_of(s) for s in state.specializations],
+            "reasons": list(state.reasons),
+            **({"ir": function.ir(args.ir)} if args.ir else {}),
+            **({"explain": function.explain()} if args.explain else {}),
+        }))  # fmt: skip
+    else:
+        if args.explain:
+            print(function.explain())
+        if args.ir:
+            print(function.ir(args.ir))
+    wrong = [row for row in rows if row.get("max_error", 0.0) > 1e-3]
+    if wrong:
+        print(f"profuse-run: call {wrong[0]['call']} disagrees with tier 0", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def vars_of(record: Any) -> dict[str, Any]:
+    """Fields of a frozen dataclass as plain values."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def _load(name: str, strategy: list[tuple[str, int]] | None) -> GraphFunction:
+    if name.endswith(".mlir"):
+        return load(name, strategy=strategy)
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        raise ArgumentError(f"{name!r} is neither file.mlir nor module:function")
+    sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise FileError(f"cannot import {module_name}: {error}") from None
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ArgumentError(f"module {module_name} has no function {attribute!r}")
+        found = getattr(found, part)
+    return found if isinstance(found, JitFunction) else jit(found, strategy=strategy)
+
+
+def _strategy(text: str | None) -> list[tuple[str, int]] | None:
+    if text is None:
+        return None
+    out = []
+    for part in filter(None, text.split(",")):
+        behavior, colon, count = part.partition(":")
+        if not colon or not count.isdigit():
+            raise ArgumentError(f"strategy {text!r} is malformed", hint="write static:2,dynamic:10")
+        out.append((behavior.strip(), int(count)))
+    return out
+
+
+def _inputs(args: argparse.Namespace, function: GraphFunction) -> list[Any]:
+    rng = np.random.default_rng(args.seed)
+    if args.input:
+        return [_input(text, rng) for text in args.input]
+    if not isinstance(function, LoadedFunction):
+        return []
+    main = function.module.main
+    return [_from_type(main.type_of(v), k, rng) for k, v in enumerate(main.inputs)]
+
+
+def _input(text: str, rng: np.random.Generator) -> Any:
+    if text.endswith(".npy"):
+        return load_npy(text)
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return parse_spec(text).sample(rng)
+
+
+def _from_type(type_: Any, index: int, rng: np.random.Generator) -> Any:
+    if isinstance(type_, ScalarType):
+        return {"b": True, "i": 1, "f": 1.0, "c": 1j}[type_.dtype.kind]
+    if isinstance(type_, TensorType) and type_.is_static:
+        return make_spec(type_.dtype.name, *type_.shape).sample(rng)  # type: ignore[union-attr,misc]
+    raise ArgumentError(
+        f"argument {index} has type {type_}, from which no array can be made",
+        hint="give one --input per argument, e.g. -i 'f32[4,8]'",
+    )
+
+
+def _reference(function: GraphFunction, inputs: list[Any]) -> Any:
+    """The same call on tier 0: a fresh function with optimisation off."""
+    with knobs.override(optimize=False):
+        if isinstance(function, LoadedFunction):
+            return LoadedFunction(function.module, function._options)(*inputs)
+        assert isinstance(function, JitFunction)
+        plain: Callable[..., Any] = jit(function._fn)
+        return plain(*inputs)
+
+
+def _error(found: Any, expected: Any) -> float:
+    """Largest error relative to the largest magnitude, over all leaves."""
+    worst = 0.0
+    for a, b in zip(flatten(found)[0], flatten(expected)[0], strict=True):
+        x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        if x.shape != y.shape:
+            return float("inf")
+        if x.size == 0:
+            continue
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        scale = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0)), 1e-30)
+        gap = np.where(same, 0.0, np.abs(x - y)) / scale
+        worst = max(worst, float(np.nan_to_num(gap, nan=np.inf).max()))
+    return worst
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    counts = " ".join(f"{k}={v}" for k, v in row["counters"].items() if k != "calls")
+    error = f" error={row['max_error']:.1e}" if "max_error" in row else ""
+    print(f"call {row['call']}: {row['tier']:<10} {row['seconds'] * 1e3:9.3f} ms {counts}{error}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
