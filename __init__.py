@@ -9,44 +9,74 @@ The first call profiles, the second runs fused native code; ``f.explain()`` says
 MLIR is loaded at the first compile, not at import.
 """
 
-from .dialect.errors import (
-    ArgumentError,
-    BoundsError,
-    DTypeError,
-    FileError,
-    InternalError,
-    IRError,
-    KnobError,
-    LoweringError,
-    PipelineError,
-    ProfuseError,
-    ShapeError,
-    TraceError,
-)
-from .dialect.importers.api import erf, relu, rsqrt, sigmoid
-from .dialect.importers.control import cond, fori_loop, while_loop
-from .executor.events import events
-from .executor.events import totals as counters
-from .executor.jit import jit, load
-from .executor.knobs import knobs
-from .executor.settings import (
-    get_num_profiled_runs,
-    get_optimize,
-    get_profiling_mode,
-    set_num_profiled_runs,
-    set_optimize,
-    set_profiling_mode,
-)
-from .executor.state import ExecutorState, Specialization
-from .executor.strategy import get_fusion_strategy, set_fusion_strategy
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .dialect.errors import (
+        ArgumentError,
+        BoundsError,
+        DTypeError,
+        FileError,
+        InternalError,
+        IRError,
+        KnobError,
+        LoweringError,
+        PipelineError,
+        ProfuseError,
+        ShapeError,
+        TraceError,
+    )
+    from .dialect.importers.api import erf, relu, rsqrt, sigmoid
+    from .dialect.importers.control import cond, fori_loop, while_loop
+    from .executor.events import events
+    from .executor.events import totals as counters
+    from .executor.jit import jit, load
+    from .executor.knobs import knobs
+    from .executor.settings import (
+        get_num_profiled_runs,
+        get_optimize,
+        get_profiling_mode,
+        set_num_profiled_runs,
+        set_optimize,
+        set_profiling_mode,
+    )
+    from .executor.state import ExecutorState, Specialization
+    from .executor.strategy import get_fusion_strategy, set_fusion_strategy
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ArgumentError", "BoundsError", "DTypeError", "ExecutorState", "FileError", "IRError",
-    "InternalError", "KnobError", "LoweringError", "PipelineError", "ProfuseError", "ShapeError",
-    "Specialization", "TraceError", "__version__", "cond", "counters", "erf", "events",
-    "fori_loop", "get_fusion_strategy", "get_num_profiled_runs", "get_optimize",
-    "get_profiling_mode", "jit", "knobs", "load", "relu", "rsqrt", "set_fusion_strategy",
-    "set_num_profiled_runs", "set_optimize", "set_profiling_mode", "sigmoid", "while_loop",
-]  # fmt: skip
+# Public names by module; loaded on first use, so that tools pay only for what they need.
+_PUBLIC = {
+    ".dialect.errors": "ArgumentError BoundsError DTypeError FileError InternalError IRError KnobError LoweringError PipelineError ProfuseError ShapeError TraceError",
+    ".dialect.importers.api": "erf relu rsqrt sigmoid",
+    ".dialect.importers.control": "cond fori_loop while_loop",
+    ".executor.events": "events counters=totals",
+    ".executor.jit": "jit load",
+    ".executor.knobs": "knobs",
+    ".executor.settings": "get_num_profiled_runs get_optimize get_profiling_mode set_num_profiled_runs set_optimize set_profiling_mode",
+    ".executor.state": "ExecutorState Specialization",
+    ".executor.strategy": "get_fusion_strategy set_fusion_strategy",
+}
+_HOME = {
+    name.partition("=")[0]: (module, name.partition("=")[2] or name)
+    for module, names in _PUBLIC.items()
+    for name in names.split()
+}
+
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module, attribute = _HOME[name]
+    except KeyError:
+        raise AttributeError(f"module 'profuse' has no attribute {name!r}") from None
+    from importlib import import_module
+
+    value = getattr(import_module(module, __name__), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -50,7 +50,7 @@ class BoundsError(ProfuseError, IndexError):
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis or an integer index is out of range (NumPy raises AxisError or IndexError)."""
+    """An axis is out of range (NumPy's AxisError is a ValueError and an IndexError, too)."""
 
 
 class DTypeError(ProfuseError, TypeError):

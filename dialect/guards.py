@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -172,13 +172,16 @@ def _dtype_text(dtype: np.dtype) -> str:
 # --- generalisation (R1.40) --------------------------------------------------------------------
 
 
-def generalize(types: Sequence[TensorType]) -> tuple[TensorType, ...] | None:
+def generalize(
+    types: Sequence[TensorType], literal: Container[int] = ()
+) -> tuple[TensorType, ...] | None:
     """The types of a dynamic guard for profiled ones; None if they cannot be generalised.
 
-    Sizes 0 and 1 stay literal, equal sizes share a symbol ``s0``, ``s1``, …; a C-contiguous
-    operand stays so, else strides 0 and 1 stay literal and the others are passed at run time.
+    Sizes 0 and 1 stay literal (and those in ``literal``), equal sizes share a symbol ``s0``,
+    ``s1``, …; a C-contiguous operand stays so, else strides 0 and 1 stay literal and the others
+    are passed at run time.
     """
-    devices = {t.device for t in types}
+    devices = {t.device for t in types} - {None}
     if len(devices) > 1 or any(t.requires_grad for t in types):
         return None
     numbers = count()
@@ -191,9 +194,12 @@ def generalize(types: Sequence[TensorType]) -> tuple[TensorType, ...] | None:
         for dim in t.shape:
             if dim is None:
                 return None
-            if dim not in (0, 1) and dim not in symbols:
+            if isinstance(dim, int) and (dim in (0, 1) or dim in literal):
+                sizes.append(dim)
+                continue
+            if dim not in symbols:
                 symbols[dim] = symbol(f"s{next(numbers)}")
-            sizes.append(dim if dim in (0, 1) else symbols[dim])
+            sizes.append(symbols[dim])
         out.append(replace(t, shape=tuple(sizes), strides=_stride_class(t), requires_grad=False))
     return tuple(out)
 

@@ -7,6 +7,8 @@ take the low bits of a wider conversion.  The selects here reproduce that.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..dialect.dtypes import BOOL, F16, F32, F64, I8, I16, I32, I64, U32, U64, DType
 from ..dialect.errors import LoweringError
 from .scalar import HALF, Scalar, compute_type, constant, emit
@@ -18,6 +20,9 @@ def cast(x: Scalar, to: DType) -> Scalar:
     """``x`` converted to another dtype; raises LoweringError for complex ones."""
     if x.dtype.kind == "c" or to.kind == "c":
         raise LoweringError(f"no kernel is generated for casts from {x.dtype} to {to}")
+    if x.known is not None:
+        with np.errstate(all="ignore"):
+            return constant(np.asarray(x.known).astype(x.dtype.numpy).astype(to.numpy)[()], to)
     if to is BOOL:
         return x.ne(0)
     if x.dtype is BOOL:

@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING
 
 from ..dialect.dtypes import BOOL, F32
 from ..dialect.errors import InternalError
-from .scalar import HALF, Operand, Scalar, compute_type
+from .scalar import HALF, Scalar, compute_type
 
 if TYPE_CHECKING:
     from mlir import ir
 
 
-def floor_divmod(n: Scalar, d: Scalar, given: Operand) -> tuple[Scalar, Scalar]:
-    """Quotient rounded down and remainder with the divisor's sign.
-
-    ``given`` is the divisor as written: a Python number needs no guards. Unused halves of the
-    pair are dead code.
-    """
+def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
+    """Quotient rounded down and remainder with the divisor's sign (an unused half is dead)."""
     if n.dtype.is_float:
         return _float_divmod(n, d)
-    quotient, remainder, zero = _divide(n, d, given)
+    quotient, remainder, zero = _divide(n, d)
     if n.dtype.kind == "i":
         wrong = remainder.ne(0) & ((remainder ^ d) < 0)
         quotient = quotient - wrong.cast(n.dtype)
@@ -34,20 +30,20 @@ def floor_divmod(n: Scalar, d: Scalar, given: Operand) -> tuple[Scalar, Scalar]:
     return quotient, remainder
 
 
-def fmod(n: Scalar, d: Scalar, given: Operand) -> Scalar:
+def fmod(n: Scalar, d: Scalar) -> Scalar:
     """Remainder of the division rounded towards zero."""
     if n.dtype.is_float:
         return n._float("arith.remf", d)
-    return _divide(n, d, given)[1]
+    return _divide(n, d)[1]
 
 
-def _divide(n: Scalar, d: Scalar, given: Operand) -> tuple[Scalar, Scalar, Scalar | None]:
+def _divide(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar, Scalar | None]:
     """Truncating quotient and remainder, and where the divisor was zero (None: nowhere)."""
     if n.dtype is BOOL:
         raise InternalError("bool division is undefined")
     signed = n.dtype.kind == "i"
     zero: Scalar | None = None
-    if isinstance(given, Scalar) or given in (0, -1):
+    if d.known is None or d.known in (0, -1):
         zero = d.eq(0)
         unsafe = zero
         if signed:
@@ -79,10 +75,10 @@ def _float_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
     return by_zero.select(ratio, floor), by_zero.select(mod, remainder)
 
 
-def ipow(base: Scalar, exponent: Scalar | int) -> Scalar:
+def ipow(base: Scalar, exponent: Scalar) -> Scalar:
     """Wrapping integer power; see `Scalar.ipow` for negative exponents."""
-    if isinstance(exponent, int):
-        return _constant_power(base, exponent)
+    if exponent.known is not None and exponent.known >= 0:
+        return _constant_power(base, int(exponent.known))
     if base.dtype.kind != "i":
         return _power_loop(base, exponent)
     negative = exponent < 0
@@ -93,8 +89,6 @@ def ipow(base: Scalar, exponent: Scalar | int) -> Scalar:
 
 
 def _constant_power(base: Scalar, exponent: int) -> Scalar:
-    if exponent < 0:
-        return ipow(base, base.const(exponent))
     result: Scalar | None = None
     square = base
     while exponent:

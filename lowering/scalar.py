@@ -11,7 +11,7 @@ Every function here emits at the current insertion point and location of the `ml
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def constant(value: Number | np.generic, dtype: DType) -> Scalar:
         attr = ir.IntegerAttr.get(type_, wrapped - (sign << dtype.bits))
     else:
         attr = ir.FloatAttr.get(type_, float(value))
-    return Scalar(emit("arith.constant", type_, value=attr), dtype)
+    return Scalar(emit("arith.constant", type_, value=attr), dtype, known=value)
 
 
 class Scalar:
@@ -96,12 +96,20 @@ class Scalar:
         value: the SSA value, of type ``compute_type(dtype)``.
         dtype: the dtype, which decides on signedness.
         reassoc: float additions with this operand may be reassociated (sum accumulators).
+        known: the number this is a constant of, as given; None for computed values.
     """
 
-    __slots__ = ("dtype", "reassoc", "value")
+    __slots__ = ("dtype", "known", "reassoc", "value")
 
-    def __init__(self, value: ir.Value, dtype: DType, reassoc: bool = False) -> None:
-        self.value, self.dtype, self.reassoc = value, dtype, reassoc
+    def __init__(
+        self,
+        value: ir.Value,
+        dtype: DType,
+        *,
+        reassoc: bool = False,
+        known: Number | np.generic | None = None,
+    ) -> None:
+        self.value, self.dtype, self.reassoc, self.known = value, dtype, reassoc, known
 
     @property
     def type(self) -> ScalarType:
@@ -198,13 +206,13 @@ class Scalar:
         """NumPy's floor_divide; an integer divided by 0 gives 0."""
         from .division import floor_divmod
 
-        return floor_divmod(self, self._other(other), other)[0]
+        return floor_divmod(self, self._other(other))[0]
 
     def __mod__(self, other: Operand) -> Scalar:
         """NumPy's remainder: the sign of the divisor; an integer modulo 0 gives 0."""
         from .division import floor_divmod
 
-        return floor_divmod(self, self._other(other), other)[1]
+        return floor_divmod(self, self._other(other))[1]
 
     def __rfloordiv__(self, other: Operand) -> Scalar:
         return self._other(other) // self
@@ -216,14 +224,14 @@ class Scalar:
         """C's remainder: the sign of the dividend; an integer modulo 0 gives 0."""
         from .division import fmod
 
-        return fmod(self, self._other(other), other)
+        return fmod(self, self._other(other))
 
     def ipow(self, other: Operand) -> Scalar:
         """Integer power, wrapping. Where NumPy raises (a negative exponent) the result is the
         exact power truncated towards zero: ±1 for the bases ±1, else 0."""
         from .division import ipow
 
-        return ipow(self, other if isinstance(other, int) else self._other(other))
+        return ipow(self, self._other(other))
 
     def __neg__(self) -> Scalar:
         if self.dtype is BOOL:
@@ -331,7 +339,10 @@ class Scalar:
         """The operation ``math.<name>`` on floats (``"exp"``, ``"atan2"``, ``"powf"``, …)."""
         if not self.dtype.is_float:
             raise InternalError(f"math.{name} of {self.dtype} scalars")
-        return self._float(f"math.{name}", *(self._other(o) for o in others))
+        operands = [self._other(o) for o in others]
+        if name in ("absf", "copysign"):
+            return self._op(f"math.{name}", *operands)  # exact in every format
+        return self._float(f"math.{name}", *operands)
 
     def isnan(self) -> Scalar:
         """True for NaN; False for every integer."""
@@ -378,8 +389,3 @@ def store(scalar: Scalar) -> ir.Value:
     if scalar.dtype is BOOL:
         return emit("arith.extui", _int_type(8), scalar.value)
     return scalar.value
-
-
-def known_number(value: Any) -> bool:
-    """True for Python numbers and NumPy scalars that can become constants."""
-    return isinstance(value, (bool, int, float, np.generic))

@@ -21,7 +21,7 @@ from ..errors import ArgumentError, DTypeError
 
 _LEAF = ("leaf",)
 _NUMBERS = (bool, int, float, complex)
-_ARRAYS = (np.ndarray, np.memmap)
+_LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers
 
 
 class TreeDef:
@@ -56,26 +56,31 @@ class TreeDef:
         return list(_paths(self.spec, ""))
 
 
-def is_leaf_number(value: object) -> bool:
-    """True for exactly a Python bool, int, float or complex (no subclass, no NumPy scalar)."""
-    return type(value) in _NUMBERS
+def register_leaf_type(cls: type) -> type:
+    """Make instances of exactly this class leaves."""
+    _LEAF_TYPES.append(cls)
+    return cls
 
 
-def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
-    """Leaves in order and the structure. ``is_leaf`` names further leaf objects.
+def unflatten(tree: TreeDef, leaves: Sequence[Any]) -> Any:
+    """The nested object of this structure with these leaves."""
+    return tree.unflatten(leaves)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """Leaves in order and the structure.
 
     Raises ArgumentError for an unhashable object that is no container, and DTypeError for arrays
     of an unsupported dtype; both say where (``[0]['w']``).
     """
     leaves: list[Any] = []
-    spec = _flatten(tree, leaves, "", is_leaf)
+    spec = _flatten(tree, leaves, "")
     return leaves, TreeDef(spec, len(leaves))
 
 
 def flatten_call(
-    fn: Callable, args: tuple, kwargs: dict[str, Any],
-    is_leaf: Callable[[Any], bool] | None = None,
-) -> tuple[list[Any], TreeDef]:  # fmt: skip
+    fn: Callable, args: tuple, kwargs: dict[str, Any]
+) -> tuple[list[Any], TreeDef]:
     """`flatten` of ``(args, kwargs)``; errors name the argument: ``argument 'x'[1]``."""
     leaves: list[Any] = []
     names: list[str] | None = None
@@ -84,11 +89,11 @@ def flatten_call(
         where = ""
         for index, arg in enumerate(args):
             where = f"@{index}"
-            specs.append(_flatten(arg, leaves, where, is_leaf))
+            specs.append(_flatten(arg, leaves, where))
         named = []
         for key, arg in kwargs.items():
             where = f"@{key}"
-            named.append(_flatten(arg, leaves, where, is_leaf))
+            named.append(_flatten(arg, leaves, where))
     except (ArgumentError, DTypeError) as error:
         names = _positional_names(fn, len(args))
         key = where[1:]
@@ -121,55 +126,56 @@ def leaf_kind(leaf: Any) -> Any:
     return leaf.dtype, leaf.ndim
 
 
-def _flatten(tree: Any, leaves: list[Any], path: str, is_leaf: Callable | None) -> tuple:
+def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
     kind = type(tree)
-    if kind in _ARRAYS or isinstance(tree, np.generic):
-        _check_dtype(tree, path)
+    if kind is np.ndarray or isinstance(tree, (np.generic, np.ndarray)):
+        _check_array(tree, path)
         leaves.append(tree)
         return _LEAF
-    if kind in _NUMBERS or (is_leaf is not None and is_leaf(tree)):
+    if kind in _NUMBERS or kind in _LEAF_TYPES:
         leaves.append(tree)
         return _LEAF
     if kind in (tuple, list):
         children = tuple(
-            _flatten(item, leaves, f"{path}[{k}]", is_leaf) for k, item in enumerate(tree)
+            _flatten(item, leaves, f"{path}[{k}]") for k, item in enumerate(tree)
         )
         return (kind.__name__, None, children)
     if kind in (dict, OrderedDict):
         children = tuple(
-            _flatten(item, leaves, f"{path}[{key!r}]", is_leaf) for key, item in tree.items()
+            _flatten(item, leaves, f"{path}[{key!r}]") for key, item in tree.items()
         )
         return ("dict" if kind is dict else "ordered", tuple(tree), children)
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         children = tuple(
-            _flatten(item, leaves, f"{path}.{name}", is_leaf)
+            _flatten(item, leaves, f"{path}.{name}")
             for name, item in zip(kind._fields, tree, strict=True)
         )
         return ("namedtuple", kind, children)
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         names = tuple(f.name for f in dataclasses.fields(tree) if f.init)
         children = tuple(
-            _flatten(getattr(tree, name), leaves, f"{path}.{name}", is_leaf) for name in names
+            _flatten(getattr(tree, name), leaves, f"{path}.{name}") for name in names
         )
         return ("dataclass", (kind, names), children)
     return _static(tree, path)
 
 
-def _check_dtype(array: Any, path: str) -> None:
+def _check_array(array: Any, path: str) -> None:
+    where = f"{path}: " if path else ""
+    if isinstance(array, (np.matrix, np.ma.MaskedArray)):
+        raise ArgumentError(
+            f"{where}{type(array).__name__} arrays are not supported, their operators differ from "
+            "those of plain arrays",
+            hint="pass a plain array: np.asarray(x)",
+        )
     try:
         dtype_of(array.dtype)
     except DTypeError as error:
-        where = f"{path}: " if path else ""
         raise DTypeError(f"{where}{error.what}", hint=error.hint) from None
 
 
 def _static(value: Any, path: str) -> tuple:
     where = f"{path}: " if path else ""
-    if isinstance(value, np.ndarray):
-        raise ArgumentError(
-            f"{where}{type(value).__name__} arrays are not supported",
-            hint="pass a plain array: np.asarray(x)",
-        )
     # Python numbers of a subclass would lose their class as leaves; enums are meant as choices.
     if isinstance(value, _NUMBERS) and not isinstance(value, enum.Enum):
         raise ArgumentError(

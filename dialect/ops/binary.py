@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dtypes import BOOL, F64, I64
+from ..dtypes import F64, I64
 from ..errors import DTypeError
 from ..symbolic import Dim, sym_max, sym_min
 from ..types import TENSOR, ScalarType, Type
@@ -28,7 +28,7 @@ class Add(Binary, name="add"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        return a | b if a.dtype is BOOL else a + b
+        return a + b
 
 
 class Sub(Binary, name="sub"):
@@ -54,7 +54,7 @@ class Mul(Binary, name="mul"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        return a & b if a.dtype is BOOL else a * b
+        return a * b
 
 
 class Div(PartialBinary, name="div"):
@@ -67,12 +67,6 @@ class Div(PartialBinary, name="div"):
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
         return a / b
-
-
-def _float_mod(a: Scalar, b: Scalar) -> Scalar:
-    """Remainder with the sign of ``b``, before a zero is given that sign (npy_divmod)."""
-    mod = a.fmod(b)
-    return (mod.ne(0) & (b < 0).ne(mod < 0)).select(mod + b, mod)
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
@@ -95,19 +89,8 @@ class FloorDiv(PartialBinary, name="floor_div"):
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
-        if not xs[0].dtype.is_float:
-            return xs[0] // xs[1]
-        a, b = map(in_f32, xs)
-        mod = a.fmod(b)
-        quotient = (a - mod) / b
-        # fmod truncates: one step down where the signs say that truncation went up.
-        down = mod.ne(0) & (b < 0).ne(mod < 0)
-        quotient = down.select(quotient - 1, quotient)
-        whole = quotient.math("floor")
-        whole = (quotient - whole > 0.5).select(whole + 1, whole)
-        exact = a / b
-        whole = quotient.eq(0).select(exact.const(0).math("copysign", exact), whole)
-        return b.eq(0).select(exact, whole).cast(xs[0].dtype)
+        a, b = xs
+        return a // b
 
 
 class Remainder(PartialBinary, name="remainder"):
@@ -119,11 +102,8 @@ class Remainder(PartialBinary, name="remainder"):
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
-        if not xs[0].dtype.is_float:
-            return xs[0] % xs[1]
-        a, b = map(in_f32, xs)
-        mod = _float_mod(a, b)
-        return mod.eq(0).select(mod.const(0).math("copysign", b), mod).cast(xs[0].dtype)
+        a, b = xs
+        return a % b
 
 
 class Fmod(Binary, name="fmod"):
@@ -134,12 +114,7 @@ class Fmod(Binary, name="fmod"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        if a.dtype.is_float:
-            return a.fmod(b)
-        mod = a % b
-        if a.dtype.kind == "u":
-            return mod
-        return (mod.ne(0) & (a < 0).ne(b < 0)).select(mod - b, mod)
+        return a.fmod(b)
 
 
 class Pow(PartialBinary, name="pow"):
@@ -164,7 +139,7 @@ class Pow(PartialBinary, name="pow"):
         if not isinstance(found, ScalarType) or not found.dtype.is_int:
             return found
         exponent = types[1].value if isinstance(types[1], ScalarType) else None
-        if type(exponent) not in (int, bool):
+        if not isinstance(exponent, int):
             return TENSOR  # an int, or a float if the exponent turns out negative
         return found if exponent >= 0 else ScalarType(F64, found.value)
 
@@ -186,7 +161,26 @@ class Pow(PartialBinary, name="pow"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        return a.math("powf", b) if a.dtype.is_float else a.ipow(b)
+        if not a.dtype.is_float:
+            return a.ipow(b)
+        short = _POWERS.get(b.known)
+        return a.math("powf", b) if short is None else short(a)
+
+
+def _root(a: Scalar) -> Scalar:
+    """``a ** 0.5``: differs from the square root at -0.0 and -inf."""
+    return a.eq(float("-inf")).select(float("inf"), (a + 0.0).math("sqrt"))
+
+
+# Constant powers that cost less than exp and log, and are as exact.
+_POWERS: dict[Any, Callable[[Scalar], Scalar]] = {
+    -1: lambda a: 1.0 / a,
+    -0.5: lambda a: 1.0 / _root(a),
+    0.5: _root,
+    1: lambda a: a,
+    2: lambda a: a * a,
+    3: lambda a: a * a * a,
+}
 
 
 class Maximum(Binary, name="maximum"):
@@ -202,7 +196,7 @@ class Maximum(Binary, name="maximum"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        return a | b if a.dtype is BOOL else a.maximum(b)
+        return a.maximum(b)
 
 
 class Minimum(Binary, name="minimum"):
@@ -218,7 +212,7 @@ class Minimum(Binary, name="minimum"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        return a & b if a.dtype is BOOL else a.minimum(b)
+        return a.minimum(b)
 
 
 def _as_common(a: Any, b: Any, value: Any) -> Any:
@@ -245,7 +239,7 @@ class Hypot(Binary, name="hypot"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         dtype = xs[0].dtype
-        a, b = (x.math("absf") for x in xs)
+        a, b = map(abs, xs)
         infinite = a.eq(float("inf")) | b.eq(float("inf"))
         if dtype is F64:
             large, small = a.maximum(b), a.minimum(b)
@@ -276,7 +270,7 @@ class Logaddexp(Binary, name="logaddexp"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = map(in_f32, xs)
-        distance = (a - b).math("absf")
+        distance = abs(a - b)
         total = a.maximum(b) + (-distance).math("exp").math("log1p")
         # Equal infinities have no distance.
         return a.eq(b).select(a + 0.6931471805599453, total).cast(xs[0].dtype)

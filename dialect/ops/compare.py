@@ -189,24 +189,6 @@ class _Shift(PartialBinary):
     def python_total(cls, value: Any) -> bool:
         return type(value) is int and 0 <= value < 64
 
-    @classmethod
-    def shifted(cls, a: Scalar, b: Scalar) -> Scalar:
-        """The shift by an amount in range."""
-        raise NotImplementedError
-
-    @classmethod
-    def emptied(cls, a: Scalar) -> Scalar:
-        """What is left of ``a`` when everything has been shifted out."""
-        return a.const(0)
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        in_range = b < b.dtype.bits
-        if b.dtype.kind == "i":
-            in_range = in_range & (b >= 0)
-        return in_range.select(cls.shifted(a, in_range.select(b, b.const(0))), cls.emptied(a))
-
 
 class ShiftLeft(_Shift, name="shift_left"):
     """``a << b``."""
@@ -215,7 +197,8 @@ class ShiftLeft(_Shift, name="shift_left"):
     python = operator.lshift
 
     @classmethod
-    def shifted(cls, a: Scalar, b: Scalar) -> Scalar:
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
         return a.shl(b)
 
 
@@ -226,11 +209,6 @@ class ShiftRight(_Shift, name="shift_right"):
     python = operator.rshift
 
     @classmethod
-    def shifted(cls, a: Scalar, b: Scalar) -> Scalar:
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
         return a.shr(b)
-
-    @classmethod
-    def emptied(cls, a: Scalar) -> Scalar:
-        if a.dtype.kind == "u":
-            return a.const(0)
-        return (a < 0).select(a.const(-1), a.const(0))

@@ -176,9 +176,7 @@ class Elementwise(Op):
         out = types[0]
         if not isinstance(out, ScalarType):
             return b.pointwise(cls.scalar, args, out)
-        return b.pointwise(
-            lambda *xs: cls.scalar(*cls.python_operands(out.dtype, *xs)), args, out
-        )
+        return b.pointwise(lambda *xs: cls.scalar(*cls.python_operands(out.dtype, *xs)), args, out)
 
     @classmethod
     def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:

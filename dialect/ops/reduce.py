@@ -23,7 +23,8 @@ from ..types import Shape, TensorType, Type
 from .sizes import check_axes, complete_shape, drop, normalize_axes, product, tensor_type
 
 if TYPE_CHECKING:
-    from ..lowering.builder import Builder, Scalar, Tensor
+    from ...lowering.builder import Builder, Tensor
+    from ...lowering.scalar import Scalar
 
 _TWICE = "duplicate value in 'axis'"
 
@@ -306,9 +307,7 @@ def _count(x: np.ndarray, axes: Sequence[int] | None) -> int:
 
 
 def _over(total: Any, count: float) -> Any:
-    # Nothing to average is NaN, as in NumPy, but compiled code cannot warn: neither does tier 0.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.true_divide(total, count, dtype=total.dtype)
+    return np.true_divide(total, count, dtype=total.dtype)
 
 
 def lower_mean(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:

@@ -86,8 +86,6 @@ class Clip(Elementwise, name="clip"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         x, lo, hi = xs
-        if x.dtype is BOOL:
-            return (x | lo) & hi
         if x.dtype.is_int:
             lo, hi = (_within(edge, x.dtype) for edge in (lo, hi))
         return x.maximum(lo).minimum(hi)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..attrs import DYNAMIC
-from ..dtypes import DType, dtype_of
+from ..dtypes import I64, DType, dtype_of
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
 from ..symbolic import Dim, Sym
 from ..types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
@@ -156,3 +156,17 @@ def drop(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
     if keepdims:
         return tuple(1 if k in gone else d for k, d in enumerate(shape))
     return tuple(d for k, d in enumerate(shape) if k not in gone)
+
+
+def scalar_at(value: Any) -> Any:
+    """The `Scalar` of a scalar operand inside a ``compute`` body: itself, or a rank-0 load."""
+    return value.at() if hasattr(value, "at") else value
+
+
+def clamped(b: Any, index: Any, size: Dim) -> Any:
+    """A run-time index in a kernel: negative counts from the end, then kept within the axis.
+
+    The bound on both sides is what keeps a kernel from reading outside of the buffer.
+    """
+    index, count = index.cast(I64), b.size(size)
+    return (index < 0).select(index + count, index).minimum(count - 1).maximum(0)

@@ -52,10 +52,7 @@ class Abs(Unary, name="abs"):
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        if x.dtype.is_float:
-            return x.math("absf")
-        return (x < 0).select(-x, x) if x.dtype.kind == "i" else x
+        return abs(xs[0])
 
 
 class Sign(Unary, name="sign"):
@@ -297,7 +294,7 @@ class Sigmoid(_SciPy, name="sigmoid"):
     def scalar(cls, *xs: Scalar) -> Scalar:
         (x,) = xs
         # exp of a non-positive number cannot overflow, so very negative x keep their tiny value.
-        e = (-x.math("absf")).math("exp")
+        e = (-abs(x)).math("exp")
         return (x < 0).select(e, x.const(1)) / (e + 1)
 
 
@@ -316,7 +313,7 @@ class Relu(Unary, name="relu"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         (x,) = xs
-        return x if x.dtype is BOOL else x.maximum(x.const(0))
+        return x.maximum(0)
 
 
 # --- rounding ---------------------------------------------------------------------------------
@@ -375,8 +372,7 @@ class Isnan(Unary, name="isnan"):
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        return x.isnan() if x.dtype.is_float else x.ne(x)
+        return xs[0].isnan()
 
 
 class Isinf(Unary, name="isinf"):
@@ -386,8 +382,7 @@ class Isinf(Unary, name="isinf"):
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        return x.math("absf").eq(float("inf")) if x.dtype.is_float else x.ne(x)
+        return xs[0].isinf()
 
 
 class Isfinite(Unary, name="isfinite"):
@@ -397,8 +392,7 @@ class Isfinite(Unary, name="isfinite"):
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        return x.math("absf") < float("inf") if x.dtype.is_float else x.eq(x)
+        return xs[0].isfinite()
 
 
 class LogicalNot(Unary, name="logical_not"):

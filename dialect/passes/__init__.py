@@ -1,0 +1,14 @@
+"""Passes over IR, one a file. MLIR is not imported before one runs."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache, lru_cache
+
+
+@cache
+def load_passes() -> None:
+    """Import every module of this folder, which registers the passes declared there."""
+    for found in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{found.name}")

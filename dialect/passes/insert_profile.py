@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -12,7 +11,14 @@ from mlir import ir
 from ..observers import erased, wants_profiled_inputs, wants_profiled_outputs
 from ..ops.speculation import Profile, ProfileCounter
 from ..rewrite import (
-    body_of, create, defining_op, is_terminator, op_class, terminator_of, type_of, walk,
+    body_of,
+    create,
+    defining_op,
+    is_terminator,
+    op_class,
+    terminator_of,
+    type_of,
+    walk,
 )  # fmt: skip
 from ..types import TENSOR, TensorType
 from .base import Pass, register_pass

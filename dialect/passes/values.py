@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from mlir import ir
 
-from ..base import Op
 from ..rewrite import (
-    attrs_of, body_of, functions, is_private, is_terminator, op_class, refresh_signature, set_type,
-    type_of, walk,
+    attrs_of,
+    body_of,
+    functions,
+    is_private,
+    op_class,
+    refresh_signature,
+    set_type,
+    type_of,
+    walk,
 )  # fmt: skip
-from ..types import ScalarType, TensorType, Type
+from ..types import Type
 
 
 def main_functions(module: ir.Module) -> list[ir.Operation]:
@@ -51,12 +56,6 @@ def clone_op(
     return copy
 
 
-def scalar_attrs(op: ir.Operation) -> tuple[type[Op] | None, dict[str, Any]]:
-    """Class and attributes of an op, ``(None, {})`` for ops outside the table."""
-    cls = op_class(op)
-    return cls, attrs_of(op) if cls is not None else {}
-
-
 class Types:
     """Types of values as `Op.infer` sees them: with the known values of scalars.
 
@@ -70,16 +69,14 @@ class Types:
         found = self.known.get(value)
         return type_of(value) if found is None else found
 
+    def __setitem__(self, value: ir.Value, type_: Type) -> None:
+        self.known[value] = type_
+
     def of(self, op: ir.Operation) -> list[Type]:
         """Types of the operands of an op."""
         return [self[v] for v in op.operands]
 
-    def record(self, op: ir.Operation, types: tuple[Type, ...]) -> None:
-        """Remember what was inferred of an op's results."""
-        self.known.update(zip(op.results, types, strict=False))
-
-
-__all__ = [
-    "Mapping", "ScalarType", "TensorType", "Types", "clone_op", "is_terminator", "main_functions",
-    "map_types", "scalar_attrs", "values_of",
-]  # fmt: skip
+    def infer(self, op: ir.Operation) -> tuple[Type, ...]:
+        """Types of the results of an op of the table; raises ProfuseError if they cannot be."""
+        cls = op_class(op)
+        return cls.infer(self.of(op), attrs_of(op)) if cls is not None else ()

@@ -20,9 +20,7 @@ llvm.initialize_native_asmprinter()
 
 LOWER = (
     "builtin.module(convert-scf-to-cf,convert-math-to-llvm,convert-math-to-libm,"
-    "convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,"
-    "reconcile-unrealized-casts)"
+    "convert-arith-to-llvm,convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts)"
 )
 _LIBRARIES: list[object] = []  # dropping one unmaps its code
 _JIT = None
@@ -47,20 +45,24 @@ class Kernel:
 
 
 def loop(name: str, element: str, arity: int, emit: Callable[..., ir.Value]) -> ir.Module:
-    arguments = "".join(f"%a{i}: memref<?x{element}>, " for i in range(arity))
-    loads = "".join(f"%v{i} = memref.load %a{i}[%i] : memref<?x{element}>\n" for i in range(arity))
+    arguments = "".join(f"%p{i}: !llvm.ptr {{llvm.noalias}}, " for i in range(arity))
+    loads = "".join(
+        f"%q{i} = llvm.getelementptr %p{i}[%i] : (!llvm.ptr, i64) -> !llvm.ptr, {element}\n"
+        f"%v{i} = llvm.load %q{i} : !llvm.ptr -> {element}\n"
+        for i in range(arity)
+    )
     inputs = ", ".join(f"%v{i}" for i in range(arity))
     types = ", ".join([element] * arity)
     module = ir.Module.parse(f"""
         func.func private @body({types}) -> {element}
-        func.func @kernel({arguments}%out: memref<?x{element}>, %n: i64) {{
-          %c0 = arith.constant 0 : index
-          %c1 = arith.constant 1 : index
-          %size = arith.index_cast %n : i64 to index
-          scf.for %i = %c0 to %size step %c1 {{
+        func.func @kernel({arguments}%out: !llvm.ptr {{llvm.noalias}}, %n: i64) {{
+          %c0 = arith.constant 0 : i64
+          %c1 = arith.constant 1 : i64
+          scf.for %i = %c0 to %n step %c1 : i64 {{
             {loads}
             %r = func.call @body({inputs}) : ({types}) -> {element}
-            memref.store %r, %out[%i] : memref<?x{element}>
+            %q = llvm.getelementptr %out[%i] : (!llvm.ptr, i64) -> !llvm.ptr, {element}
+            llvm.store %r, %q : {element}, !llvm.ptr
           }}
           return
         }}""")

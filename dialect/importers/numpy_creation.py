@@ -1,0 +1,300 @@
+"""Functions that make arrays. They do not dispatch on traced arguments, so they are patched.
+
+While at least one trace runs, ``np.zeros`` and its kin are thin wrappers: in a thread that traces,
+and with a traced argument, they record; otherwise they are what they always were.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import dtype_of
+from .recorder import Recorder, current, trace_error
+from .registry import CREATION, METHODS, creation_function, numpy_function
+from .shapes import sizes
+from .traced import Traced, TracedScalar, op
+
+_LOCK = threading.Lock()
+_ACTIVE = 0
+_RANDOM = (
+    "rand", "randn", "random", "randint", "normal", "uniform", "choice", "permutation",
+    "standard_normal", "random_sample", "shuffle", "binomial", "poisson", "exponential",
+)  # fmt: skip
+
+
+def full_of(value: Any, shape: Any, dtype: Any) -> Any:
+    """A traced array filled with one number."""
+    static, dynamic = sizes(shape)
+    wanted = np.asarray(value).dtype if dtype is None and not _traced(value) else dtype
+    if wanted is None:
+        wanted = value.dtype if isinstance(value, Traced) else np.dtype(value.kind)
+    return op("full", value, *dynamic, shape=static, dtype=dtype_of(wanted))
+
+
+@creation_function("zeros")
+def zeros(shape: Any, dtype: Any = float) -> Any:
+    """`np.zeros`."""
+    return full_of(0, shape, dtype)
+
+
+@creation_function("ones")
+def ones(shape: Any, dtype: Any = float) -> Any:
+    """`np.ones`."""
+    return full_of(1, shape, dtype or float)
+
+
+@creation_function("empty")
+def empty(shape: Any, dtype: Any = float) -> Any:
+    """`np.empty`; the contents are zeros."""
+    return full_of(0, shape, dtype)
+
+
+@creation_function("full")
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`np.full` with one number."""
+    if isinstance(fill_value, Traced) and fill_value.ndim:
+        out = METHODS["astype"](fill_value, dtype or fill_value.dtype)
+        return broadcast(out, shape)
+    return full_of(fill_value, shape, dtype)
+
+
+def broadcast(x: Any, shape: Any) -> Any:
+    """`np.broadcast_to`, recorded."""
+    static, dynamic = sizes(shape)
+    return op("broadcast_to", x, *dynamic, shape=static)
+
+
+@creation_function("arange")
+def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    """`np.arange`."""
+    start = 0 if stop is None else start_or_stop
+    stop = start_or_stop if stop is None else stop
+    numbers = [_number(x) for x in (start, stop, step)]
+    integral = all(_is_int(x) for x in numbers)
+    start, stop, step = numbers
+    if integral:
+        # -(-a // b) rounds up, as the number of steps must; never below none.
+        count = -((start - stop) // step)
+        count = op("maximum", count, 0) if isinstance(count, TracedScalar) else max(count, 0)
+    else:
+        count = int(np.ceil((float(stop) - float(start)) / float(step)))
+        count = max(count, 0)
+    wanted = dtype_of(dtype or (np.int64 if integral else np.float64))
+    steps = iota(count, dtype_of(np.int64) if integral else dtype_of(np.float64))
+    out = steps if _is_one(step) else steps * step
+    out = out if _is_zero(start) else out + start
+    return out if out.dtype == wanted.numpy else op("cast", out, dtype=wanted)
+
+
+def iota(count: Any, dtype: Any) -> Any:
+    """``0, 1, 2, …`` of ``count`` elements."""
+    static, dynamic = sizes(count)
+    return op("iota", *dynamic, shape=static, dtype=dtype, axis=0)
+
+
+def _number(x: Any) -> Any:
+    """A Python number, a traced one, or what a rank-0 array holds."""
+    if isinstance(x, Traced):
+        return x.bake()
+    return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+
+
+def _is_int(x: Any) -> bool:
+    return x.kind in (int, bool) if isinstance(x, TracedScalar) else isinstance(x, int)
+
+
+def _is_one(x: Any) -> bool:
+    return not isinstance(x, TracedScalar) and x == 1
+
+
+def _is_zero(x: Any) -> bool:
+    return not isinstance(x, TracedScalar) and x == 0
+
+
+@creation_function("linspace")
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
+) -> Any:
+    """`np.linspace` between two numbers."""
+    steps = num - 1 if endpoint else num
+    divisor = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)
+    positions = iota(num, dtype_of(np.float64))
+    out = positions * ((stop - start) / divisor) + start
+    if endpoint:
+        # The last point is exact, as NumPy makes it.
+        out = op("select", op("eq", positions, steps), stop * 1.0, out)
+    return out if dtype is None else METHODS["astype"](out, dtype)
+
+
+@creation_function("eye")
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    """`np.eye`."""
+    rows, columns = sizes((N, N if M is None else M)), None
+    del columns
+    static, dynamic = rows
+    index = dtype_of(np.int64)
+    row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
+    column = op("iota", *dynamic, shape=static, dtype=index, axis=1)
+    return op("cast", op("eq", row + k, column), dtype=dtype_of(dtype))
+
+
+@creation_function("identity")
+def identity(n: Any, dtype: Any = None) -> Any:
+    """`np.identity`."""
+    return eye(n, dtype=dtype or float)
+
+
+@creation_function("tri")
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    """`np.tri`."""
+    static, dynamic = sizes((N, N if M is None else M))
+    index = dtype_of(np.int64)
+    row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
+    column = op("iota", *dynamic, shape=static, dtype=index, axis=1)
+    return op("cast", op("le", column, row + k), dtype=dtype_of(dtype))
+
+
+@creation_function("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+def _array(a: Any = None, object: Any = None, dtype: Any = None, ndmin: int = 0) -> Any:
+    return array(object if a is None else a, dtype, ndmin)
+
+
+def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
+    """`np.array` of traced arrays, numbers and nested sequences of them."""
+    out = _stacked(source)
+    if dtype is not None and out.dtype != np.dtype(dtype):
+        out = op("cast", out, dtype=dtype_of(dtype))
+    while out.ndim < ndmin:
+        out = op("expand_dims", out, axes=(0,), view_of=out)
+    return out
+
+
+def _stacked(source: Any) -> Any:
+    if isinstance(source, TracedScalar):
+        return op("to_tensor", source)
+    if not isinstance(source, (list, tuple)):
+        return source if isinstance(source, Traced) else np.asarray(source)
+    if not any(_traced(item) for item in source):
+        return _ORIGINAL["asarray"](source)
+    from .numpy_shapes import stack
+
+    return stack([_stacked(item) for item in source])
+
+
+@numpy_function("zeros_like")
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.zeros_like`."""
+    return _like(a, 0, dtype, shape)
+
+
+@numpy_function("ones_like")
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.ones_like`."""
+    return _like(a, 1, dtype, shape)
+
+
+@numpy_function("empty_like")
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.empty_like`; the contents are zeros."""
+    return _like(prototype, 0, dtype, shape)
+
+
+@numpy_function("full_like")
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.full_like`."""
+    return _like(a, fill_value, dtype, shape)
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
+    if isinstance(value, Traced) and value.ndim:
+        return full(a.shape, value, dtype or a.dtype)
+    wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
+    return full_of(value, np.shape(a) if shape is None else shape, wanted)
+
+
+def _traced(x: Any) -> bool:
+    """True if ``x`` is traced or a (nested) sequence with something traced inside."""
+    if isinstance(x, (Traced, TracedScalar)):
+        return True
+    return isinstance(x, (list, tuple)) and any(_traced(item) for item in x)
+
+
+# --- patching ---------------------------------------------------------------------------------
+
+
+def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rec = current()
+        if rec is None:
+            return original(*args, **kwargs)
+        if any(map(_traced, args)) or any(map(_traced, kwargs.values())):
+            return handler(*args, **kwargs)
+        return remember(rec, original(*args, **kwargs))
+
+    return call
+
+
+def remember(rec: Recorder, made: Any) -> Any:
+    """Note an array made while tracing: small ones become constants, not captured inputs."""
+    if isinstance(made, np.ndarray):
+        rec.created[id(made)] = made
+    return made
+
+
+def _refuser(name: str, original: Callable) -> Callable:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return original(*args, **kwargs)
+        raise trace_error(
+            f"np.random.{name} is called while tracing: its numbers would be the same in every call",
+            "draw them outside and pass them as an argument",
+        )
+
+    return call
+
+
+_ORIGINAL: dict[str, Callable] = {name: getattr(np, name) for name in CREATION}
+_ORIGINAL_RANDOM: dict[str, Callable] = {name: getattr(np.random, name) for name in _RANDOM}
+_WRAPPERS = {name: _wrapper(name, _ORIGINAL[name], CREATION[name]) for name in CREATION}
+_REFUSERS = {name: _refuser(name, _ORIGINAL_RANDOM[name]) for name in _RANDOM}
+
+
+@contextmanager
+def patched() -> Iterator[None]:
+    """Keep NumPy's creation functions patched while at least one trace runs in the process."""
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def _enter() -> None:
+    global _ACTIVE
+    with _LOCK:
+        if _ACTIVE == 0:
+            _install(np, _WRAPPERS)
+            _install(np.random, _REFUSERS)
+        _ACTIVE += 1
+
+
+def _leave() -> None:
+    global _ACTIVE
+    with _LOCK:
+        _ACTIVE -= 1
+        if _ACTIVE == 0:
+            _install(np, _ORIGINAL)
+            _install(np.random, _ORIGINAL_RANDOM)
+
+
+def _install(module: Any, functions: dict[str, Callable]) -> None:
+    for name, function in functions.items():
+        setattr(module, name, function)

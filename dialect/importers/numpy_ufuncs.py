@@ -1,0 +1,152 @@
+"""NumPy's ufuncs as ops: one table, and the ufunc methods that have a graph form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .recorder import trace_error
+from .registry import FUNCTIONS, UFUNCS, refuse_parameter
+from .traced import Traced, TracedScalar, op, recorder_of
+
+# Names of ufuncs whose op is called differently.
+_RENAMED = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
+    "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
+    "conjugate": "conj", "divide": "div", "equal": "eq", "expit": "sigmoid",
+    "floor_divide": "floor_div", "greater": "gt", "greater_equal": "ge", "invert": "bitwise_not",
+    "left_shift": "shift_left", "less": "lt", "less_equal": "le", "multiply": "mul",
+    "negative": "neg", "not_equal": "ne", "power": "pow", "right_shift": "shift_right",
+    "subtract": "sub",
+}  # fmt: skip
+_SAME = (
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "erf",
+    "exp", "exp2", "expm1", "floor", "fmod", "hypot", "isfinite", "isinf", "isnan", "log", "log10",
+    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "matmul", "maximum", "minimum", "positive", "reciprocal", "remainder", "rint", "sign", "sin",
+    "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+)  # fmt: skip
+UFUNCS.update(_RENAMED)
+UFUNCS.update({name: name for name in _SAME})
+
+# Ufuncs that are two or three ops.
+_COMPOSED = {
+    "fabs": lambda x: op("abs", _as_float(x)),
+    "float_power": lambda a, b: op("pow", _as_double(a), _as_double(b)),
+    "deg2rad": lambda x: op("mul", _as_float(x), np.pi / 180.0),
+    "radians": lambda x: op("mul", _as_float(x), np.pi / 180.0),
+    "rad2deg": lambda x: op("mul", _as_float(x), 180.0 / np.pi),
+    "degrees": lambda x: op("mul", _as_float(x), 180.0 / np.pi),
+    "fmax": lambda a, b: _fmax("maximum", a, b),
+    "fmin": lambda a, b: _fmax("minimum", a, b),
+    "heaviside": lambda x, h: op(
+        "select", op("eq", x, 0), h, op("select", op("lt", x, 0), 0.0, op("sign", x))
+    ),
+    "signbit": lambda x: op("lt", op("copysign", 1.0, x), 0),
+    "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
+    "modf": lambda x: (op("copysign", op("sub", x, op("trunc", x)), x), op("trunc", x)),
+    "vecdot": lambda a, b: op("sum", op("mul", op("conj", a), b), axes=(-1,)),
+}
+COMPOSED = frozenset(_COMPOSED)
+
+# ufunc -> the NumPy function that its ``reduce`` is.
+_REDUCE = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
+    "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+
+
+def is_supported(ufunc: np.ufunc) -> bool:
+    """True if calling this ufunc on traced values works."""
+    return ufunc.__name__ in UFUNCS or ufunc.__name__ in COMPOSED
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    """``ufunc(*inputs, **kwargs)`` or one of its methods, recorded."""
+    name = ufunc.__name__
+    if method in ("reduce", "accumulate"):
+        return _reduce(ufunc, method, inputs, kwargs)
+    rec = recorder_of(inputs)
+    if method != "__call__":
+        from .unsupported import unsupported_call
+
+        raise unsupported_call(rec, ufunc, f"np.{name}.{method}")
+    dtype = kwargs.pop("dtype", None)
+    _refuse_keywords(f"np.{name}", kwargs, inputs)
+    if not is_supported(ufunc):
+        from .unsupported import unsupported_call
+
+        raise unsupported_call(rec, ufunc)
+    if dtype is not None:
+        inputs = tuple(_cast(x, dtype) for x in inputs)
+    elif not any(isinstance(x, Traced) for x in inputs):
+        # NumPy's result for Python numbers is a NumPy scalar, not a Python number.
+        inputs = tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
+    if name in _COMPOSED:
+        return _COMPOSED[name](*inputs)
+    return op(UFUNCS[name], *inputs)
+
+
+def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    name = ufunc.__name__
+    if method == "accumulate" and name in ("add", "multiply"):
+        target = np.cumsum if name == "add" else np.cumprod
+    elif method == "reduce" and name in _REDUCE:
+        target = getattr(np, _REDUCE[name])
+    else:
+        from .unsupported import unsupported_call
+
+        raise unsupported_call(recorder_of(inputs), ufunc, f"np.{name}.{method}")
+    array, *rest = inputs
+    for key, value in zip(("axis", "dtype", "out"), rest, strict=False):
+        kwargs[key] = value
+    kwargs.setdefault("axis", 0)  # unlike np.sum, a ufunc's reduce takes the first axis
+    return FUNCTIONS[target](array, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
+
+
+def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
+    out = kwargs.pop("out", None)
+    if out is not None and any(o is not None for o in (out if isinstance(out, tuple) else (out,))):
+        raise trace_error(
+            f"{where} is asked to write into an existing array (out=, or an in-place operator on "
+            "an array from outside the trace)",
+            "use the returned array: y = y + x instead of y += x or out=y",
+        )
+    for name, value in kwargs.items():
+        if value is None or (name == "where" and value is True) or (
+            name == "casting" and value == "same_kind"
+        ) or name in ("order", "subok"):  # fmt: skip
+            continue
+        raise refuse_parameter(where, name)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    from .numpy_methods import astype
+
+    return astype(x, dtype) if isinstance(x, Traced) else op("cast", x, dtype=_dtype(dtype))
+
+
+def _dtype(dtype: Any) -> Any:
+    from ..dtypes import dtype_of
+
+    return dtype_of(dtype)
+
+
+def _as_float(x: Any) -> Any:
+    if isinstance(x, Traced) and x.dtype.kind in "biu":
+        wanted = np.sqrt.resolve_dtypes((x.dtype, None))[0]
+        return _cast(x, wanted)
+    return x
+
+
+def _as_double(x: Any) -> Any:
+    if isinstance(x, Traced) and x.dtype.kind != "c":
+        return _cast(x, np.float64)
+    return x
+
+
+def _fmax(name: str, a: Any, b: Any) -> Any:
+    """The maximum or minimum in which NaN loses."""
+    picked = op(name, a, b)
+    return op("select", op("ne", a, a), b, op("select", op("ne", b, b), a, picked))

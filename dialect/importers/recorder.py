@@ -1,0 +1,397 @@
+"""The graph being recorded by a trace: emits instructions, infers, captures arrays, bakes numbers.
+
+Values in the IR are untyped tensors or scalars.  Beside it the recorder keeps, per value, a *hint*:
+dtype and the shape the example arguments give (None for a size known only at run time).  Hints
+serve errors at the user's line, result dtypes and ranks, and numbers that Python insists on;
+whatever of them shapes the graph is recorded as a `TraceGuard`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..base import Op, op_named
+from ..dtypes import I64, U64, dtype_of
+from ..errors import DTypeError, InternalError, Loc, ProfuseError, TraceError
+from ..program import Block, Instr, Program
+from ..symbolic import symbol
+from ..types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
+from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr, TraceGuard, expr_of_dim
+
+_SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
+_LOCAL = threading.local()
+
+
+def current() -> Recorder | None:
+    """The innermost trace running in this thread."""
+    stack = getattr(_LOCAL, "stack", None)
+    return stack[-1] if stack else None
+
+
+@contextmanager
+def recording(recorder: Recorder):
+    """Make ``recorder`` this thread's current one."""
+    if not hasattr(_LOCAL, "stack"):
+        _LOCAL.stack = []
+    _LOCAL.stack.append(recorder)
+    try:
+        yield recorder
+    finally:
+        _LOCAL.stack.pop()
+
+
+def user_loc() -> Loc | None:
+    """Where the innermost frame outside this package and NumPy is."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if not name.startswith(_SKIPPED[:2]) and name not in _SKIPPED[2:]:
+            return Loc(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def trace_error(what: str, hint: str | None = None) -> TraceError:
+    """A TraceError at the user's line."""
+    return TraceError(what, loc=user_loc(), hint=hint)
+
+
+class Recorder:
+    """One graph under construction.
+
+    Args:
+        name: of the main program.
+        leaves: example arguments; each becomes an input.
+        fn: the traced function, for messages.
+    """
+
+    def __init__(self, name: str, leaves: Sequence[Any], fn: Any = None) -> None:
+        self.fn = fn
+        self.leaves = list(leaves)
+        self.program = Program(name)
+        self.blocks = [self.program.body]
+        self.hints: dict[int, Type] = {}
+        self.known: dict[int, Any] = {}  # numbers computed from sizes and number leaves only
+        self.home: dict[int, Block] = {}
+        self.defs: dict[int, Instr] = {}
+        self.guards: list[TraceGuard] = []
+        self.captured: dict[int, tuple[np.ndarray, int, int]] = {}
+        self.created: dict[int, np.ndarray] = {}
+        self._cache: dict[tuple, int] = {}
+        self._symbolic: dict[int, Type] = {}
+        self._resolved = 0
+        self.inputs = [self._input(leaf) for leaf in leaves]
+        self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
+        self.capture_inputs: list[int] = []
+
+    # --- values -------------------------------------------------------------------------------
+
+    def _input(self, leaf: Any) -> int:
+        type_ = type_of(leaf)
+        if isinstance(type_, ScalarType):
+            if type(leaf) is int and not -(2**63) <= leaf < 2**63:
+                raise DTypeError(f"integer argument {leaf} does not fit 64 bits")
+            value = self.new_value(ScalarType(type_.dtype, leaf))
+            self.known[value] = leaf
+            return value
+        return self.new_value(TensorType(type_.dtype, np.shape(leaf)))  # type: ignore[union-attr]
+
+    def new_value(self, hint: Type, home: Block | None = None) -> int:
+        """A value of this hint, defined in ``home`` (default: the current block)."""
+        bare = ScalarType(hint.dtype) if isinstance(hint, ScalarType) else TENSOR
+        value = self.program.new_value(bare)
+        self.hints[value] = hint
+        self.home[value] = home or self.blocks[-1]
+        return value
+
+    def shape(self, value: int) -> Shape:
+        """Hint of a tensor's shape (rank is always known)."""
+        hint = self.hints[value]
+        if isinstance(hint, ScalarType):
+            return ()
+        if not isinstance(hint, TensorType) or hint.shape is None:
+            raise trace_error("the rank of a result is not known while tracing")
+        return hint.shape
+
+    def dtype(self, value: int) -> np.dtype:
+        """NumPy dtype of a value."""
+        hint = self.hints[value]
+        if isinstance(hint, (TensorType, ScalarType)) and hint.dtype is not None:
+            return hint.dtype.numpy
+        raise InternalError("a traced value has no dtype", loc=user_loc())
+
+    # --- instructions -------------------------------------------------------------------------
+
+    def emit(
+        self, op: str | type[Op], operands: Sequence[int], attrs: Mapping[str, Any] | None = None
+    ) -> tuple[int, ...]:
+        """Append an instruction; its result values. Errors of `infer` name the user's line."""
+        cls = op_named(op) if isinstance(op, str) else op
+        attrs = dict(attrs or {})
+        loc = user_loc()
+        for operand in operands:
+            self.check_visible(operand)
+        hints = tuple(self.hints[o] for o in operands)
+        try:
+            types = cls.infer(hints, cls.full_attrs(attrs))
+        except ProfuseError as error:
+            raise type(error)(error.what, loc=error.loc or loc, hint=error.hint) from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise type(error)(f"{loc}: {error}") from None
+        results = tuple(self.new_value(_bare_hint(t)) for t in types)
+        instr = Instr(cls, tuple(operands), results, attrs, (), loc)
+        self.append(instr)
+        if len(results) == 1:
+            self._know(results[0], instr, hints)
+        return results
+
+    def append(self, instr: Instr) -> None:
+        """Append a finished instruction to the current block."""
+        self.blocks[-1].instrs.append(instr)
+        for result in instr.results:
+            self.defs[result] = instr
+
+    def _know(self, result: int, instr: Instr, hints: tuple[Type, ...]) -> None:
+        """Record the number a result has, if it follows from sizes and number leaves alone."""
+        value: Any = None
+        hint = self.hints[result]
+        if isinstance(hint, TensorType) and hint.shape != ():
+            return
+        if instr.op.name == "constant":
+            value = instr.attrs["value"]
+        elif instr.op.name in ("dim", "size"):
+            shape = self.shape(instr.operands[0])
+            if instr.op.name == "dim":
+                value = shape[instr.attrs["axis"]]
+            elif None not in shape:
+                value = int(np.prod(shape, dtype=object)) if shape else 1
+        elif instr.operands and all(o in self.known for o in instr.operands):
+            try:
+                with np.errstate(all="ignore"):
+                    value = instr.op.evaluate(
+                        instr.op.full_attrs(instr.attrs), *(self.known[o] for o in instr.operands)
+                    )
+            except (ArithmeticError, ValueError):
+                return
+        if value is None or not isinstance(value, (int, float, complex, np.generic, np.ndarray)):
+            return
+        self.known[result] = value
+        if isinstance(hint, ScalarType):
+            self.hints[result] = ScalarType(hint.dtype, value)
+
+    def check_visible(self, value: int) -> None:
+        """Raise TraceError if a value of a finished branch or loop body is used outside of it."""
+        home = self.home.get(value)
+        if home is None or not any(home is b for b in self.blocks):
+            raise trace_error(
+                "a value computed inside a branch or loop body is used outside of it",
+                "return it from the function given to cond / while_loop / fori_loop",
+            )
+
+    @contextmanager
+    def nested(self, block: Block):
+        """Emit into ``block`` for the duration."""
+        self.blocks.append(block)
+        try:
+            yield block
+        finally:
+            self.blocks.pop()
+
+    def cached(self, key: tuple, make: Any) -> int:
+        """The value made for ``key`` in a block that encloses the current one."""
+        for block in self.blocks:
+            found = self._cache.get((id(block), *key))
+            if found is not None:
+                return found
+        value = make()
+        self._cache[(id(self.blocks[-1]), *key)] = value
+        return value
+
+    def dim(self, value: int, axis: int) -> int:
+        """Scalar value: size of a tensor along an axis."""
+        return self.cached(("dim", value, axis), lambda: self.emit("dim", [value], {"axis": axis})[0])
+
+    # --- constants and captured arrays --------------------------------------------------------
+
+    def constant(self, value: Any) -> int:
+        """A Python number or a small array as a constant in the graph."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not -(2**63) <= value < 2**64:
+                raise OverflowError(f"{user_loc()}: Python integer {value} does not fit 64 bits")
+            if value >= 2**63:
+                value = np.uint64(value)
+        if isinstance(value, (np.generic, np.ndarray)):
+            array = np.array(value)
+            key = ("array", array.dtype.str, array.shape, array.tobytes())
+            return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
+        # repr tells 0.0 from -0.0 and NaNs apart where == does not.
+        key = ("number", type(value), repr(value))
+        return self.cached(key, lambda: self.emit("constant", [], {"value": value})[0])
+
+    def capture(self, array: np.ndarray) -> int:
+        """An array the function closes over: an extra input, taken by reference."""
+        found = self.captured.get(id(array))
+        if found is not None:
+            return found[1]
+        if id(array) in self.created and array.size <= 64:
+            return self.constant(array)
+        dtype_of(array.dtype)
+        value = self.new_value(
+            TensorType(dtype_of(array.dtype), array.shape), home=self.program.body
+        )
+        self.captured[id(array)] = (array, value, _checksum(array))
+        self.capture_inputs.append(value)
+        return value
+
+    def check_captured(self) -> None:
+        """Raise TraceError if the function changed a captured array while it was traced."""
+        for array, _, checksum in self.captured.values():
+            if _checksum(array) != checksum:
+                raise TraceError(
+                    f"an array of shape {array.shape} that the function uses was changed in "
+                    "place while it was traced: its earlier uses would see the change",
+                    hint="build a new array instead of assigning to one",
+                )
+
+    # --- numbers that Python needs ------------------------------------------------------------
+
+    def bake(self, value: int) -> Any:
+        """The number that ``value`` has for the example arguments, guarded.
+
+        Raises TraceError if it is known only at run time.
+        """
+        if value not in self.known:
+            raise trace_error(
+                "a Python number is needed here, but this one depends on array contents and is "
+                "known only at run time",
+                "use pf.cond, pf.while_loop, pf.fori_loop or np.where",
+            )
+        number = self.known[value]
+        if isinstance(number, (np.generic, np.ndarray)):
+            number = number.item()
+        exprs = self.expr(value)
+        if exprs is not None:
+            self._guard(exprs, number)
+        else:
+            # Which sizes decide is not known: the graph then holds for exactly these.
+            for leaf, example in enumerate(self.leaves):
+                if isinstance(example, (np.ndarray, np.generic)):
+                    for axis, size in enumerate(example.shape):
+                        self._guard(DimExpr(leaf, axis), size)
+                else:
+                    self._guard(LeafExpr(leaf), example)
+        return number
+
+    def _guard(self, expr: Expr, expected: Any) -> None:
+        if isinstance(expr, ConstExpr):
+            return
+        if not any(g.expr == expr for g in self.guards):
+            self.guards.append(TraceGuard(expr, expected, user_loc()))
+
+    def expr(self, value: int) -> Expr | None:
+        """How a known number follows from the leaves; None if that cannot be told."""
+        if value in self.leaf_of:
+            return LeafExpr(self.leaf_of[value])
+        instr = self.defs.get(value)
+        if instr is None:
+            return None
+        if instr.op.name == "constant":
+            return ConstExpr(self.known[value])
+        if instr.op.name in ("dim", "size"):
+            return self._size_expr(instr)
+        args = [self.expr(o) for o in instr.operands]
+        if any(a is None for a in args):
+            return None
+        exprs = tuple(a for a in args if a is not None)
+        if all(isinstance(a, ConstExpr) for a in exprs):
+            return ConstExpr(self.known[value])
+        return OpExpr(instr.op.name, exprs, tuple(sorted(instr.attrs.items())))
+
+    def _size_expr(self, instr: Instr) -> Expr | None:
+        type_ = self._symbolic_type(instr.operands[0])
+        if not isinstance(type_, TensorType) or type_.shape is None:
+            return None
+        dims = type_.shape if instr.op.name == "size" else (type_.shape[instr.attrs["axis"]],)
+        total: Any = 1
+        for dim in dims:
+            if dim is None:
+                return None
+            total = dim * total
+        names = {f"a{k}_d{axis}": DimExpr(k, axis) for k, leaf in enumerate(self.leaves)
+                 if isinstance(leaf, np.ndarray) for axis in range(leaf.ndim)}  # fmt: skip
+        names |= {f"a{k}": LeafExpr(k) for k, leaf in enumerate(self.leaves)}  # type: ignore[misc]
+        return expr_of_dim(total, names)
+
+    def _symbolic_type(self, value: int) -> Type:
+        """Type of a value in which sizes of the arguments are symbols, inferred on demand."""
+        found = self._symbolic.get(value)
+        if found is None:
+            found = self._symbolic[value] = self._infer_symbolic(value)
+        return found
+
+    def _infer_symbolic(self, value: int) -> Type:
+        hint = self.hints[value]
+        leaf = self.leaf_of.get(value)
+        if leaf is not None:
+            if isinstance(hint, ScalarType):
+                return ScalarType(hint.dtype, symbol(f"a{leaf}") if hint.dtype is I64 else None)
+            rank = len(self.shape(value))
+            shape = tuple(symbol(f"a{leaf}_d{axis}") for axis in range(rank))
+            return TensorType(hint.dtype, shape)  # type: ignore[union-attr]
+        instr = self.defs.get(value)
+        if instr is None or instr.blocks:
+            captured = value in self.capture_inputs
+            return hint if captured else TensorType(getattr(hint, "dtype", None))
+        types = [self._symbolic_type(o) for o in instr.operands]
+        try:
+            results = instr.op.infer(types, instr.op.full_attrs(instr.attrs))
+        except (ProfuseError, TypeError, ValueError, OverflowError):
+            return TensorType(getattr(hint, "dtype", None))
+        found = results[instr.results.index(value)]
+        if isinstance(found, ScalarType) and found.value is None:
+            return ScalarType(found.dtype, _fold_size(instr, types))
+        return found
+
+
+def _bare_hint(type_: Type) -> Type:
+    return type_.without_layout() if isinstance(type_, TensorType) else type_
+
+
+def _fold_size(instr: Instr, types: Sequence[Type]) -> Any:
+    """Integer arithmetic on symbolic sizes that the ops' inference leaves open."""
+    if instr.op.name == "constant":
+        value = instr.attrs["value"]
+        return value if type(value) is int else None
+    if instr.op.name == "dim":
+        source = types[0]
+        shape = source.shape if isinstance(source, TensorType) else None
+        return None if shape is None else shape[instr.attrs["axis"]]
+    values = [t.value if isinstance(t, ScalarType) else None for t in types]
+    if any(v is None for v in values) or any(t.dtype is not I64 for t in types):  # type: ignore[union-attr]
+        return None
+    a, *rest = values
+    if instr.op.name == "neg":
+        return -a  # type: ignore[operator]
+    if not rest:
+        return None
+    b = rest[0]
+    operations = {"add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b,  # type: ignore[operator]
+                  "floor_div": lambda: a // b, "remainder": lambda: a % b}  # type: ignore[operator]  # fmt: skip
+    operation = operations.get(instr.op.name)
+    return operation() if operation else None
+
+
+def _checksum(array: np.ndarray) -> int:
+    if array.flags.c_contiguous:
+        return zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+__all__ = ["U64", "Recorder", "current", "recording", "trace_error", "user_loc"]

@@ -1,0 +1,73 @@
+"""Sizes, axes and ranks as NumPy functions take them, turned into attributes and operands."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..attrs import DYNAMIC
+from ..errors import AxisError
+from .recorder import user_loc
+from .traced import Traced, TracedScalar, op
+
+
+def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
+    """``shape`` as a size attribute (`DYNAMIC` where traced) and the traced sizes in order."""
+    if isinstance(shape, Traced) and shape.ndim == 1:
+        shape = tuple(shape)
+    items = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+    static: list[int] = []
+    dynamic: list[TracedScalar] = []
+    for item in items:
+        if isinstance(item, TracedScalar):
+            static.append(DYNAMIC)
+            dynamic.append(item)
+        else:
+            static.append(operator.index(item))
+    return tuple(static), dynamic
+
+
+def ndim(x: Any) -> int:
+    """Rank of anything array-like."""
+    if isinstance(x, Traced):
+        return x.ndim
+    if isinstance(x, (list, tuple)):
+        return 1 + ndim(x[0]) if x else 1
+    return np.ndim(x) if not isinstance(x, TracedScalar) else 0
+
+
+def dtype_like(x: Any) -> np.dtype:
+    """dtype of anything array-like."""
+    if isinstance(x, TracedScalar):
+        return np.dtype(x.kind)
+    return x.dtype if isinstance(x, (Traced, np.ndarray, np.generic)) else np.asarray(x).dtype
+
+
+def as_array(x: Any) -> Any:
+    """``x`` with ndarray attributes: a traced or an ordinary array."""
+    if isinstance(x, (Traced, np.ndarray)):
+        return x
+    if isinstance(x, TracedScalar):
+        return op("to_tensor", x)
+    from .numpy_creation import array
+
+    return array(x) if isinstance(x, (list, tuple)) else np.asarray(x)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """``axis`` counted from the front; raises AxisError at the user's line."""
+    found = operator.index(axis)
+    if not -rank <= found < rank:
+        raise AxisError(
+            f"axis {found} is out of bounds for array of dimension {rank}", loc=user_loc()
+        )
+    return found % rank if rank else 0
+
+
+def axis_tuple(axis: Any) -> tuple[int, ...]:
+    """One axis or several as a tuple."""
+    if isinstance(axis, (tuple, list)):
+        return tuple(operator.index(a) for a in axis)
+    return (operator.index(axis),)

@@ -1,0 +1,375 @@
+"""Ops that rearrange axes and sizes without touching an element: reshape, transpose, squeeze, …
+
+Tier 0 returns NumPy's views. Inside kernels sizes are taken on trust, so an op whose sizes must
+agree is compiled only where they provably do (`Structural.prove`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attrs import DYNAMIC, I64, I64_ARRAY
+from ..base import Fusion, Op, attr, operand, result
+from ..errors import LoweringError, ShapeError
+from ..types import MaybeDim, Shape, TensorType, Type
+from .broadcast import shape_text
+from .sizes import (
+    check_axes,
+    check_sizes,
+    complete_shape,
+    drop,
+    known_sizes,
+    nonnegative,
+    normalize_axes,
+    normalize_axis,
+    product,
+    prove_equal,
+    runtime_sizes,
+    tensor_type,
+)
+
+if TYPE_CHECKING:
+    from ...lowering.builder import Builder, Tensor
+
+
+class Structural(Op):
+    """Family of ops that move elements: the result has the dtype of the first operand."""
+
+    fusion = Fusion.VIEW
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        """Shape of the result; None = unknown rank."""
+        raise NotImplementedError
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (TensorType(tensor_type(types[0]).dtype, cls.result_shape(types, attrs)),)
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        """Raise LoweringError unless what NumPy would check at run time is known to hold."""
+
+    @classmethod
+    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> str | None:
+        reason = super().can_lower_types(types, attrs)
+        if reason is None:
+            try:
+                cls.prove(types, attrs)
+            except LoweringError as error:
+                reason = error.what
+        return reason
+
+
+class Reshape(Structural, name="reshape"):
+    """`numpy.reshape` in C order; one size may be -1. Raises ShapeError if the sizes do not fit."""
+
+    x = operand()
+    sizes = operand(variadic=True)
+    out = result()
+    shape = attr(I64_ARRAY)
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        wanted = known_sizes(attrs["shape"], types[1:])
+        given = tensor_type(types[0]).shape
+        total = None if given is None else product(given)
+        holes = [k for k, d in enumerate(wanted) if isinstance(d, int) and d == -1]
+        if len(holes) > 1:
+            raise ShapeError("can only specify one unknown dimension")
+        others = product(d for k, d in enumerate(wanted) if k not in holes)
+        nonnegative([d for k, d in enumerate(wanted) if k not in holes])
+        if isinstance(total, int) and isinstance(others, int):
+            fits = (others != 0 and total % others == 0) if holes else total == others
+            if not fits:
+                text = shape_text(wanted).replace("-1", "newaxis")
+                raise ShapeError(f"cannot reshape array of size {total} into shape {text}")
+        if not holes:
+            return wanted
+        inferred = None if total is None or others is None or others == 0 else total // others
+        return tuple(inferred if k in holes else d for k, d in enumerate(wanted))
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.reshape(args[0], runtime_sizes(attrs["shape"], args[1:]))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_sizes(attrs["shape"], len(types) - 1)
+        if any(d < -1 and d != DYNAMIC for d in attrs["shape"]):
+            yield f"shape {list(attrs['shape'])} has a negative size other than -1"
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        given, wanted = tensor_type(types[0]).shape, cls.result_shape(types, attrs)
+        assert given is not None and wanted is not None
+        prove_equal(product(given), product(wanted), "reshape keeps the number of elements")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        return b.reshape(args[0], types[0])
+
+
+class _Permutation(Structural):
+    """Family: reorder axes by a permutation that depends on the rank."""
+
+    x = operand()
+    out = result()
+
+    @classmethod
+    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        """For each axis of the result, the operand's axis; raises ShapeError."""
+        raise NotImplementedError
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape = tensor_type(types[0]).shape
+        if shape is None:
+            return None
+        return tuple(shape[a] for a in cls.permutation(len(shape), attrs))
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.transpose(args[0], cls.permutation(np.ndim(args[0]), attrs))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        rank = tensor_type(types[0]).rank
+        if rank is not None:
+            try:
+                cls.permutation(rank, attrs)
+            except ShapeError as error:
+                yield error.what
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        return b.transpose(args[0], cls.permutation(args[0].type.rank, attrs))
+
+
+class Transpose(_Permutation, name="transpose"):
+    """`numpy.transpose`; without ``perm`` the axes are reversed."""
+
+    perm = attr(I64_ARRAY, default=None)
+
+    @classmethod
+    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        perm = attrs.get("perm")
+        if perm is None:
+            return tuple(reversed(range(rank)))
+        if len(perm) != rank:
+            raise ShapeError("axes don't match array")
+        return normalize_axes(perm, rank, "repeated axis in transpose")
+
+
+class SwapAxes(_Permutation, name="swapaxes"):
+    """`numpy.swapaxes`."""
+
+    axis1 = attr(I64)
+    axis2 = attr(I64)
+
+    @classmethod
+    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        one, two = (normalize_axis(attrs[k], rank) for k in ("axis1", "axis2"))
+        perm = list(range(rank))
+        perm[one], perm[two] = two, one
+        return tuple(perm)
+
+
+class MoveAxis(_Permutation, name="moveaxis"):
+    """`numpy.moveaxis`."""
+
+    source = attr(I64_ARRAY)
+    destination = attr(I64_ARRAY)
+
+    @classmethod
+    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        source, destination = (
+            normalize_axes(attrs[k], rank, f"repeated axis in `{k}` argument")
+            for k in ("source", "destination")
+        )
+        if len(source) != len(destination):
+            raise ShapeError(
+                "`source` and `destination` arguments must have the same number of elements"
+            )
+        perm = [a for a in range(rank) if a not in source]
+        for target, axis in sorted(zip(destination, source, strict=True)):
+            perm.insert(target, axis)
+        return tuple(perm)
+
+
+class Squeeze(Structural, name="squeeze"):
+    """Drop axes of size 1: those given, or all that there are.
+
+    Raises ShapeError for an axis of another size. Without ``axes`` the rank of the result is
+    known only where every size is.
+    """
+
+    x = operand()
+    out = result()
+    axes = attr(I64_ARRAY, default=None)
+
+    @classmethod
+    def dropped(cls, shape: Shape, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        """Axes that go, counted from the front."""
+        if attrs.get("axes") is None:
+            return tuple(k for k, d in enumerate(shape) if isinstance(d, int) and d == 1)
+        axes = normalize_axes(attrs["axes"], len(shape), "duplicate value in 'axis'")
+        if any(isinstance(shape[a], int) and shape[a] != 1 for a in axes):
+            raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
+        return axes
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape = tensor_type(types[0]).shape
+        if shape is None:
+            return None
+        if attrs.get("axes") is None and not all(isinstance(d, int) for d in shape):
+            return None
+        return drop(shape, cls.dropped(shape, attrs), keepdims=False)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        axes = attrs.get("axes")
+        return np.squeeze(args[0], None if axes is None else tuple(axes))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_axes(attrs.get("axes"), types[0])
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shape = complete_shape(tensor_type(types[0]))
+        for axis in cls.dropped(shape, attrs):
+            prove_equal(shape[axis], 1, "squeeze drops axes of size 1")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        return b.squeeze(args[0], cls.dropped(complete_shape(args[0].type), attrs))
+
+
+class ExpandDims(Structural, name="expand_dims"):
+    """`numpy.expand_dims`: ``axes`` name the new axes of size 1 in the result."""
+
+    x = operand()
+    out = result()
+    axes = attr(I64_ARRAY)
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape = tensor_type(types[0]).shape
+        if shape is None:
+            return None
+        axes = normalize_axes(attrs["axes"], len(shape) + len(attrs["axes"]))
+        rest = iter(shape)
+        return tuple(1 if k in axes else next(rest) for k in range(len(shape) + len(axes)))
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.expand_dims(args[0], tuple(attrs["axes"]))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_axes(attrs["axes"], types[0], extra=len(attrs["axes"]))
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        rank = args[0].type.rank + len(attrs["axes"])
+        return b.expand_dims(args[0], tuple(sorted(normalize_axes(attrs["axes"], rank))))
+
+
+class BroadcastTo(Structural, name="broadcast_to"):
+    """`numpy.broadcast_to`. Raises ShapeError for sizes that do not broadcast."""
+
+    x = operand()
+    sizes = operand(variadic=True)
+    out = result()
+    shape = attr(I64_ARRAY)
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        target = nonnegative(known_sizes(attrs["shape"], types[1:]))
+        given = tensor_type(types[0]).shape
+        if given is None:
+            return target
+        if len(given) > len(target):
+            raise ShapeError("input operand has more dimensions than allowed by the axis remapping")
+        if any(_never(d, t) for d, t in _aligned(given, target)):
+            raise ShapeError(
+                "operands could not be broadcast together with remapped shapes "
+                f"[original->remapped]: {shape_text(given)}  and requested shape "
+                f"{shape_text(target)}"
+            )
+        return target
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.broadcast_to(args[0], runtime_sizes(attrs["shape"], args[1:]))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_sizes(attrs["shape"], len(types) - 1)
+        if any(d < 0 and d != DYNAMIC for d in attrs["shape"]):
+            yield f"shape {list(attrs['shape'])} has a negative size"
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        given = complete_shape(tensor_type(types[0]))
+        target = cls.result_shape(types, attrs)
+        assert target is not None
+        for size, wanted in _aligned(given, target):
+            if size != 1:
+                prove_equal(size, wanted, "broadcast_to repeats axes of size 1 only")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        return b.broadcast(args[0], types[0])
+
+
+def _aligned(given: Shape, target: Shape) -> Iterator[tuple[MaybeDim, MaybeDim]]:
+    return zip(given, target[len(target) - len(given) :], strict=True)
+
+
+def _never(size: MaybeDim, target: MaybeDim) -> bool:
+    return isinstance(size, int) and isinstance(target, int) and size not in (1, target)
+
+
+class Flip(Structural, name="flip"):
+    """`numpy.flip`; without ``axes`` all of them."""
+
+    x = operand()
+    out = result()
+    axes = attr(I64_ARRAY, default=None)
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape = tensor_type(types[0]).shape
+        if shape is not None:
+            normalize_axes(attrs.get("axes"), len(shape))
+        return shape
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.flip(args[0], attrs.get("axes"))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_axes(attrs.get("axes"), types[0])
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        return b.flip(args[0], normalize_axes(attrs.get("axes"), args[0].type.rank))

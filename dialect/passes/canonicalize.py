@@ -1,0 +1,290 @@
+"""Small rewrites that are right for every value of the types that are known.
+
+Kept out on purpose: ``x + 0.0`` (changes -0.0), complex arithmetic with 1 (turns inf into nan),
+anything that changes a dtype, and anything by which a caller would get an array that shares
+memory where NumPy gives a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from mlir import ir
+
+from ..base import Fusion, Op, op_named
+from ..errors import ProfuseError
+from ..ops.speculation import Subgraph
+from ..rewrite import (
+    attrs_of,
+    create,
+    defining_op,
+    functions,
+    is_terminator,
+    op_class,
+    ops_in,
+    replace,
+    symbol_of,
+    type_of,
+)
+from ..types import TensorType
+from .base import Pass, register_pass
+from .facts import constant_value, escapes, is_constant, known_type, sharing_matters
+
+Rule = Callable[[ir.Operation, dict[str, Any]], "ir.Value | None"]
+RULES: dict[str, list[Rule]] = {}
+
+_IDEMPOTENT = ("abs", "relu", "floor", "ceil", "trunc", "rint", "positive")
+_INVOLUTIONS = ("neg", "conj", "bitwise_not")
+
+
+@register_pass
+@dataclass(frozen=True)
+class Canonicalize(Pass):
+    """Peephole rewrites: neutral operands, ops that undo each other, moves that move nothing."""
+
+    name: ClassVar[str] = "canonicalize-profuse"
+
+    def run(self, module: ir.Module) -> None:
+        shared = sharing_matters(module)
+        for func in functions(module):
+            for region in func.regions:
+                for block in region.blocks:
+                    self._block(block, shared[symbol_of(func)])
+
+    def _block(self, block: ir.Block, careful: bool) -> None:
+        for op in ops_in(block):
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._block(inner, careful)
+            cls = op_class(op)
+            if cls is None or cls.name not in RULES or len(op.results) != 1:
+                continue
+            new = _rewritten(cls, op)
+            if new is not None and self._allowed(cls, op, new, careful):
+                replace(op, [new])
+                self.count("ops-rewritten")
+
+    def _allowed(self, cls: type[Op], op: ir.Operation, new: ir.Value, careful: bool) -> bool:
+        old = op.results[0]
+        made = defining_op(new)
+        shares = cls.fusion is not Fusion.VIEW and not (made and made.name == op.name)
+        return not (careful and shares and escapes(old)) and _types_allow(old, new)
+
+
+def _rewritten(cls: type[Op], op: ir.Operation) -> ir.Value | None:
+    try:
+        attrs = attrs_of(op)
+        for rule in RULES[cls.name]:
+            new = rule(op, attrs)
+            if new is not None:
+                return new
+    except ProfuseError:
+        return None  # ill-typed; the op itself is where that is reported
+    return None
+
+
+def _types_allow(old: ir.Value, new: ir.Value) -> bool:
+    """Types may differ only where every user reads the new one for itself."""
+    if old.type == new.type:
+        return True
+    for use in old.uses:
+        user = use.owner.operation
+        cls = op_class(user)
+        if cls is None or is_terminator(user) or cls.regions or issubclass(cls, Subgraph):
+            return False
+    return True
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: a rewrite of ops of these names, to an existing or newly made value."""
+
+    def add(function: Rule) -> Rule:
+        for name in names:
+            RULES.setdefault(name, []).append(function)
+        return function
+
+    return add
+
+
+# --- what rules ask --------------------------------------------------------------------------
+
+
+def _tensor(value: ir.Value) -> TensorType | None:
+    """The type of a tensor of known dtype."""
+    type_ = type_of(value)
+    return type_ if isinstance(type_, TensorType) and type_.dtype is not None else None
+
+
+def _unchanged(op: ir.Operation, attrs: dict[str, Any], value: ir.Value) -> bool:
+    """True if the op's result certainly has the dtype and shape of ``value``."""
+    cls, mine = op_class(op), _tensor(value)
+    if cls is None or mine is None:
+        return False
+    inferred = cls.infer([known_type(v) for v in op.operands], attrs)[0]
+    if not isinstance(inferred, TensorType) or inferred.dtype is not mine.dtype:
+        return False
+    # The other operands are Python numbers, or sizes: an elementwise op keeps even unknown shapes.
+    return cls.fusion is Fusion.POINTWISE or (mine.is_complete and inferred.shape == mine.shape)
+
+
+def _is_number(value: ir.Value, wanted: float, *, negative_zero: bool = False) -> bool:
+    """True for a constant Python number equal to ``wanted``, the sign of zero included."""
+    found = constant_value(value) if is_constant(value) else None
+    if type(found) not in (bool, int, float) or found != wanted:
+        return False
+    return type(found) is not float or bool(np.signbit(found)) == negative_zero
+
+
+def _inner(value: ir.Value, *names: str) -> ir.Operation | None:
+    """The op that makes ``value`` if it has one of these names."""
+    made = defining_op(value)
+    cls = op_class(made) if made is not None else None
+    return made if cls is not None and cls.name in names else None
+
+
+def _kind(value: ir.Value) -> str:
+    type_ = _tensor(value)
+    return type_.dtype.kind if type_ and type_.dtype else ""
+
+
+# --- arithmetic ------------------------------------------------------------------------------
+
+
+@rule("mul")
+def _times_one(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    a, b = op.operands
+    for x, other in ((a, b), (b, a)):
+        if _is_number(other, 1) and _kind(x) in tuple("biuf") and _unchanged(op, attrs, x):
+            return x
+    return None
+
+
+@rule("add", "bitwise_or", "bitwise_xor")
+def _plus_zero(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    a, b = op.operands
+    for x, other in ((a, b), (b, a)):
+        if _is_number(other, 0) and _kind(x) in ("i", "u") and _unchanged(op, attrs, x):
+            return x
+    return None
+
+
+@rule("sub")
+def _minus_zero(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x, other = op.operands
+    if _is_number(other, 0) and _kind(x) in tuple("iuf") and _unchanged(op, attrs, x):
+        return x
+    return None
+
+
+@rule("shift_left", "shift_right")
+def _shift_by_zero(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x, other = op.operands
+    return x if _is_number(other, 0) and _kind(x) and _unchanged(op, attrs, x) else None
+
+
+@rule("div")
+def _over_one(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x, other = op.operands
+    return x if _is_number(other, 1) and _kind(x) == "f" and _unchanged(op, attrs, x) else None
+
+
+@rule("pow")
+def _to_the_first(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x, other = op.operands
+    if _is_number(other, 1) and _kind(x) in tuple("iuf") and _unchanged(op, attrs, x):
+        return x
+    return None
+
+
+@rule(*_INVOLUTIONS)
+def _twice_is_nothing(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    inner = _inner(op.operands[0], op_class(op).name)  # type: ignore[union-attr]
+    return inner.operands[0] if inner and _tensor(inner.operands[0]) else None
+
+
+@rule("logical_not")
+def _not_not(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    inner = _inner(op.operands[0], "logical_not")
+    return inner.operands[0] if inner and _kind(inner.operands[0]) == "b" else None
+
+
+@rule(*_IDEMPOTENT)
+def _twice_is_once(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x = op.operands[0]
+    inner = _inner(x, op_class(op).name)  # type: ignore[union-attr]
+    return x if inner and _tensor(inner.operands[0]) and _unchanged(op, attrs, x) else None
+
+
+@rule("positive")
+def _positive(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x = op.operands[0]
+    return x if _kind(x) in tuple("iufc") else None
+
+
+@rule("cast")
+def _cast(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x, dtype = op.operands[0], attrs["dtype"]
+    mine = _tensor(x)
+    if mine is None:
+        return None
+    if mine.dtype is dtype:
+        return x
+    inner = _inner(x, "cast")
+    source = _tensor(inner.operands[0]) if inner else None
+    if inner is None or source is None or source.dtype is not dtype:
+        return None
+    # There and back through a dtype that holds every value of the first.
+    return inner.operands[0] if np.can_cast(dtype.numpy, mine.dtype.numpy, "safe") else None  # type: ignore[union-attr]
+
+
+# --- moves -----------------------------------------------------------------------------------
+
+
+@rule("reshape", "broadcast_to", "squeeze", "expand_dims")
+def _same_shape(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x = op.operands[0]
+    return x if _unchanged(op, attrs, x) else None
+
+
+@rule("reshape")
+def _reshape_reshape(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    inner = _inner(op.operands[0], "reshape")
+    if inner is None or len(op.operands) > 1:
+        return None
+    source, middle = _tensor(inner.operands[0]), _tensor(op.operands[0])
+    # Static types on both sides prove that the inner reshape cannot fail.
+    if source is None or middle is None or not (source.is_static and middle.is_static):
+        return None
+    cls = op_named("reshape")
+    return create(cls, [inner.operands[0]], attrs, [type_of(op.results[0])], op).results[0]
+
+
+_PERMUTATIONS = ("transpose", "swapaxes", "moveaxis")
+
+
+@rule(*_PERMUTATIONS)
+def _permutations(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    """An identity goes; a permutation of a permutation is one."""
+    x = op.operands[0]
+    inner = _inner(x, *_PERMUTATIONS)
+    source = inner.operands[0] if inner else x
+    known = type_of(source)
+    if not isinstance(known, TensorType) or known.rank is None:
+        return None
+    order = _permutation(op, attrs, known.rank)
+    if inner is not None:
+        first = _permutation(inner, attrs_of(inner), known.rank)
+        order = tuple(first[axis] for axis in order)
+    if order == tuple(range(known.rank)):
+        return source
+    if inner is None:
+        return None
+    cls = op_named("transpose")
+    return create(cls, [source], {"perm": order}, [type_of(op.results[0])], op).results[0]
+
+
+def _permutation(op: ir.Operation, attrs: dict[str, Any], rank: int) -> tuple[int, ...]:
+    return op_class(op).permutation(rank, attrs)  # type: ignore[union-attr]

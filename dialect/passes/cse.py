@@ -1,0 +1,70 @@
+"""Compute equal things once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ..rewrite import functions, is_pure, is_terminator, ops_in, replace, symbol_of
+from .base import Pass, register_pass
+from .facts import escapes, sharing_matters
+
+Scope = dict[Hashable, ir.Operation]
+
+
+@register_pass
+@dataclass(frozen=True)
+class Cse(Pass):
+    """Replace a pure op by an equal one before it: same operands, attributes, result types.
+
+    Two results that a graph returns stay two arrays: merging them would show when the caller
+    writes to one.
+    """
+
+    name: ClassVar[str] = "cse-profuse"
+
+    def run(self, module: ir.Module) -> None:
+        shared = sharing_matters(module)
+        for func in functions(module):
+            for region in func.regions:
+                for block in region.blocks:
+                    self._block(block, [], shared[symbol_of(func)])
+
+    def _block(self, block: ir.Block, outer: list[Scope], careful: bool) -> None:
+        scope: Scope = {}
+        scopes = [*outer, scope]
+        for op in ops_in(block):
+            if is_terminator(op):
+                continue
+            if len(op.regions):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._block(inner, scopes, careful)
+                continue
+            if not is_pure(op):
+                continue
+            key = _key(op)
+            leader = next((s[key] for s in reversed(scopes) if key in s), None)
+            if leader is None:
+                scope[key] = op
+            elif not (careful and _both_escape(leader, op)):
+                replace(op, list(leader.results))
+                self.count("ops-merged")
+
+
+def _key(op: ir.Operation) -> Hashable:
+    return (
+        op.name,
+        tuple(op.operands),
+        tuple(sorted(((k, op.attributes[k]) for k in op.attributes), key=lambda kv: kv[0])),
+        tuple(r.type for r in op.results),
+    )
+
+
+def _both_escape(one: ir.Operation, two: ir.Operation) -> bool:
+    return any(
+        escapes(a) and escapes(b) for a, b in zip(one.results, two.results, strict=True)
+    )

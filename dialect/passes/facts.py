@@ -1,0 +1,93 @@
+"""What the clean-up passes ask of values: constants, and whether memory can be seen outside.
+
+NumPy's results are either fresh memory or views.  A pass that makes one array out of two, or an
+array out of a copy of it, must not do so where the caller would see that they share memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from ..attrs import VALUE
+from ..base import Fusion
+from ..ops.speculation import FusionGroup, Guard, Identity, Subgraph
+from ..rewrite import defining_op, functions, is_terminator, op_class, symbol_of, type_of, walk
+from ..types import ScalarType, Type
+
+CONSTANTS = frozenset({"profuse.constant", "arith.constant"})
+
+
+def is_constant(value: ir.Value) -> bool:
+    """True if a value is the result of a constant op."""
+    op = defining_op(value)
+    return op is not None and op.name in CONSTANTS
+
+
+def constant_value(value: ir.Value) -> Any:
+    """The value of a constant: a Python number or an ndarray; None for other values."""
+    op = defining_op(value)
+    if op is None or op.name not in CONSTANTS:
+        return None
+    return VALUE.decode(op.attributes["value"])
+
+
+def known_type(value: ir.Value) -> Type:
+    """The type of a value, with the value itself if it is a constant Python number."""
+    type_ = type_of(value)
+    if isinstance(type_, ScalarType) and is_constant(value):
+        return ScalarType(type_.dtype, constant_value(value))
+    return type_
+
+
+def kernel_bodies(module: ir.Module) -> set[str]:
+    """Names of fusion functions: their results are always written to memory of their own."""
+    return {
+        str(op.attributes["callee"].value)
+        for op in walk(module)
+        if op.name == FusionGroup.full_name()
+    }
+
+
+def sharing_matters(module: ir.Module) -> dict[str, bool]:
+    """For each function, whether its caller can see that two results share memory."""
+    kernels = kernel_bodies(module)
+    return {name: name not in kernels for name in map(symbol_of, functions(module))}
+
+
+def escapes(value: ir.Value) -> bool:
+    """True if the memory of a value may be what its block returns, directly or through views."""
+    if isinstance(type_of(value), ScalarType):
+        return False
+    seen: set[ir.Value] = set()
+    todo = [value]
+    while todo:
+        current = todo.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for use in current.uses:
+            user = use.owner.operation
+            if is_terminator(user) or passes_on(user):
+                if is_terminator(user) or user.regions or _is_call(user):
+                    return True
+                todo.extend(user.results)
+    return False
+
+
+def passes_on(op: ir.Operation) -> bool:
+    """True if a result of ``op`` may share memory with an operand."""
+    cls = op_class(op)
+    if cls is None:
+        return True
+    return (
+        cls.fusion is Fusion.VIEW
+        or cls.regions > 0
+        or issubclass(cls, (Identity, Guard, Subgraph))
+    )
+
+
+def _is_call(op: ir.Operation) -> bool:
+    cls = op_class(op)
+    return cls is None or issubclass(cls, Subgraph)

@@ -1,0 +1,183 @@
+"""Compute at compile time what depends on nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from mlir import ir
+
+from ..attrs import SYMBOL
+from ..base import Op, op_named
+from ..dtypes import dtype_of
+from ..errors import ProfuseError
+from ..ops.speculation import Guard, Identity
+from ..rewrite import (
+    attrs_of,
+    create,
+    functions,
+    op_class,
+    ops_in,
+    replace,
+    terminator_of,
+    type_of,
+)
+from ..symbolic import Sym
+from ..types import ScalarType, TensorType, Type
+from .base import Pass, register_pass
+from .facts import CONSTANTS, constant_value, is_constant, known_type
+
+_NUMBERS = (bool, int, float, complex)
+_INT64 = range(-(2**63), 2**63)
+
+
+@register_pass
+@dataclass(frozen=True)
+class Fold(Pass):
+    """Evaluate pure ops of constants, sizes that types know, and ``scf.if`` of a constant.
+
+    Results of more than ``max-elements`` elements are left to run time, and so is whatever
+    raises or warns: the user must see that where the op stands.
+    """
+
+    name: ClassVar[str] = "fold"
+    max_elements: int = 4096
+
+    def run(self, module: ir.Module) -> None:
+        for func in functions(module):
+            for region in func.regions:
+                for block in region.blocks:
+                    self._block(block)
+
+    def _block(self, block: ir.Block) -> None:
+        for op in ops_in(block):
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._block(inner)
+            if op.name == "scf.if":
+                self._branch(op)
+                continue
+            cls = op_class(op)
+            if cls is None or op.name in CONSTANTS or not _may_fold(cls):
+                continue
+            values = self._values(cls, op)
+            if values is not None and _fit(values, op):
+                replace(op, [_constant(v, r, op) for v, r in zip(values, op.results, strict=True)])
+                self.count("ops-folded")
+
+    def _values(self, cls: type[Op], op: ir.Operation) -> Sequence[Any] | None:
+        """Values of the results, or None."""
+        try:
+            attrs = attrs_of(op)
+            types = [known_type(v) for v in op.operands]
+            inferred = cls.infer(types, attrs)
+        except ProfuseError:
+            return None
+        found = [t.value if isinstance(t, ScalarType) else None for t in inferred]
+        if found and not any(v is None or isinstance(v, Sym) for v in found):
+            return found
+        if not all(map(is_constant, op.operands)) or not all(map(self._small, inferred)):
+            return None
+        if _leave(cls, types, inferred):
+            return None
+        return self._evaluate(cls, attrs, [constant_value(v) for v in op.operands])
+
+    def _evaluate(
+        self, cls: type[Op], attrs: dict[str, Any], args: Sequence[Any]
+    ) -> Sequence[Any] | None:
+        try:
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                result = cls.evaluate(attrs, *args)
+        except Exception:
+            # Whatever it is, it belongs to run time, where tier 0 reports it.
+            return None
+        values = result if isinstance(result, tuple) else (result,)
+        return values if all(map(self._representable, values)) else None
+
+    def _small(self, type_: Type) -> bool:
+        shape = type_.shape if isinstance(type_, TensorType) else None
+        sizes = [d for d in shape or () if isinstance(d, int)]
+        return prod(sizes) <= self.max_elements
+
+    def _representable(self, value: Any) -> bool:
+        if type(value) is int:
+            return value in _INT64
+        if isinstance(value, (np.ndarray, np.generic)):
+            try:
+                dtype_of(value.dtype)
+            except ProfuseError:
+                return False
+            return value.size <= self.max_elements
+        return type(value) in _NUMBERS
+
+    def _branch(self, op: ir.Operation) -> None:
+        """Put the block that is taken in the place of the ``scf.if``."""
+        if not is_constant(op.operands[0]):
+            return
+        taken = op.regions[0 if constant_value(op.operands[0]) else 1]
+        if not len(taken.blocks):
+            if not len(op.results):
+                op.erase()
+                self.count("branches-taken")
+            return
+        block = taken.blocks[0]
+        end = terminator_of(block)
+        values = list(end.operands)
+        for inner in ops_in(block):
+            if inner != end:
+                inner.move_before(op)
+        replace(op, values)
+        self.count("branches-taken")
+
+
+def _may_fold(cls: type[Op]) -> bool:
+    # Observers and guards are there to see run-time values, not to be evaluated.
+    return (
+        cls.pure
+        and not cls.regions
+        and not issubclass(cls, (Identity, Guard))
+        and not any(a.kind is SYMBOL for a in cls.attrs.values())
+    )
+
+
+def _leave(cls: type[Op], types: Sequence[Type], inferred: Sequence[Type]) -> bool:
+    """True for ops that would evaluate, but not as they do at run time."""
+    if cls.name == "cast":
+        # NumPy warns that the imaginary part goes.
+        return _kind(types[0]) == "c" != _kind(inferred[0])
+    if cls.name in ("pow", "shift_left") and all(isinstance(t, ScalarType) for t in types):
+        # Python's integers grow: the result may take all memory before it is seen not to fit.
+        last = types[-1]
+        return isinstance(last, ScalarType) and type(last.value) is int and abs(last.value) > 64
+    return False
+
+
+def _kind(type_: Type) -> str:
+    dtype = type_.dtype if isinstance(type_, (ScalarType, TensorType)) else None
+    return dtype.kind if dtype else "c"
+
+
+def _fit(values: Sequence[Any], op: ir.Operation) -> bool:
+    """True if each value is of the kind and dtype that the op's result type says."""
+    if len(values) != len(op.results):
+        return False
+    for value, result in zip(values, op.results, strict=True):
+        stated = type_of(result)
+        if isinstance(stated, ScalarType) != (type(value) in _NUMBERS):
+            return False
+        if not isinstance(stated, (ScalarType, TensorType)):
+            return False
+        if stated.dtype is not None and stated.dtype is not dtype_of(
+            type(value) if type(value) in _NUMBERS else value.dtype
+        ):
+            return False
+    return True
+
+
+def _constant(value: Any, result: ir.Value, op: ir.Operation) -> ir.Value:
+    """A constant of the type that users of ``result`` know."""
+    cls = op_named("constant")
+    return create(cls, [], {"value": value}, [type_of(result)], op).results[0]

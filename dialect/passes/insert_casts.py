@@ -1,0 +1,87 @@
+"""Make dtype promotion explicit inside fusion functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from mlir import ir
+
+from ..base import Op, op_named
+from ..dtypes import DType
+from ..ops.speculation import FusionGroup
+from ..rewrite import (
+    attrs_of,
+    body_of,
+    create,
+    defining_op,
+    functions,
+    op_class,
+    ops_in,
+    symbol_of,
+    type_of,
+    walk,
+)  # fmt: skip
+from ..types import ScalarType, TensorType, Type
+from .base import Pass, register_pass
+from .form_fusions import CONSTANT
+
+
+@register_pass
+@dataclass(frozen=True)
+class InsertCasts(Pass):
+    """Cast operands to the dtypes that ops compute in, inside fusion functions only.
+
+    A Python number becomes a 0-d tensor of that dtype; a constant one is converted here and now.
+    """
+
+    name: ClassVar[str] = "insert-casts"
+
+    def run(self, module: ir.Module) -> None:
+        called = {attrs_of(op)["callee"] for op in walk(module) if op_class(op) is FusionGroup}
+        for func in functions(module):
+            if symbol_of(func) in called:
+                casts: dict[tuple[ir.Value, DType], ir.Value] = {}
+                for op in ops_in(body_of(func)):
+                    self._cast_operands(op, casts)
+
+    def _cast_operands(
+        self, op: ir.Operation, casts: dict[tuple[ir.Value, DType], ir.Value]
+    ) -> None:
+        cls = op_class(op)
+        types = [type_of(v) for v in op.operands]
+        wanted = cls.operand_dtypes(types, attrs_of(op)) if cls is not None else None
+        if wanted is None:
+            return
+        for index, (dtype, type_) in enumerate(zip(wanted, types, strict=True)):
+            if dtype is None or not _differs(type_, dtype):
+                continue
+            value = op.operands[index]
+            if (value, dtype) not in casts:
+                casts[value, dtype] = _cast(value, type_, dtype, op)
+                self.count("casts")
+            op.operands[index] = casts[value, dtype]
+
+
+def _differs(type_: Type, dtype: DType) -> bool:
+    return isinstance(type_, ScalarType) or (
+        isinstance(type_, TensorType) and type_.dtype is not dtype
+    )
+
+
+def _cast(value: ir.Value, type_: Type, dtype: DType, user: ir.Operation) -> ir.Value:
+    """``value`` as a tensor of ``dtype``, made before ``user``."""
+    source = defining_op(value)
+    shape = type_.shape if isinstance(type_, TensorType) else ()
+    result = TensorType(dtype, shape)
+    if isinstance(type_, ScalarType) and source is not None and source.name == CONSTANT:
+        number = attrs_of(source)["value"]
+        try:
+            folded = np.array(number, dtype.numpy)
+        except OverflowError:
+            folded = None  # left to the cast, which is asked the same at run time
+        if folded is not None:
+            constant: type[Op] = op_named(CONSTANT)
+            return create(constant, [], {"value": folded}, [result], user).results[0]
+    return create(op_named("cast"), [value], {"dtype": dtype}, [result], user).results[0]

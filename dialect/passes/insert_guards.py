@@ -1,0 +1,230 @@
+"""Guard fused groups, with the unspecialised body as the alternative (R1.37, R1.38, R1.40)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ..base import Op
+from ..context import loc_of
+from ..errors import IRError, ProfuseError
+from ..guards import generalize
+from ..observers import erased
+from ..ops.control import For, If, While
+from ..ops.speculation import DynamicGuard, FallbackGraph, FusionGroup, Guard, TypeCheck
+from ..rewrite import (
+    attrs_of,
+    body_of,
+    create,
+    defining_op,
+    erase,
+    function_named,
+    is_terminator,
+    op_class,
+    ops_in,
+    refresh_signature,
+    replace,
+    set_type,
+    symbol_of,
+    terminator_of,
+    type_of,
+    types_of,
+    unique_symbol,
+    users,
+    walk,
+)  # fmt: skip
+from ..types import BOOL_SCALAR, ScalarType, TensorType, Type
+from .base import Pass, register_pass
+from .form_fusions import CONSTANT
+from .values import Types, clone_op, main_functions, map_types, values_of
+
+
+@register_pass
+@dataclass(frozen=True)
+class InsertGuards(Pass):
+    """Run each fusion group only if its tensor operands have the types it was made for.
+
+    A check of all tensor operands but constants decides between the group and a fallback graph,
+    a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic; a
+    group for which that fails is dissolved.  All that remains outside is unrefined afterwards.
+    """
+
+    name: ClassVar[str] = "insert-guards"
+    dynamic: bool = False
+
+    def run(self, module: ir.Module) -> None:
+        for func in main_functions(module):
+            for op in [op for op in walk(func) if op_class(op) is FusionGroup]:
+                if not _is_guarded(op):
+                    self._guard(module, op)
+            _erase_types(func)
+
+    def _guard(self, module: ir.Module, op: ir.Operation) -> None:
+        callee = _callee(module, op)
+        fallback = _fallback_of(module, callee)
+        if self.dynamic:
+            reason = _make_symbolic(op, callee)
+            if reason is not None:
+                self.count(f"dissolved: {reason}")
+                _dissolve(op, fallback)
+                erase(fallback)
+                if not _is_called(module, symbol_of(callee)):
+                    erase(callee)
+                return
+        expected = types_of(body_of(callee).arguments)
+        checked = [
+            k for k, v in enumerate(op.operands)
+            if isinstance(expected[k], TensorType) and not _is_constant(v)
+        ]  # fmt: skip
+        if not checked:
+            erase(fallback)
+            return
+        guard: type[Op] = DynamicGuard if self.dynamic else TypeCheck
+        _build(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
+        self.count("guards")
+
+
+def _build(
+    op: ir.Operation, guard: type[Op], checked: list[int], expected: list[Type], fallback: str
+) -> None:
+    """``guard(…)``, then ``scf.if`` with the group or its fallback, in place of the group."""
+    loc = op.location
+    operands = list(op.operands)
+    attrs = {"types": tuple(expected)}
+    check = create(
+        guard, [operands[k] for k in checked], attrs, [*expected, BOOL_SCALAR], op, loc
+    )  # fmt: skip
+    refined = list(operands)
+    for k, value in zip(checked, check.results, strict=False):
+        refined[k] = value
+    bare = [erased(t) for t in types_of(op.results)]
+    branch = create(If, [check.results[len(checked)]], {}, bare, op, loc)
+    for region, cls, callee, args in (
+        (branch.regions[0], FusionGroup, attrs_of(op)["callee"], refined),
+        (branch.regions[1], FallbackGraph, fallback, operands),
+    ):
+        block = region.blocks.append()
+        inner = create(cls, args, {"callee": callee}, bare, block, loc)
+        ir.Operation.create(
+            "scf.yield", operands=list(inner.results), loc=loc, ip=ir.InsertionPoint(block)
+        )
+    replace(op, list(branch.results))
+
+
+def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
+    """A private copy of a fusion function without anything known of its types."""
+    name = symbol_of(callee).replace("fusion", "fallback")
+    copy = callee.clone(ip=ir.InsertionPoint(module.body)).operation
+    copy.attributes["sym_name"] = ir.StringAttr.get(
+        name if function_named(module, name) in (None, callee) else unique_symbol(module, name)
+    )
+    map_types(copy, erased)
+    return copy
+
+
+def _make_symbolic(op: ir.Operation, callee: ir.Operation) -> str | None:
+    """Give a fusion function symbolic sizes; the reason why not, if its types do not follow."""
+    body = body_of(callee)
+    tensors = [v for v in body.arguments if isinstance(type_of(v), TensorType)]
+    types = generalize([type_of(v) for v in tensors], _literal_sizes(op, callee))  # type: ignore[misc]
+    if types is None:
+        return "operand types cannot be generalised"
+    for value, type_ in zip(tensors, types, strict=True):
+        set_type(value, type_)
+    known = Types()
+    for inner in ops_in(body):
+        cls = op_class(inner)
+        if cls is None:
+            continue
+        name = inner.name.removeprefix("profuse.")
+        try:
+            inferred = known.infer(inner)
+        except ProfuseError as error:
+            return f"{name}: {error.what}"
+        for value, type_ in zip(inner.results, inferred, strict=True):
+            if isinstance(type_, ScalarType):
+                known[value] = type_
+                continue
+            if not isinstance(type_, TensorType) or not type_.is_complete:
+                return f"{name}: sizes do not follow from the operands' symbols"
+            set_type(value, type_)
+        if inner.name != CONSTANT:
+            reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
+            if reason is not None:
+                return f"{name}: {reason}"
+    refresh_signature(callee)
+    return None
+
+
+def _literal_sizes(op: ir.Operation, callee: ir.Operation) -> set[int]:
+    """Sizes of constants: a symbol could never be shown to equal them."""
+    inside = [o.results[0] for o in ops_in(body_of(callee)) if o.name == CONSTANT]
+    passed = [
+        argument
+        for argument, value in zip(body_of(callee).arguments, op.operands, strict=True)
+        if _is_constant(value)
+    ]
+    return {
+        d
+        for v in (*inside, *passed)
+        if isinstance(t := type_of(v), TensorType)
+        for d in t.shape or ()
+        if isinstance(d, int)
+    }
+
+
+def _dissolve(op: ir.Operation, source: ir.Operation) -> None:
+    """Put the body of a function back in place of the call."""
+    body = body_of(source)
+    mapping = dict(zip(body.arguments, op.operands, strict=True))
+    for inner in ops_in(body):
+        if not is_terminator(inner):
+            clone_op(inner, mapping, ir.InsertionPoint(op))
+    replace(op, [mapping[v] for v in terminator_of(body).operands])
+
+
+def _erase_types(func: ir.Operation) -> None:
+    """Forget the types of all values but checked ones, and of constants that nothing ties."""
+    for value in list(values_of(func)):
+        source = defining_op(value)
+        cls = op_class(source) if source is not None else None
+        if cls is not None and issubclass(cls, Guard):
+            continue
+        if source is not None and source.name == CONSTANT and not _is_tied(value):
+            continue
+        old = type_of(value)
+        if erased(old) != old:
+            set_type(value, erased(old))
+    refresh_signature(func)
+
+
+def _is_tied(value: ir.Value) -> bool:
+    """True if `scf` or the function's signature makes other values have this value's type."""
+    return any(is_terminator(u) or op_class(u) in (If, For, While) for u in users(value))
+
+
+def _is_constant(value: ir.Value) -> bool:
+    source = defining_op(value)
+    return source is not None and source.name == CONSTANT
+
+
+def _is_guarded(op: ir.Operation) -> bool:
+    """True if an operand comes from a check: the group has been through this pass."""
+    sources = [op_class(s) for v in op.operands if (s := defining_op(v)) is not None]
+    return any(cls is not None and issubclass(cls, Guard) for cls in sources)
+
+
+def _is_called(module: ir.Module, name: str) -> bool:
+    return any(
+        op_class(op) is FusionGroup and attrs_of(op)["callee"] == name for op in walk(module)
+    )
+
+
+def _callee(module: ir.Module, op: ir.Operation) -> ir.Operation:
+    name = attrs_of(op)["callee"]
+    found = function_named(module, name)
+    if found is None:
+        raise IRError(f"no function @{name} in this module", loc=loc_of(op.location))
+    return found

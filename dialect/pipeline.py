@@ -1,0 +1,210 @@
+"""Pass pipelines as strings: parsing, and running with a trace, times, and a replay line.
+
+``"dce,specialize{min-runs=2},canonicalize,func.func(cse)"``: names of our passes come from
+`passes.base.PASSES`, names of whole pipelines from `PIPELINES`; everything else goes, in contiguous
+runs, to MLIR's own pass manager.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Union
+
+from .context import near, one_line, position_of
+from .errors import FileError, InternalError, PipelineError, ProfuseError
+from .passes.base import PASSES, Pass
+from .pipeline_text import Item, make_pass, split_items
+
+if TYPE_CHECKING:
+    from mlir import ir
+    from mlir.passmanager import PassManager
+
+PIPELINES: dict[str, str] = {}
+"""Named pipelines; a name may stand in a pipeline string like that of a pass."""
+
+# For near matches only: MLIR does not list its passes to Python.
+_UPSTREAM = (
+    "canonicalize", "cse", "inline", "symbol-dce", "sccp", "loop-invariant-code-motion",
+    "linalg-fuse-elementwise-ops", "one-shot-bufferize", "convert-linalg-to-loops", "lower-affine",
+)  # fmt: skip
+
+Stage = Union[Pass, tuple[str, ...]]  # one of ours, or a run of MLIR's
+
+
+def register_pipeline(name: str, text: str) -> None:
+    """Name a pipeline; a second pipeline or pass of that name is an InternalError."""
+    if name in PIPELINES or name in PASSES:
+        raise InternalError(f"pipeline {name} is declared twice")
+    PIPELINES[name] = text
+
+
+def parse_pipeline(text: str) -> list[Stage]:
+    """Passes of a pipeline string, in order. Raises PipelineError.
+
+    Names of MLIR's passes are not looked at here; `run_pipeline` checks them before it runs any.
+    """
+    from .passes import load_passes
+
+    load_passes()
+    stages: list[Stage] = []
+    for item in _expand(split_items(text), ()):
+        cls = PASSES.get(item.name)
+        if cls is not None and not item.nested:
+            stages.append(make_pass(cls, item))
+        elif stages and isinstance(stages[-1], tuple):
+            stages[-1] = (*stages[-1], item.text)
+        else:
+            stages.append((item.text,))
+    return stages
+
+
+def _expand(items: list[Item], inside: tuple[str, ...]) -> Iterator[Item]:
+    for item in items:
+        if item.name == "builtin.module" and item.nested:
+            yield from _expand(split_items(item.nested), inside)
+        elif item.name in PIPELINES and not item.nested:
+            if item.name in inside:
+                raise PipelineError(f"pipeline {item.name} contains itself")
+            if item.options:
+                raise PipelineError(f"pipeline {item.name} takes no options")
+            yield from _expand(split_items(PIPELINES[item.name]), (*inside, item.name))
+        else:
+            _refuse_ours_inside(item)
+            yield item
+
+
+def _refuse_ours_inside(item: Item) -> None:
+    """Our passes run on whole modules: ``func.func(dce)`` would send `dce` to MLIR."""
+    if not item.nested:
+        return
+    for inner in split_items(item.nested):
+        if inner.name in PASSES and not inner.nested:
+            raise PipelineError(
+                f"pass {inner.name} runs on a module and cannot stand inside {item.name}(…)"
+            )
+        _refuse_ours_inside(inner)
+
+
+def run_pipeline(
+    module: ir.Module,
+    text: str,
+    *,
+    verify_each: bool = False,
+    print_after_all: Callable[[str, ir.Module], None] | None = None,
+    timings: dict[str, float] | None = None,
+    trace: list[str] | None = None,
+    repro_dir: str | None = None,
+) -> dict[str, Counter]:
+    """Run a pipeline over a module, in place; returns the statistics of our passes by name.
+
+    Args:
+        verify_each: check the module's meaning after every pass.
+        print_after_all: called with a pass's name and the module after that pass.
+        timings: seconds by pass name are added here.
+        trace: names of passes are appended here, each before it runs.
+        repro_dir: where a failing pipeline's input is written (default: the system's temporary
+            folder; ``""`` = nowhere).
+
+    Raises PipelineError: for a malformed string before anything has run, and for a failing pass
+    with the line that replays it as hint; the failure itself is the cause.
+    """
+    from mlir import ir
+
+    stages = parse_pipeline(text)
+    statistics: dict[str, Counter] = {}
+    single = print_after_all is not None or timings is not None
+    with module.context, ir.Location.unknown():
+        steps = [step for stage in stages for step in _steps(stage, single)]
+        original = module.operation.clone()
+        for names, action in steps:
+            label = ",".join(names)
+            if trace is not None:
+                trace.extend(names)
+            start = time.perf_counter()
+            try:
+                action(module)
+                if verify_each:
+                    _check_after(module)
+            except Exception as error:
+                raise _failure(label, error, text, original, repro_dir) from error
+            if timings is not None:
+                timings[label] = timings.get(label, 0.0) + time.perf_counter() - start
+            if print_after_all is not None:
+                print_after_all(label, module)
+    for stage in stages:
+        if isinstance(stage, Pass):
+            statistics.setdefault(stage.name, Counter()).update(stage.statistics)
+    return statistics
+
+
+def _steps(
+    stage: Stage, single: bool
+) -> Iterator[tuple[tuple[str, ...], Callable[[ir.Module], None]]]:
+    if isinstance(stage, Pass):
+        yield (stage.name,), stage.run
+        return
+    for run in [(name,) for name in stage] if single else [stage]:
+        manager = _pass_manager(run)
+        yield run, lambda module, manager=manager: manager.run(module.operation)
+
+
+def _pass_manager(run: tuple[str, ...]) -> PassManager:
+    from mlir.passmanager import PassManager
+
+    try:
+        return PassManager.parse(f"builtin.module({','.join(run)})")
+    except ValueError as error:
+        raise _bad_name(run, one_line(str(error))) from None
+
+
+def _bad_name(run: tuple[str, ...], said: str) -> PipelineError:
+    known = [*PASSES, *PIPELINES, *_UPSTREAM]
+    unknown = re.search(r"'([^']*)' does not refer to a registered pass", said)
+    if unknown:
+        hint = near(unknown[1], known) or "profuse-opt --list-passes prints every pass of ours"
+        return PipelineError(f"unknown pass {unknown[1]!r}", hint=hint)
+    said = re.sub(r"^MLIR Textual PassPipeline Parser:\d+:\d+: error: ", "", said)
+    return PipelineError(f"bad pipeline {','.join(run)!r}: {said}")
+
+
+def _check_after(module: ir.Module) -> None:
+    from .verify import check
+
+    module.operation.verify()
+    check(module)
+
+
+def _failure(
+    label: str, error: Exception, text: str, original: ir.Operation, repro_dir: str | None
+) -> PipelineError:
+    from mlir import ir
+
+    if isinstance(error, ProfuseError):
+        what, loc = error.what, error.loc
+    elif isinstance(error, ir.MLIRError):
+        found = list(error.error_diagnostics)
+        what = one_line(found[0].message if found else str(error))
+        loc = position_of(found[0].location) if found else None
+    else:
+        what, loc = one_line(f"{type(error).__name__}: {error}"), None
+    hint = None
+    if repro_dir != "":
+        path = _write_input(original, repro_dir)
+        hint = f"replay with: profuse-opt -p {shlex.quote(text)} {shlex.quote(path)}"
+    return PipelineError(f"pass {label} failed: {what}", loc=loc, hint=hint)
+
+
+def _write_input(original: ir.Operation, folder: str | None) -> str:
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="profuse-", suffix=".mlir", dir=folder, delete=False, encoding="utf-8"
+        ) as file:
+            file.write(original.get_asm(enable_debug_info=True))
+            return file.name
+    except OSError as error:
+        raise FileError(f"cannot write the input of a failing pipeline: {error}") from None

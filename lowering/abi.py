@@ -1,0 +1,137 @@
+"""What a caller must know to call a kernel: plain values that cross processes and live in caches.
+
+A kernel is one symbol ``void entry(int64_t *slots)``.  Slots, in order:
+
+1. inputs: the data pointer of a tensor, or the 8 bytes of a Python number in place;
+2. outputs: data pointers of arrays the caller has allocated, C-contiguous;
+3. the workspace pointer, 64-byte aligned (any value when the workspace is ``"0"``);
+4. size symbols, in the order of `KernelABI.symbols`;
+5. run-time strides in elements, in the order of `KernelABI.strides`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+
+from ..dialect.symbolic import Dim, Sym, evaluate, parse_dim
+
+CONTIGUOUS = "contiguous"
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output.
+
+    Attributes:
+        kind: ``"tensor"`` (slot is a pointer) or ``"scalar"`` (slot holds a Python number).
+        dtype: short dtype name (`dialect.dtypes`).
+        dims: size expressions over the symbols.
+        strides: ``"contiguous"`` or element strides, each a literal or ``"?"`` (run time).
+    """
+
+    kind: str
+    dtype: str
+    dims: tuple[str, ...]
+    strides: str | tuple[str, ...] = CONTIGUOUS
+
+
+@dataclass(frozen=True)
+class KernelABI:
+    """Calling convention of one kernel.
+
+    Attributes:
+        inputs, outputs: in slot order.
+        symbols: symbol name -> (input index, axis) whose size it is; insertion order = slot order.
+        strides: (input index, axis) of each run-time stride, in slot order.
+        workspace: scratch bytes needed, a size expression over the symbols.
+    """
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    symbols: dict[str, tuple[int, int]]
+    strides: tuple[tuple[int, int], ...]
+    workspace: str
+
+    def workspace_size(self, sizes: dict[str, int]) -> int:
+        """Workspace bytes under these symbol values."""
+        return evaluate(parse_dim(self.workspace), sizes)
+
+    @property
+    def workspace_dim(self) -> Dim | Sym:
+        """The workspace as a size expression."""
+        return parse_dim(self.workspace)
+
+
+@dataclass(frozen=True)
+class KernelArtifact:
+    """A compiled kernel.
+
+    Attributes:
+        name: of the fusion function.
+        object: relocatable object code (ELF, Mach-O or COFF, after the target).
+        entry: symbol of the entry function.
+        abi: how to call it.
+        stages: stage name -> text, when they were kept.
+        seconds: stage name -> seconds spent.
+        library_calls: calls of library products per run (a batch counts once).
+    """
+
+    name: str
+    object: bytes
+    entry: str
+    abi: KernelABI
+    stages: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    library_calls: int = 0
+
+    def to_json(self) -> str:
+        """JSON text; inverse of `from_json`."""
+        abi = self.abi
+        return json.dumps(
+            {
+                "name": self.name,
+                "object": base64.b64encode(self.object).decode(),
+                "entry": self.entry,
+                "abi": {
+                    "inputs": [_spec_to_json(s) for s in abi.inputs],
+                    "outputs": [_spec_to_json(s) for s in abi.outputs],
+                    "symbols": [[name, *place] for name, place in abi.symbols.items()],
+                    "strides": [list(s) for s in abi.strides],
+                    "workspace": abi.workspace,
+                },
+                "stages": self.stages,
+                "seconds": self.seconds,
+                "library_calls": self.library_calls,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> KernelArtifact:
+        """The artifact that `to_json` wrote."""
+        data = json.loads(text)
+        abi = data.pop("abi")
+        data["object"] = base64.b64decode(data["object"])
+        return cls(
+            abi=KernelABI(
+                inputs=tuple(_spec_from_json(s) for s in abi["inputs"]),
+                outputs=tuple(_spec_from_json(s) for s in abi["outputs"]),
+                symbols={name: (index, axis) for name, index, axis in abi["symbols"]},
+                strides=tuple((index, axis) for index, axis in abi["strides"]),
+                workspace=abi["workspace"],
+            ),
+            **data,
+        )
+
+
+def _spec_to_json(spec: TensorSpec) -> list:
+    strides = spec.strides if isinstance(spec.strides, str) else list(spec.strides)
+    return [spec.kind, spec.dtype, list(spec.dims), strides]
+
+
+def _spec_from_json(data: list) -> TensorSpec:
+    kind, dtype, dims, strides = data
+    return TensorSpec(
+        kind, dtype, tuple(dims), strides if isinstance(strides, str) else tuple(strides)
+    )
