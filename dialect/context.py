@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .base import OPS
 from .errors import IRError, Loc
 
 if TYPE_CHECKING:
@@ -120,6 +121,13 @@ def near(word: str, known: Iterable[str]) -> str | None:
     """``did you mean 'a' or 'b'?`` for a misspelt name, or None."""
     found = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(map(repr, found))}?" if found else None
+
+
+def similar_op(name: str) -> str | None:
+    """Like `near`, for the name of an op; names are compared without their dialect."""
+    full = {known.rpartition(".")[2]: known for known in OPS}
+    found = difflib.get_close_matches(name.rpartition(".")[2], full, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(repr(full[f]) for f in found)}?" if found else None
 
 
 def one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .attrs import VALUE
 from .base import Op, op_named
-from .context import loc_of, near, position_of
+from .context import loc_of, near, position_of, similar_op
 from .errors import IRError
 from .program import Block, Instr, Module, Program
 from .rewrite import attrs_of, body_of, functions, is_private, is_terminator, op_class, symbol_of
@@ -59,10 +59,8 @@ def _refuse_others(module: ir.Module) -> None:
 
 
 def _unknown(op: ir.Operation) -> IRError:
-    from .base import OPS
-
     return IRError(
-        f"unknown op {op.name!r}", loc=position_of(op.location), hint=near(op.name, OPS)
+        f"unknown op {op.name!r}", loc=position_of(op.location), hint=similar_op(op.name)
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .attrs import SYMBOL, AttrKind
 from .base import DIALECT, OPS, OperandDef, Op, ResultDef
-from .context import TEXT, near, one_line, position_of
+from .context import TEXT, near, one_line, position_of, similar_op
 from .errors import IRError, Loc, ProfuseError
 from .rewrite import attributes, symbol_of, walk
 from .types import ScalarType, TensorType, Type, type_from_mlir
@@ -86,7 +86,7 @@ class _Verifier:
         elif op.name not in _PLAIN and (
             op.name.startswith(DIALECT + ".") or not self.context.is_registered_operation(op.name)
         ):
-            hint = near(op.name, OPS)
+            hint = similar_op(op.name)
             yield f"unknown op '{op.name}'" + (f"; {hint}" if hint else "")
 
     def of_class(self, op: ir.Operation, cls: type[Op]) -> Iterator[str]:

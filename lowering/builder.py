@@ -214,9 +214,11 @@ class Builder(Emitter):
         exprs = [loops[list(order).index(k)] for k in range(x.rank)]
         return self._copy(x, exprs, [x.shape[p] for p in order])
 
-    def broadcast(self, x: Tensor, type_: TensorType) -> Tensor:
+    def broadcast(self, x: Value, type_: TensorType) -> Tensor:
         """``x`` broadcast to the shape of ``type_``."""
         assert type_.shape is not None
+        if not isinstance(x, Tensor):
+            return self.fill(x, type_)
         if x.shape == type_.shape:
             return x
         return self._copy(x, _broadcast_map(x.shape, dims(len(type_.shape))), type_.shape)  # type: ignore[arg-type]

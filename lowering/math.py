@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from mlir import ir
 
-from . import math_erf, math_exp, math_log
+from . import math_erf, math_exp, math_log, math_trig
 from .math_emit import K
 
 EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
@@ -29,14 +29,38 @@ EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
     "acosh": math_log.acosh,
     "atanh": math_log.atanh,
     "erf": math_erf.erf,
+    "sin": math_trig.sin,
+    "cos": math_trig.cos,
+    "tan": math_trig.tan,
+    "asin": math_trig.asin,
+    "acos": math_trig.acos,
+    "atan": math_trig.atan,
+    "atan2": math_trig.atan2,
 }
 
 # Largest error in units in the last place, over all arguments: f32, f64. None: not expanded.
 ULP_BOUNDS: dict[str, tuple[float, float | None]] = {
     "exp": (1.0, 1.0),
-    "tanh": (3.0, 3.0),
+    "exp2": (1.0, 1.0),
+    "expm1": (2.0, 2.0),
+    "sinh": (2.0, 2.0),
+    "cosh": (2.0, 2.0),
+    "tanh": (5.0, 3.0),
     "log": (1.0, 1.0),
-    "erf": (3.0, None),
+    "log2": (2.0, 2.0),
+    "log10": (2.0, 2.0),
+    "log1p": (2.0, 2.0),
+    "asinh": (4.0, 4.0),
+    "acosh": (4.0, 4.0),
+    "atanh": (4.0, 4.0),
+    "erf": (5.0, None),
+    "sin": (2.0, None),
+    "cos": (2.0, None),
+    "tan": (4.0, None),
+    "asin": (4.0, 4.0),
+    "acos": (4.0, 4.0),
+    "atan": (4.0, 4.0),
+    "atan2": (4.0, 4.0),
 }
 
 

@@ -247,3 +247,7 @@ class K:
     def truncate(self, x) -> ir.Value:
         """f64 to f32, rounded to nearest."""
         return arith.truncf(ir.F32Type.get(), x)
+
+    def sign_bit(self, x) -> ir.Value:
+        """Whether the sign bit is set: true for -0."""
+        return arith.cmpi(arith.CmpIPredicate.slt, self.bits(x), self.int(0))

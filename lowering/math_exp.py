@@ -47,10 +47,10 @@ SINH = {
 
 # tanh(x) / x = P / Q in x**2 for |x| <= 9.02, error 0.35 ulp. All coefficients are positive, and
 # rounded to f32 by local search, with 1 as the largest quotient.
-TANH_P = (1.6912418132619678e-08, 2.6136656742892228e-05, 0.00443668058142066,
-          0.16989392042160034, 1.2697867155075073)  # fmt: skip
-TANH_Q = (9.85612587101059e-07, 0.00041688309283927083, 0.032850753515958786,
-          0.5931559205055237, 1.2697867155075073)  # fmt: skip
+TANH_P = (1.8350995389937452e-08, 2.8359856514725834e-05, 0.004814066458493471,
+          0.18434514105319977, 1.3777952194213867)  # fmt: skip
+TANH_Q = (1.0694493539631367e-06, 0.00045234334538690746, 0.035645049065351486,
+          0.6436100006103516, 1.3777952194213867)  # fmt: skip
 
 # Arguments outside give 0 or inf; inside, n + 2 * bias stays within the bits that `scale` uses.
 EXP_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}

@@ -356,10 +356,6 @@ class Scalar:
         """False for NaN and ±infinity."""
         return abs(self) < float("inf") if self.dtype.is_float else constant(1, BOOL)
 
-    def signbit(self) -> Scalar:
-        """True where the sign bit of a float is set (-0.0 and negative NaN included)."""
-        return self.bits() < 0
-
     def bits(self) -> Scalar:
         """A float's representation as a signed integer of the same width."""
         from .convert import SIGNED

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..dialect.errors import Loc, LoweringError, ProfuseError
+from ..dialect.errors import InternalError, Loc, LoweringError, ProfuseError
 from ..dialect.symbolic import Dim, Sym
 from ..dialect.types import ListType, ScalarType, TensorType, Type, contiguous_strides
 from .scalar import emit, load, storage_type
@@ -35,8 +35,7 @@ def to_linalg(function: Program) -> ir.Module:
     from ..dialect.context import context, to_location
 
     ctx = context()
-    for dialect in DIALECTS:
-        _ = ctx.dialects[dialect]
+    load_dialects(ctx)
     start = next((i.loc for i in function.body.instrs if i.loc is not None), None)
     with ctx, to_location(start):
         module = ir.Module.create()
@@ -44,6 +43,12 @@ def to_linalg(function: Program) -> ir.Module:
             emit_function(function)
         _check(module, function.name, start)
     return module
+
+
+def load_dialects(context: ir.Context) -> None:
+    """Load the dialects that lowering builds with, where operations need their definitions."""
+    for dialect in DIALECTS:
+        _ = context.dialects[dialect]
 
 
 def emit_function(function: Program) -> ir.Operation:
@@ -209,8 +214,9 @@ def _strings(texts: Any) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([ir.StringAttr.get(t) for t in texts])
 
 
-def _located(error: ProfuseError, loc: Loc | None) -> LoweringError:
-    return LoweringError(error.what, loc=error.loc or loc, hint=error.hint)
+def _located(error: ProfuseError, loc: Loc | None) -> ProfuseError:
+    kind = InternalError if isinstance(error, InternalError) else LoweringError
+    return kind(error.what, loc=error.loc or loc, hint=error.hint)
 
 
 def _check(module: ir.Module, name: str, start: Loc | None) -> None:

@@ -135,9 +135,7 @@ def linspace(
 @creation_function("eye")
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     """`np.eye`."""
-    rows, columns = sizes((N, N if M is None else M)), None
-    del columns
-    static, dynamic = rows
+    static, dynamic = sizes((N, N if M is None else M))
     index = dtype_of(np.int64)
     row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
     column = op("iota", *dynamic, shape=static, dtype=index, axis=1)

@@ -134,7 +134,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """`np.broadcast_arrays`: all operands in their common shape."""
     arrays = [as_array(a) for a in args]
-    common = op("size_of_broadcast", *arrays) if False else _common(arrays)
+    common = _common(arrays)
     return tuple(broadcast_to(a, common.shape) for a in arrays)
 
 
@@ -356,11 +356,9 @@ def pad(
 def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
     if not low and not high:
         return x
-    n = x.shape[axis]
-    at = np.arange(-low, high) if False else None
-    del at
     from .numpy_creation import iota
 
+    n = x.shape[axis]
     position = iota(n + (low + high), dtype_of(np.int64)) - low
     if mode == "edge":
         index = op("clip", position, 0, n - 1)

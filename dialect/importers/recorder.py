@@ -11,14 +11,14 @@ from __future__ import annotations
 import sys
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..base import Op, op_named
-from ..dtypes import I64, U64, dtype_of
+from ..dtypes import I64, dtype_of
 from ..errors import DTypeError, InternalError, Loc, ProfuseError, TraceError
 from ..program import Block, Instr, Program
 from ..symbolic import symbol
@@ -36,7 +36,7 @@ def current() -> Recorder | None:
 
 
 @contextmanager
-def recording(recorder: Recorder):
+def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Make ``recorder`` this thread's current one."""
     if not hasattr(_LOCAL, "stack"):
         _LOCAL.stack = []
@@ -84,7 +84,8 @@ class Recorder:
         self.guards: list[TraceGuard] = []
         self.captured: dict[int, tuple[np.ndarray, int, int]] = {}
         self.created: dict[int, np.ndarray] = {}
-        self._cache: dict[tuple, int] = {}
+        # Holds the blocks as well: ids of dropped ones would be used again.
+        self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self._symbolic: dict[int, Type] = {}
         self._resolved = 0
         self.inputs = [self._input(leaf) for leaf in leaves]
@@ -196,7 +197,7 @@ class Recorder:
             )
 
     @contextmanager
-    def nested(self, block: Block):
+    def nested(self, block: Block) -> Iterator[Block]:
         """Emit into ``block`` for the duration."""
         self.blocks.append(block)
         try:
@@ -204,14 +205,15 @@ class Recorder:
         finally:
             self.blocks.pop()
 
-    def cached(self, key: tuple, make: Any) -> int:
+    def cached(self, key: tuple, make: Callable[[], int]) -> int:
         """The value made for ``key`` in a block that encloses the current one."""
         for block in self.blocks:
-            found = self._cache.get((id(block), *key))
-            if found is not None:
-                return found
+            _, made = self._cache.get(id(block), (block, {}))
+            if key in made:
+                return made[key]
         value = make()
-        self._cache[(id(self.blocks[-1]), *key)] = value
+        block = self.blocks[-1]
+        self._cache.setdefault(id(block), (block, {}))[1][key] = value
         return value
 
     def dim(self, value: int, axis: int) -> int:
@@ -259,6 +261,11 @@ class Recorder:
                     "place while it was traced: its earlier uses would see the change",
                     hint="build a new array instead of assigning to one",
                 )
+
+    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Close the graph; values of it are useless from then on."""
+        self.program.body.args, self.program.body.outputs = tuple(inputs), tuple(outputs)
+        self.blocks = []
 
     # --- numbers that Python needs ------------------------------------------------------------
 
@@ -354,38 +361,11 @@ class Recorder:
             results = instr.op.infer(types, instr.op.full_attrs(instr.attrs))
         except (ProfuseError, TypeError, ValueError, OverflowError):
             return TensorType(getattr(hint, "dtype", None))
-        found = results[instr.results.index(value)]
-        if isinstance(found, ScalarType) and found.value is None:
-            return ScalarType(found.dtype, _fold_size(instr, types))
-        return found
+        return results[instr.results.index(value)]
 
 
 def _bare_hint(type_: Type) -> Type:
     return type_.without_layout() if isinstance(type_, TensorType) else type_
-
-
-def _fold_size(instr: Instr, types: Sequence[Type]) -> Any:
-    """Integer arithmetic on symbolic sizes that the ops' inference leaves open."""
-    if instr.op.name == "constant":
-        value = instr.attrs["value"]
-        return value if type(value) is int else None
-    if instr.op.name == "dim":
-        source = types[0]
-        shape = source.shape if isinstance(source, TensorType) else None
-        return None if shape is None else shape[instr.attrs["axis"]]
-    values = [t.value if isinstance(t, ScalarType) else None for t in types]
-    if any(v is None for v in values) or any(t.dtype is not I64 for t in types):  # type: ignore[union-attr]
-        return None
-    a, *rest = values
-    if instr.op.name == "neg":
-        return -a  # type: ignore[operator]
-    if not rest:
-        return None
-    b = rest[0]
-    operations = {"add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b,  # type: ignore[operator]
-                  "floor_div": lambda: a // b, "remainder": lambda: a % b}  # type: ignore[operator]  # fmt: skip
-    operation = operations.get(instr.op.name)
-    return operation() if operation else None
 
 
 def _checksum(array: np.ndarray) -> int:
@@ -394,4 +374,4 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["U64", "Recorder", "current", "recording", "trace_error", "user_loc"]
+__all__ = ["Recorder", "current", "recording", "trace_error", "user_loc"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import ScalarType, Shape
+from .pytree import register_leaf_type
 from .recorder import Recorder, current, trace_error, user_loc
 from .registry import FUNCTIONS, METHODS, UFUNCS, refuse_parameter
 
@@ -214,6 +215,7 @@ def _is_int_number(x: Any) -> bool:
     return type(x) in (bool, int)
 
 
+@register_leaf_type
 class TracedScalar(_Recording):
     """A Python number of the traced call: an argument, a size, or computed from those.
 
@@ -275,6 +277,7 @@ class TracedScalar(_Recording):
         return complex(self.real, -self.imag) if self.kind is complex else self
 
 
+@register_leaf_type
 class Traced(_Recording):
     """An array of the traced call. ``shape`` holds traced sizes, ``ndim`` and ``dtype`` are
     constants of the trace.

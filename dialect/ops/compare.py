@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dtypes import BOOL, DType
-from .families import Binary, Compare, PartialBinary
+from .families import Binary, Compare, PartialBinary, Unary
 
 if TYPE_CHECKING:
     from ...lowering.scalar import Scalar
@@ -143,6 +143,22 @@ class LogicalXor(_Logical, name="logical_xor"):
         return a ^ b
 
 
+class LogicalNot(Unary, name="logical_not"):
+    """True where zero."""
+
+    numpy = np.logical_not
+    python = operator.not_
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return ~x if x.dtype is BOOL else x.eq(0)
+
+    @classmethod
+    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
+        return xs
+
+
 # --- bits -------------------------------------------------------------------------------------
 
 
@@ -180,6 +196,20 @@ class BitwiseXor(Binary, name="bitwise_xor"):
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
         return a ^ b
+
+
+class BitwiseNot(Unary, name="bitwise_not"):
+    """``~x``: complement of an integer, negation of a bool."""
+
+    numpy = np.invert
+
+    @staticmethod
+    def python(x: Any) -> Any:
+        return ~(int(x) if type(x) is bool else x)  # ~True is -2 too, but deprecated
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return ~xs[0]
 
 
 class _Shift(PartialBinary):

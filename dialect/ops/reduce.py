@@ -1,44 +1,61 @@
 """Reductions: one class per op, the families supply axes, shapes, dtypes and accumulation.
 
 NumPy semantics. f16 and bf16 accumulate in f32 and are rounded once, which is at least as exact
-as NumPy (it accumulates in half along some axes). A symbolic size is taken to be non-zero where
-an empty reduction is an error: guards of dynamic kernels do not admit empty tensors.
+as NumPy (it accumulates in half along some axes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..attrs import BOOL, DTYPE, F64, I64, I64_ARRAY
-from ..base import Fusion, Op, attr, operand, result
-from ..dtypes import BF16, C64, C128, F16, F32, I64 as INT64, U64 as UINT64, DType
+from ..attrs import BOOL, DTYPE, I64, I64_ARRAY
+from ..base import Fusion, attr, operand, result
+from ..dtypes import BF16, F16, F32, U64, DType, dtype_of
 from ..dtypes import BOOL as BOOLEAN
-from ..dtypes import F64 as FLOAT64
-from ..errors import DTypeError, ShapeError
-from ..symbolic import Sym
+from ..dtypes import I64 as INT64
+from ..errors import LoweringError, ShapeError
 from ..types import Shape, TensorType, Type
-from .sizes import check_axes, complete_shape, drop, normalize_axes, product, tensor_type
+from .sizes import (
+    check_axes,
+    complete_shape,
+    drop,
+    is_positive,
+    normalize_axes,
+    product,
+    tensor_type,
+)
+from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Tensor
-    from ...lowering.scalar import Scalar
-
-_TWICE = "duplicate value in 'axis'"
+    from ...lowering.builder import Builder, Scalar, Tensor
 
 
-def _wide(dtype: DType) -> DType:
+def wide(dtype: DType) -> DType:
     """The dtype sums run in: f32 for the two half formats."""
     return F32 if dtype in (F16, BF16) else dtype
 
 
-def _axis(axes: Sequence[int] | None) -> tuple[int, ...] | None:
+def accumulated(dtype: DType) -> DType:
+    """Dtype of sums and products of ``dtype``: 64 bits for bool and integers, else itself."""
+    return {"b": INT64, "i": INT64, "u": U64}.get(dtype.kind, dtype)
+
+
+def reduced_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """Axes of a reduction counted from the front; raises AxisError, ShapeError."""
+    if rank == 0 and axes is not None and tuple(axes) in ((0,), (-1,)):
+        return ()
+    return normalize_axes(axes, rank, "duplicate value in 'axis'")
+
+
+def axis_argument(axes: Sequence[int] | None) -> tuple[int, ...] | None:
+    """``axes`` as NumPy's ``axis``."""
     return None if axes is None else tuple(axes)
 
 
-class Reduction(Op):
+class Reduction(Proven):
     """Family: reduce over ``axes`` (None = all, () = none) to one value per remaining index.
 
     A 0-d operand may be reduced over axis 0 or -1, as NumPy's ufuncs allow.
@@ -75,22 +92,22 @@ class Reduction(Op):
         return drop(x.shape, found, keepdims)
 
     @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shape = complete_shape(tensor_type(types[0]))
+        count = product(shape[a] for a in reduced_axes(attrs.get("axes"), len(shape)))
+        if cls.no_identity and not is_positive(count):
+            raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
+
+    @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
         if tensor_type(types[0]).rank != 0:
             yield from check_axes(attrs.get("axes"), types[0])
 
 
-def reduced_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """Axes of a reduction counted from the front; raises AxisError, ShapeError."""
-    if rank == 0 and axes is not None and tuple(axes) in ((0,), (-1,)):
-        return ()
-    return normalize_axes(axes, rank, _TWICE)
-
-
 class _Fold(Reduction):
     """Family: an associative operation folded over the elements."""
 
-    ufunc: ClassVar[Callable[..., Any]]
+    ufunc: ClassVar[np.ufunc]
     initial: ClassVar[Any] = 0
 
     @classmethod
@@ -106,7 +123,7 @@ class _Fold(Reduction):
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
         return cls.ufunc.reduce(
-            args[0], axis=_axis(attrs.get("axes")), keepdims=bool(attrs.get("keepdims"))
+            args[0], axis=axis_argument(attrs.get("axes")), keepdims=bool(attrs.get("keepdims"))
         )
 
     @classmethod
@@ -114,13 +131,11 @@ class _Fold(Reduction):
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor:
         x, out = args[0], types[0]
-        wide = cls.accumulator(out.dtype)
-        axes = reduced_axes(attrs.get("axes"), x.type.rank)
-        acc = b.reduce(
-            cls.fold, cls.initial, b.cast(x, wide), axes, TensorType(wide, out.shape),
-            keepdims=bool(attrs.get("keepdims")),
-        )  # fmt: skip
-        return b.cast(acc, out.dtype)
+        assert isinstance(out, TensorType) and out.dtype is not None
+        acc = TensorType(cls.accumulator(out.dtype), out.shape)
+        axes, keepdims = reduced_axes(attrs.get("axes"), x.rank), bool(attrs.get("keepdims"))
+        found = b.reduce(cls.fold, cls.initial, b.cast(x, acc.dtype), axes, acc, keepdims=keepdims)
+        return b.cast(found, out.dtype)
 
 
 class Accumulation(_Fold):
@@ -140,7 +155,7 @@ class Accumulation(_Fold):
 
     @classmethod
     def accumulator(cls, dtype: DType) -> DType:
-        return _wide(dtype)
+        return wide(dtype)
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
@@ -150,26 +165,13 @@ class Accumulation(_Fold):
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
         x = np.asarray(args[0])
-        out = cls.result_dtype(_dtype(x), attrs)
-        wide = _wide(out)
-        if wide is not out:
+        out = cls.result_dtype(dtype_of(x.dtype), attrs)
+        acc = wide(out)
+        if acc is not out:
             x = x.astype(out.numpy, copy=False)
-        found = cls.ufunc.reduce(
-            x, axis=_axis(attrs.get("axes")), dtype=wide.numpy,
-            keepdims=bool(attrs.get("keepdims")),
-        )  # fmt: skip
-        return found if wide is out else found.astype(out.numpy)
-
-
-def accumulated(dtype: DType) -> DType:
-    """Dtype of sums and products of ``dtype``: 64 bits for bool and integers, else itself."""
-    return {"b": INT64, "i": INT64, "u": UINT64}.get(dtype.kind, dtype)
-
-
-def _dtype(x: np.ndarray) -> DType:
-    from ..dtypes import dtype_of
-
-    return dtype_of(x.dtype)
+        axes, keepdims = axis_argument(attrs.get("axes")), bool(attrs.get("keepdims"))
+        found = cls.ufunc.reduce(x, axis=axes, dtype=acc.numpy, keepdims=keepdims)
+        return found if acc is out else found.astype(out.numpy)
 
 
 class Sum(Accumulation, name="sum"):
@@ -179,7 +181,7 @@ class Sum(Accumulation, name="sum"):
 
     @classmethod
     def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc | element if acc.dtype is BOOLEAN else acc + element
+        return acc + element
 
 
 class Prod(Accumulation, name="prod"):
@@ -190,7 +192,7 @@ class Prod(Accumulation, name="prod"):
 
     @classmethod
     def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc & element if acc.dtype is BOOLEAN else acc * element
+        return acc * element
 
 
 class Max(_Fold, name="max"):
@@ -202,7 +204,7 @@ class Max(_Fold, name="max"):
 
     @classmethod
     def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc | element if acc.dtype is BOOLEAN else acc.maximum(element)
+        return acc.maximum(element)
 
 
 class Min(_Fold, name="min"):
@@ -214,7 +216,7 @@ class Min(_Fold, name="min"):
 
     @classmethod
     def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc & element if acc.dtype is BOOLEAN else acc.minimum(element)
+        return acc.minimum(element)
 
 
 class _Logical(_Fold):
@@ -251,167 +253,94 @@ class All_(_Logical, name="all"):
         return acc & element
 
 
-class Mean(Reduction, name="mean"):
-    """Arithmetic mean: integers in f64, f16 and bf16 in f32 and rounded once; NaN for none.
+class _ArgExtremum(Proven):
+    """Family: the i64 index of an extremum along ``axis`` (None = of the flat tensor).
 
-    ``dtype`` (float or complex) sets the dtype computed in and returned.
+    The first of equal ones wins; the first NaN wins over everything.
     """
 
-    dtype = attr(DTYPE, default=None)
+    x = operand()
+    out = result()
+    axis = attr(I64, default=None)
+    keepdims = attr(BOOL, default=False)
+    fusion = Fusion.REDUCTION
+    numpy: ClassVar[Any]
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
-        wanted = attrs.get("dtype")
-        if wanted is not None and wanted.kind not in "fc":
-            raise DTypeError(f"{cls.name} in dtype {wanted} is not supported, use a float dtype")
-        if wanted is not None:
-            return wanted
-        return FLOAT64 if dtype.kind in "biu" else dtype
+    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
+        """True if number ``a`` is better than number ``b``."""
+        raise NotImplementedError
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
-        dtype = tensor_type(types[0]).dtype
-        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
+    def axes(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        """Axes reduced over; raises AxisError."""
+        axis = attrs.get("axis")
+        return reduced_axes(None if axis is None else (axis,), rank)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
-        x = np.asarray(args[0])
-        out = cls.result_dtype(_dtype(x), attrs).numpy
-        keepdims = bool(attrs.get("keepdims"))
-        return _mean(x, attrs.get("axes"), keepdims, out).astype(out, copy=False)
-
-    @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
-        x, out = args[0], types[0]
-        axes = reduced_axes(attrs.get("axes"), x.type.rank)
-        found = lower_mean(b, b.cast(x, _wide(out.dtype)), axes, bool(attrs.get("keepdims")))
-        return b.cast(found, out.dtype)
-
-
-def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, out: np.dtype) -> Any:
-    """Mean in the dtype that ``out`` accumulates in."""
-    wide = _wide(_dtype(np.empty(0, out))).numpy
-    if wide != out:
-        x = x.astype(out, copy=False)
-    total = np.add.reduce(x, axis=_axis(axes), dtype=wide, keepdims=keepdims)
-    return _over(total, _count(x, axes))
-
-
-def _count(x: np.ndarray, axes: Sequence[int] | None) -> int:
-    count = 1
-    for axis in reduced_axes(axes, x.ndim):
-        count *= x.shape[axis]
-    return count
-
-
-def _over(total: Any, count: float) -> Any:
-    return np.true_divide(total, count, dtype=total.dtype)
-
-
-def lower_mean(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    """Mean of a float tensor in its own dtype."""
-    shape = complete_shape(x.type)
-    type_ = TensorType(x.dtype, drop(shape, axes, keepdims))
-    total = b.reduce(lambda acc, e: acc + e, 0, x, axes, type_, keepdims=keepdims)
-    return _divided(b, total, product(shape[a] for a in axes), 0.0)
-
-
-def _divided(b: Builder, total: Tensor, count: Any, less: float) -> Tensor:
-    """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
-
-    def divide(value: Scalar) -> Scalar:
-        if not isinstance(count, Sym):
-            return value / value.const(max(float(count) - less, 0.0))
-        divisor = b.size(count).cast(value.dtype)
-        if less:
-            divisor = (divisor - value.const(less)).maximum(value.const(0.0))
-        return value / divisor
-
-    return b.pointwise(divide, [total], total.type)
-
-
-class Var(Mean, name="var"):
-    """Variance in two passes; the divisor is the count minus ``ddof``. Complex gives real."""
-
-    ddof = attr(F64, default=0.0)
-
-    @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
-        found = super().result_dtype(dtype, attrs)
-        return {C64: F32, C128: FLOAT64}.get(found, found)
-
-    @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
-        dtype = tensor_type(types[0]).dtype
-        return None if dtype is None or dtype.kind == "c" else (cls.result_dtype(dtype, attrs),)
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        shape, keepdims = tensor_type(types[0]).shape, bool(attrs.get("keepdims"))
+        if shape is None:
+            known = attrs.get("axis") is None and not keepdims
+            return (TensorType(INT64, () if known else None),)
+        axes = cls.axes(len(shape), attrs)
+        if product(shape[a] for a in axes) == 0:
+            raise ShapeError(f"attempt to get {cls.name} of an empty sequence")
+        return (TensorType(INT64, drop(shape, axes, keepdims)),)
 
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
-        x = np.asarray(args[0])
-        out = cls.result_dtype(_dtype(x), attrs).numpy
-        return cls.finish(_var(x, attrs, out)).astype(out, copy=False)
+        return cls.numpy(args[0], attrs.get("axis"), keepdims=bool(attrs.get("keepdims")))
 
     @classmethod
-    def finish(cls, variance: Any) -> Any:
-        """From the variance to the result, on arrays."""
-        return variance
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if attrs.get("axis") is not None and tensor_type(types[0]).rank != 0:
+            yield from check_axes((attrs["axis"],), types[0])
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
-        x, out = args[0], types[0]
-        axes = reduced_axes(attrs.get("axes"), x.type.rank)
-        wide = b.cast(x, _wide(out.dtype))
-        found = lower_var(b, wide, axes, bool(attrs.get("keepdims")), attrs.get("ddof") or 0.0)
-        return b.cast(found, out.dtype)
-
-
-def _var(x: np.ndarray, attrs: Mapping[str, Any], out: np.dtype) -> Any:
-    axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
-    computed = x.dtype if x.dtype.kind == "c" else out
-    wide = _wide(_dtype(np.empty(0, computed))).numpy
-    centred = x.astype(computed, copy=False).astype(wide, copy=False)
-    centred = np.subtract(centred, _mean(x, axes, True, computed))
-    squares = (centred * centred.conj()).real if wide.kind == "c" else centred * centred
-    total = np.add.reduce(squares, axis=_axis(axes), keepdims=keepdims)
-    return _over(total, max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0))
-
-
-def lower_var(
-    b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof: float
-) -> Tensor:
-    """Variance of a float tensor in its own dtype, in two passes."""
-    shape = complete_shape(x.type)
-    mean = lower_mean(b, x, axes, True)
-
-    def square(value: Scalar, centre: Scalar) -> Scalar:
-        distance = value - centre
-        return distance * distance
-
-    squares = b.pointwise(square, [x, mean], x.type.without_layout())
-    type_ = TensorType(x.dtype, drop(shape, axes, keepdims))
-    total = b.reduce(lambda acc, e: acc + e, 0, squares, axes, type_, keepdims=keepdims)
-    return _divided(b, total, product(shape[a] for a in axes), ddof)
-
-
-class Std(Var, name="std"):
-    """Standard deviation: the root of `var`, taken before rounding f16 and bf16."""
-
-    @classmethod
-    def finish(cls, variance: Any) -> Any:
-        return np.sqrt(variance)
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shape = complete_shape(tensor_type(types[0]))
+        count = product(shape[a] for a in cls.axes(len(shape), attrs))
+        if not is_positive(count):
+            raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
 
     @classmethod
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor:
         x, out = args[0], types[0]
-        wide = b.cast(x, _wide(out.dtype))
-        axes = reduced_axes(attrs.get("axes"), x.type.rank)
-        found = lower_var(b, wide, axes, bool(attrs.get("keepdims")), attrs.get("ddof") or 0.0)
-        return b.cast(b.pointwise(lambda v: v.math("sqrt"), [found], found.type), out.dtype)
+        assert isinstance(out, TensorType)
+        axes = cls.axes(x.rank, attrs)
+        if len(axes) != 1:
+            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
+            axes = (0,)
+        reduced = TensorType(INT64, drop(x.shape, axes, keepdims=False))
+        found = b.reduce_indexed(x, axes[0], cls._better, reduced)
+        return b.reshape(found, out)
+
+    @classmethod
+    def _better(cls, candidate: Scalar, best: Scalar) -> Scalar:
+        exceeds = cls.exceeds(candidate, best)
+        if not candidate.dtype.is_float:
+            return exceeds
+        return (exceeds | candidate.isnan()) & ~best.isnan()
 
 
+class ArgMax(_ArgExtremum, name="argmax"):
+    """Index of the largest element. Raises ShapeError for none."""
+
+    numpy = staticmethod(np.argmax)
+
+    @classmethod
+    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a > b
+
+
+class ArgMin(_ArgExtremum, name="argmin"):
+    """Index of the smallest element. Raises ShapeError for none."""
+
+    numpy = staticmethod(np.argmin)
+
+    @classmethod
+    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a < b

@@ -1,7 +1,6 @@
 """Ops that rearrange axes and sizes without touching an element: reshape, transpose, squeeze, …
 
-Tier 0 returns NumPy's views. Inside kernels sizes are taken on trust, so an op whose sizes must
-agree is compiled only where they provably do (`Structural.prove`).
+Tier 0 returns NumPy's views.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DYNAMIC, I64, I64_ARRAY
-from ..base import Fusion, Op, attr, operand, result
-from ..errors import LoweringError, ShapeError
-from ..types import MaybeDim, Shape, TensorType, Type
+from ..base import attr, operand, result
+from ..errors import ShapeError
+from ..types import MaybeDim, Shape, Type
 from .broadcast import shape_text
 from .sizes import (
     check_axes,
@@ -30,38 +29,10 @@ from .sizes import (
     runtime_sizes,
     tensor_type,
 )
+from .structural import Structural
 
 if TYPE_CHECKING:
     from ...lowering.builder import Builder, Tensor
-
-
-class Structural(Op):
-    """Family of ops that move elements: the result has the dtype of the first operand."""
-
-    fusion = Fusion.VIEW
-
-    @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
-        """Shape of the result; None = unknown rank."""
-        raise NotImplementedError
-
-    @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
-        return (TensorType(tensor_type(types[0]).dtype, cls.result_shape(types, attrs)),)
-
-    @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
-        """Raise LoweringError unless what NumPy would check at run time is known to hold."""
-
-    @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> str | None:
-        reason = super().can_lower_types(types, attrs)
-        if reason is None:
-            try:
-                cls.prove(types, attrs)
-            except LoweringError as error:
-                reason = error.what
-        return reason
 
 
 class Reshape(Structural, name="reshape"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ..dtypes import I64, DType, dtype_of
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
 from ..symbolic import Dim, Sym
 from ..types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
+
+if TYPE_CHECKING:
+    from ...lowering.builder import Builder, Scalar
 
 
 def tensor_type(type_: Type) -> TensorType:
@@ -158,12 +161,22 @@ def drop(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
     return tuple(d for k, d in enumerate(shape) if k not in gone)
 
 
-def scalar_at(value: Any) -> Any:
-    """The `Scalar` of a scalar operand inside a ``compute`` body: itself, or a rank-0 load."""
-    return value.at() if hasattr(value, "at") else value
+def known_scalar(value: Any) -> ScalarType:
+    """The type of an i64 operand of a `lower` method, with its value if that is known."""
+    return ScalarType(I64, value if isinstance(value, (int, Sym)) else None)
 
 
-def clamped(b: Any, index: Any, size: Dim) -> Any:
+def is_positive(size: MaybeDim) -> bool:
+    """True if a size cannot be 0. Symbols themselves stand for sizes that are not."""
+    if not isinstance(size, Sym):
+        return size is not None and size > 0
+    return all(
+        coefficient > 0 and all(isinstance(atom, str) for atom in monomial)
+        for monomial, coefficient in size.terms
+    )
+
+
+def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:
     """A run-time index in a kernel: negative counts from the end, then kept within the axis.
 
     The bound on both sides is what keeps a kernel from reading outside of the buffer.

@@ -17,21 +17,22 @@ from ..base import attr, operand, result
 from ..errors import BoundsError, LoweringError, ShapeError
 from ..symbolic import Dim, Sym, sym_max, sym_min
 from ..types import MaybeDim, Shape, TensorType, Type
-from .shape import Structural
 from .sizes import (
     check_axes,
     check_sizes,
     clamped,
     complete_shape,
     drop,
+    is_positive,
+    known_scalar,
     known_sizes,
     normalize_axes,
     normalize_axis,
     prove_equal,
     runtime_sizes,
-    scalar_at,
     tensor_type,
 )
+from .structural import Structural
 
 if TYPE_CHECKING:
     from ...lowering.builder import Builder, Tensor
@@ -215,21 +216,17 @@ class Slice(Structural, name="slice"):
         yield from check_axes(axes, types[0])
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
-        if any(v == DYNAMIC for v in cls.triples(attrs)):
-            raise LoweringError("slices with bounds computed at run time are not lowered")
-
-    @classmethod
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor:
-        x = args[0]
+        x, bounds = args[0], [known_scalar(v) for v in args[1:]]
         starts: list[Dim] = [0] * x.type.rank
         steps = [1] * x.type.rank
-        for axis, first, _, step in cls.parts((x.type,), attrs):
+        for axis, first, _, step in cls.parts((x.type, *bounds), attrs):
+            # The size of the result is known, hence so are the bounds it follows from.
             assert first is not None and isinstance(step, int)
             starts[axis], steps[axis] = first, step
-        return b.slice(x, tuple(starts), tuple(steps), types[0])
+        return b.slice(x, starts, steps, types[0])
 
 
 class Pick(Structural, name="pick"):
@@ -280,8 +277,11 @@ class Pick(Structural, name="pick"):
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
         shape = complete_shape(tensor_type(types[0]))
-        size, index = shape[normalize_axis(attrs["axis"], len(shape))], attrs["index"]
-        if index != DYNAMIC and isinstance(size, Sym) and index not in (0, -1):
+        size = shape[normalize_axis(attrs["axis"], len(shape))]
+        if not is_positive(size):
+            raise LoweringError(f"size {size} may be 0")
+        (index,) = known_sizes((attrs["index"],), types[1:])
+        if isinstance(size, Sym) and isinstance(index, int) and index not in (0, -1):
             raise LoweringError(f"index {index} is not known to be within size {size}")
 
     @classmethod
@@ -291,17 +291,14 @@ class Pick(Structural, name="pick"):
         x, index = args[0], attrs["index"]
         axis = normalize_axis(attrs["axis"], x.type.rank)
         size = complete_shape(x.type)[axis]
-        if index != DYNAMIC:
-            starts = [0] * x.type.rank
+        starts: list[Any] = [0] * x.type.rank
+        if index == DYNAMIC:
+            starts[axis] = clamped(b, b.scalar(args[1]), size)
+        else:
             starts[axis] = index if index >= 0 else size + index
-            shape = tuple(1 if k == axis else d for k, d in enumerate(x.type.shape))
-            row = b.slice(x, tuple(starts), (1,) * x.type.rank, TensorType(x.dtype, shape))
-            return b.squeeze(row, (axis,))
-
-        def load(*at: Scalar) -> Scalar:
-            return x.at(*at[:axis], clamped(b, scalar_at(args[1]), size), *at[axis:])
-
-        return b.compute(types[0], load)
+        shape = tuple(1 if k == axis else d for k, d in enumerate(x.type.shape))
+        row = b.slice(x, starts, (1,) * x.type.rank, TensorType(x.dtype, shape))
+        return b.squeeze(row, (axis,))
 
 
 class _Pieces(Structural):

@@ -1,15 +1,14 @@
-"""Elementwise ops of one operand."""
+"""Elementwise functions of one operand: sign, exponentials, trigonometry, rounding, tests."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dtypes import BOOL, C64, C128, F32, F64, DType
-from ..errors import DTypeError
+from ..dtypes import BF16, C64, C128, F32, F64, DType
 from ..types import Type
 from .families import Key, MathUnary, Unary
 
@@ -56,7 +55,7 @@ class Abs(Unary, name="abs"):
 
 
 class Sign(Unary, name="sign"):
-    """-1, 0 or 1; nan stays nan, and the sign of -0.0 is 0.0."""
+    """-1, 0 or 1; nan stays nan, and the sign of -0.0 is 0.0 (-0.0 in bf16)."""
 
     numpy = np.sign
 
@@ -67,6 +66,8 @@ class Sign(Unary, name="sign"):
         if x.dtype.kind == "u":
             return x.ne(0).select(one, zero)
         rest = x.eq(0).select(zero, x) if x.dtype.is_float else zero
+        if x.dtype is BF16:
+            rest = x  # ml_dtypes keeps the sign of zero
         return (x > 0).select(one, (x < 0).select(x.const(-1), rest))
 
 
@@ -149,21 +150,6 @@ class Sqrt(MathUnary, name="sqrt"):
     numpy = np.sqrt
 
 
-class Rsqrt(Unary, name="rsqrt"):
-    """``1 / sqrt(x)``, each step rounded; dtypes as `numpy.sqrt`."""
-
-    rule = np.sqrt
-
-    @staticmethod
-    def numpy(x: Any) -> Any:
-        return np.reciprocal(np.sqrt(x))
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        return x.const(1) / x.math("sqrt")
-
-
 class Square(Unary, name="square"):
     """``x * x``."""
 
@@ -243,79 +229,6 @@ class Atanh(MathUnary, name="atanh"):
     numpy = np.arctanh
 
 
-# --- special functions and activations --------------------------------------------------------
-
-
-class _SciPy(Unary):
-    """A ufunc of `scipy.special`, imported at its first use; its loops are d, f and maybe D, F.
-
-    Everything that is not f32 is computed in double, as SciPy does.
-    """
-
-    loops: ClassVar[Mapping[str, DType]]
-
-    @classmethod
-    def loop(cls, *keys: Key) -> tuple[DType, ...]:
-        dtype, _ = keys[0]
-        if dtype.kind == "c" and C128 not in cls.loops.values():
-            raise DTypeError(f"{cls.name} has no loop for {dtype.numpy}")
-        wide = cls.loops.get(dtype.name, F64)
-        return wide, wide
-
-
-class Erf(_SciPy, name="erf"):
-    """Error function."""
-
-    loops = {"f32": F32, "c64": C64, "c128": C128}
-
-    @staticmethod
-    def numpy(x: Any) -> Any:
-        from scipy.special import erf
-
-        return erf(x)
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0].math("erf")
-
-
-class Sigmoid(_SciPy, name="sigmoid"):
-    """``1 / (1 + exp(-x))``."""
-
-    loops = {"f32": F32}
-
-    @staticmethod
-    def numpy(x: Any) -> Any:
-        from scipy.special import expit
-
-        return expit(x)
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        # exp of a non-positive number cannot overflow, so very negative x keep their tiny value.
-        e = (-abs(x)).math("exp")
-        return (x < 0).select(e, x.const(1)) / (e + 1)
-
-
-class Relu(Unary, name="relu"):
-    """``maximum(x, 0)`` in the operand's dtype; nan stays nan."""
-
-    @classmethod
-    def loop(cls, *keys: Key) -> tuple[DType, ...]:
-        dtype, _ = keys[0]
-        return dtype, dtype
-
-    @staticmethod
-    def numpy(x: Any) -> Any:
-        return np.maximum(x, np.zeros((), np.asarray(x).dtype))
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        return x.maximum(0)
-
-
 # --- rounding ---------------------------------------------------------------------------------
 
 
@@ -393,36 +306,3 @@ class Isfinite(Unary, name="isfinite"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         return xs[0].isfinite()
-
-
-class LogicalNot(Unary, name="logical_not"):
-    """True where zero."""
-
-    numpy = np.logical_not
-    python = operator.not_
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        (x,) = xs
-        return ~x if x.dtype is BOOL else x.eq(0)
-
-    @classmethod
-    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
-        return xs
-
-
-class BitwiseNot(Unary, name="bitwise_not"):
-    """``~x``: complement of an integer, negation of a bool."""
-
-    numpy = np.invert
-
-    @staticmethod
-    def python(x: Any) -> Any:
-        # ~True is -2 in Python and deprecated: only ints keep their meaning.
-        if type(x) is not int:
-            raise TypeError(f"bad operand type for unary ~: {type(x).__name__!r}")
-        return ~x
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return ~xs[0]

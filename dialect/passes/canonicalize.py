@@ -31,7 +31,14 @@ from ..rewrite import (
 )
 from ..types import TensorType
 from .base import Pass, register_pass
-from .facts import constant_value, escapes, is_constant, known_type, sharing_matters
+from .facts import (
+    constant_value,
+    escapes,
+    is_constant,
+    is_fresh,
+    known_type,
+    sharing_matters,
+)
 
 Rule = Callable[[ir.Operation, dict[str, Any]], "ir.Value | None"]
 RULES: dict[str, list[Rule]] = {}
@@ -69,9 +76,10 @@ class Canonicalize(Pass):
 
     def _allowed(self, cls: type[Op], op: ir.Operation, new: ir.Value, careful: bool) -> bool:
         old = op.results[0]
-        made = defining_op(new)
-        shares = cls.fusion is not Fusion.VIEW and not (made and made.name == op.name)
-        return not (careful and shares and escapes(old)) and _types_allow(old, new)
+        copies = cls.fusion is not Fusion.VIEW
+        if careful and copies and escapes(old) and (not is_fresh(new) or escapes(new)):
+            return False
+        return _types_allow(old, new)
 
 
 def _rewritten(cls: type[Op], op: ir.Operation) -> ir.Value | None:
@@ -202,7 +210,10 @@ def _to_the_first(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
 @rule(*_INVOLUTIONS)
 def _twice_is_nothing(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
     inner = _inner(op.operands[0], op_class(op).name)  # type: ignore[union-attr]
-    return inner.operands[0] if inner and _tensor(inner.operands[0]) else None
+    if inner is None:
+        return None
+    x = inner.operands[0]
+    return x if _unchanged(inner, attrs_of(inner), x) else None
 
 
 @rule("logical_not")

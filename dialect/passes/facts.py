@@ -88,6 +88,12 @@ def passes_on(op: ir.Operation) -> bool:
     )
 
 
+def is_fresh(value: ir.Value) -> bool:
+    """True if a value is memory that its op made, and no constant's."""
+    made = defining_op(value)
+    return made is not None and made.name not in CONSTANTS and not passes_on(made)
+
+
 def _is_call(op: ir.Operation) -> bool:
     cls = op_class(op)
     return cls is None or issubclass(cls, Subgraph)

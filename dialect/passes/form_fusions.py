@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+import numpy as np
 from mlir import ir
 
 from ..base import Fusion
+from ..dtypes import I64, DType
 from ..errors import ProfuseError
 from ..ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
 from ..rewrite import (
@@ -31,10 +34,10 @@ from ..rewrite import (
 )  # fmt: skip
 from ..types import ListType, ScalarType, TensorType, Type
 from .base import Pass, register_pass
+from .facts import CONSTANTS
 from .grouping import Groups, chain
-from .values import Types, clone_op, main_functions
+from .values import Types, clone_op, constant_type, main_functions
 
-CONSTANT = "profuse.constant"
 # A larger constant is handed to the kernel as an operand instead of becoming part of its code.
 MAX_EMBEDDED = 64
 _COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
@@ -61,10 +64,11 @@ class FormFusions(Pass):
         for func in main_functions(module):
             blocks = [body_of(func)]
             blocks += [b for op in walk(func) for region in op.regions for b in region.blocks]
-            constants = Types()
+            constants: dict[ir.Value, Type] = {}
             for op in walk(func):
-                if op.name == CONSTANT:
-                    constants[op.results[0]] = constants.infer(op)[0]
+                value = op.results[0] if op.name in CONSTANTS else None
+                if value is not None and (type_ := constant_type(value)) is not None:
+                    constants[value] = type_
             for block in blocks:
                 _BlockFuser(self, module, block, constants).run()
 
@@ -86,12 +90,16 @@ class _Set:
 
 class _BlockFuser:
     def __init__(
-        self, options: FormFusions, module: ir.Module, block: ir.Block, constants: Types
+        self,
+        options: FormFusions,
+        module: ir.Module,
+        block: ir.Block,
+        constants: dict[ir.Value, Type],
     ) -> None:
         self.options, self.module, self.block = options, module, block
         self.types = Types()
-        self.types.known.update(constants.known)
-        self.constants = constants.known
+        self.types.known.update(constants)
+        self.constants = constants
         self.fusible: set[ir.Operation] = set()
 
     def run(self) -> None:
@@ -114,7 +122,7 @@ class _BlockFuser:
     def _refusal(self, op: ir.Operation) -> str | None:
         """Why an op is not fused: None = it may be, "" = nobody would expect it to be."""
         cls = op_class(op)
-        if cls is None or cls.dialect == "scf" or op.name == CONSTANT or issubclass(cls, _SILENT):
+        if cls is None or cls.dialect == "scf" or op.name in CONSTANTS or issubclass(cls, _SILENT):
             return ""
         types, attrs = self.types.of(op), attrs_of(op)
         try:
@@ -136,7 +144,9 @@ class _BlockFuser:
         # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known.
         if any(isinstance(t, ScalarType) and t.value is None for t in results):
             return "computes a Python number"
-        return cls.can_lower_types(types, attrs)
+        return _number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
+            types, attrs
+        )
 
     def _operand_refusal(self, types: list[Type]) -> str | None:
         devices = set()
@@ -302,10 +312,15 @@ class _BlockFuser:
                 if value not in mapping and source is not None:
                     types[clone_op(source, mapping, ip).results[0]] = self.constants[value]
             copy = clone_op(op, mapping, ip)
+            cls, attrs, ins = op_class(copy), attrs_of(copy), types.of(copy)
+            assert cls is not None
             try:
-                inferred = types.infer(copy)
+                inferred = cls.infer(ins, attrs)
             except ProfuseError as error:
                 return error.what
+            reason = cls.can_lower_types(ins, attrs)
+            if reason is not None:
+                return reason
             for value, type_ in zip(copy.results, inferred, strict=True):
                 if isinstance(type_, TensorType):
                     if not type_.is_complete:
@@ -314,6 +329,21 @@ class _BlockFuser:
                 else:
                     types[value] = type_
         return None
+
+
+def _number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> str | None:
+    """Why a Python integer cannot be cast: NumPy raises OverflowError where a kernel would wrap."""
+    for dtype, type_ in zip(dtypes or (), types, strict=False):
+        if dtype is None or not isinstance(type_, ScalarType):
+            continue
+        if not dtype.is_int or dtype is I64 or not type_.dtype.is_int:
+            continue
+        if not isinstance(type_.value, int):
+            return f"a Python integer may not fit {dtype}"
+        info = np.iinfo(dtype.numpy)
+        if not info.min <= type_.value <= info.max:
+            return f"{type_.value} does not fit {dtype}"
+    return None
 
 
 def _argument_type(type_: Type) -> Type:

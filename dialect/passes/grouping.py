@@ -49,7 +49,7 @@ class Groups:
             self._group[node] = a
         self.members[a] = sorted(self.members[a] + self.members.pop(b))
         for forward, back in ((self.succ, self.pred), (self.pred, self.succ)):
-            for other in forward[b]:
+            for other in forward[b] - {a}:
                 back[other].discard(b)
                 back[other].add(a)
             forward[a] = (forward[a] | forward[b]) - {a, b}

@@ -8,24 +8,21 @@ from typing import ClassVar
 import numpy as np
 from mlir import ir
 
-from ..base import Op, op_named
+from ..base import op_named
 from ..dtypes import DType
-from ..ops.speculation import FusionGroup
 from ..rewrite import (
     attrs_of,
     body_of,
     create,
-    defining_op,
     functions,
     op_class,
     ops_in,
     symbol_of,
     type_of,
-    walk,
 )  # fmt: skip
 from ..types import ScalarType, TensorType, Type
 from .base import Pass, register_pass
-from .form_fusions import CONSTANT
+from .facts import constant_value, is_constant, kernel_bodies
 
 
 @register_pass
@@ -39,9 +36,9 @@ class InsertCasts(Pass):
     name: ClassVar[str] = "insert-casts"
 
     def run(self, module: ir.Module) -> None:
-        called = {attrs_of(op)["callee"] for op in walk(module) if op_class(op) is FusionGroup}
+        kernels = kernel_bodies(module)
         for func in functions(module):
-            if symbol_of(func) in called:
+            if symbol_of(func) in kernels:
                 casts: dict[tuple[ir.Value, DType], ir.Value] = {}
                 for op in ops_in(body_of(func)):
                     self._cast_operands(op, casts)
@@ -72,16 +69,9 @@ def _differs(type_: Type, dtype: DType) -> bool:
 
 def _cast(value: ir.Value, type_: Type, dtype: DType, user: ir.Operation) -> ir.Value:
     """``value`` as a tensor of ``dtype``, made before ``user``."""
-    source = defining_op(value)
     shape = type_.shape if isinstance(type_, TensorType) else ()
     result = TensorType(dtype, shape)
-    if isinstance(type_, ScalarType) and source is not None and source.name == CONSTANT:
-        number = attrs_of(source)["value"]
-        try:
-            folded = np.array(number, dtype.numpy)
-        except OverflowError:
-            folded = None  # left to the cast, which is asked the same at run time
-        if folded is not None:
-            constant: type[Op] = op_named(CONSTANT)
-            return create(constant, [], {"value": folded}, [result], user).results[0]
+    if isinstance(type_, ScalarType) and is_constant(value):
+        folded = np.array(constant_value(value), dtype.numpy)
+        return create(op_named("constant"), [], {"value": folded}, [result], user).results[0]
     return create(op_named("cast"), [value], {"dtype": dtype}, [result], user).results[0]

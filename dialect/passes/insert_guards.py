@@ -37,8 +37,8 @@ from ..rewrite import (
 )  # fmt: skip
 from ..types import BOOL_SCALAR, ScalarType, TensorType, Type
 from .base import Pass, register_pass
-from .form_fusions import CONSTANT
-from .values import Types, clone_op, main_functions, map_types, values_of
+from .facts import CONSTANTS, is_constant
+from .values import Types, clone_op, constant_type, main_functions, map_types, values_of
 
 
 @register_pass
@@ -76,7 +76,7 @@ class InsertGuards(Pass):
         expected = types_of(body_of(callee).arguments)
         checked = [
             k for k, v in enumerate(op.operands)
-            if isinstance(expected[k], TensorType) and not _is_constant(v)
+            if isinstance(expected[k], TensorType) and not is_constant(v)
         ]  # fmt: skip
         if not checked:
             erase(fallback)
@@ -135,6 +135,10 @@ def _make_symbolic(op: ir.Operation, callee: ir.Operation) -> str | None:
         set_type(value, type_)
     known = Types()
     for inner in ops_in(body):
+        if inner.name in CONSTANTS:
+            value = inner.results[0]
+            known[value] = constant_type(value) or type_of(value)
+            continue
         cls = op_class(inner)
         if cls is None:
             continue
@@ -150,29 +154,20 @@ def _make_symbolic(op: ir.Operation, callee: ir.Operation) -> str | None:
             if not isinstance(type_, TensorType) or not type_.is_complete:
                 return f"{name}: sizes do not follow from the operands' symbols"
             set_type(value, type_)
-        if inner.name != CONSTANT:
-            reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
-            if reason is not None:
-                return f"{name}: {reason}"
+        reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
+        if reason is not None:
+            return f"{name}: {reason}"
     refresh_signature(callee)
     return None
 
 
 def _literal_sizes(op: ir.Operation, callee: ir.Operation) -> set[int]:
     """Sizes of constants: a symbol could never be shown to equal them."""
-    inside = [o.results[0] for o in ops_in(body_of(callee)) if o.name == CONSTANT]
-    passed = [
-        argument
-        for argument, value in zip(body_of(callee).arguments, op.operands, strict=True)
-        if _is_constant(value)
-    ]
-    return {
-        d
-        for v in (*inside, *passed)
-        if isinstance(t := type_of(v), TensorType)
-        for d in t.shape or ()
-        if isinstance(d, int)
-    }
+    inside = [o.results[0] for o in ops_in(body_of(callee)) if o.name in CONSTANTS]
+    passed = [v for v in op.operands if is_constant(v)]
+    types = [constant_type(v) for v in (*inside, *passed)]
+    shapes = [t.shape or () for t in types if isinstance(t, TensorType)]
+    return {d for shape in shapes for d in shape if isinstance(d, int)}
 
 
 def _dissolve(op: ir.Operation, source: ir.Operation) -> None:
@@ -192,7 +187,7 @@ def _erase_types(func: ir.Operation) -> None:
         cls = op_class(source) if source is not None else None
         if cls is not None and issubclass(cls, Guard):
             continue
-        if source is not None and source.name == CONSTANT and not _is_tied(value):
+        if source is not None and source.name in CONSTANTS and not _is_tied(value):
             continue
         old = type_of(value)
         if erased(old) != old:
@@ -203,11 +198,6 @@ def _erase_types(func: ir.Operation) -> None:
 def _is_tied(value: ir.Value) -> bool:
     """True if `scf` or the function's signature makes other values have this value's type."""
     return any(is_terminator(u) or op_class(u) in (If, For, While) for u in users(value))
-
-
-def _is_constant(value: ir.Value) -> bool:
-    source = defining_op(value)
-    return source is not None and source.name == CONSTANT
 
 
 def _is_guarded(op: ir.Operation) -> bool:

@@ -25,8 +25,9 @@ from ..rewrite import (
 )  # fmt: skip
 from ..types import TENSOR, TensorType, Type, merge_types
 from .base import Pass, register_pass
+from .facts import CONSTANTS
 from .remove_profiling import remove_counter, remove_observers
-from .values import Types, main_functions, values_of
+from .values import Types, constant_type, main_functions, values_of
 
 
 @register_pass
@@ -63,6 +64,12 @@ class Specialize(Pass):
             for region in op.regions:
                 for inner in region.blocks:
                     self._infer(inner, types, unobserved)
+            if op.name in CONSTANTS:
+                value = op.results[0]
+                types[value] = constant_type(value) or type_of(value)
+                if value in unobserved:
+                    set_type(value, types[value])
+                continue
             if op_class(op) is None:
                 continue
             try:

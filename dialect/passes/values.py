@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from mlir import ir
 
@@ -17,7 +18,9 @@ from ..rewrite import (
     type_of,
     walk,
 )  # fmt: skip
-from ..types import Type
+from ..types import ScalarType, TensorType, Type
+from ..types import type_of as type_of_value
+from .facts import constant_value, is_constant
 
 
 def main_functions(module: ir.Module) -> list[ir.Operation]:
@@ -54,6 +57,17 @@ def clone_op(
         copy.operands[index] = mapping.get(operand, operand)
     mapping.update(zip(op.results, copy.results, strict=True))
     return copy
+
+
+def constant_type(value: ir.Value) -> Type | None:
+    """The type that a constant's own attribute gives it, known number included; None for others."""
+    if not is_constant(value):
+        return None
+    held = constant_value(value)
+    found = type_of_value(held)
+    if isinstance(found, ScalarType):
+        return replace(found, value=held)
+    return found.without_layout() if isinstance(found, TensorType) else found
 
 
 class Types:

@@ -35,12 +35,14 @@ class Kernel:
     dtype: np.dtype
     arity: int
 
-    def __call__(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    def __post_init__(self) -> None:
+        pointers = [ctypes.c_void_p] * (self.arity + 1)
+        self.call = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.address)
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         arrays = tuple(np.ascontiguousarray(a, self.dtype) for a in arrays)
-        if out is None:
-            out = np.empty_like(arrays[0])
-        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (self.arity + 1), ctypes.c_int64)
-        prototype(self.address)(*[a.ctypes.data for a in (*arrays, out)], out.size)
+        out = np.empty_like(arrays[0])
+        self.call(*[a.ctypes.data for a in (*arrays, out)], out.size)
         return out
 
 

@@ -126,7 +126,9 @@ def run_op(op, *args, types=None, symbols=None, **attrs):
 def run_lowering(lower, result, *args, types=None, symbols=None):
     """``lower(b, *tensors)`` on arrays; ``result``: the type it gives."""
     types = types or [type_of(a) for a in args]
-    result = result if isinstance(result, TensorType) else TensorType(dtype_of(result[0]), result[1])
+    result = result if isinstance(result, TensorType) else TensorType(
+        dtype_of(np.dtype(result[0])), result[1]
+    )
 
     class Lowered(Op):
         out = OpResult()
@@ -144,5 +146,5 @@ def run_lowering(lower, result, *args, types=None, symbols=None):
 
 def run_scalar(fn, dtype, *args):
     """``fn`` elementwise on 1-d arrays."""
-    result = TensorType(dtype_of(dtype), args[0].shape)
+    result = TensorType(dtype_of(np.dtype(dtype)), args[0].shape)
     return run_lowering(lambda b, *xs: b.pointwise(fn, xs, result), result, *args)

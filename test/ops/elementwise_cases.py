@@ -20,7 +20,6 @@ from cases import (
     python_number,
     register,
 )
-
 from profuse.dialect.base import OPS, Op
 from profuse.dialect.dtypes import BOOL, C64, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType
 from profuse.dialect.ops.families import PYTHON_NUMBERS, Elementwise
@@ -55,11 +54,18 @@ PYTHON: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 # Units in the last place that a kernel may be off by; the ops not listed are exact.
-TOLERANCE: dict[str, float] = dict.fromkeys(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-    "atanh erf sigmoid pow atan2 hypot logaddexp".split(),
-    4,
-)
+TOLERANCE: dict[str, float] = {
+    **dict.fromkeys(
+        [
+            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
+            "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid",
+            "pow", "atan2", "hypot",
+        ],
+        4,
+    ),
+    "logaddexp": 128,  # max + log1p(…) cancels for small results, in NumPy as well
+    **dict.fromkeys(["maximum", "minimum", "clip", "relu"], 0.5),  # which zero wins is open
+}  # fmt: skip
 
 MIXED = (BOOL, I8, U8, I64, U64, F16, F32, F64, C64)
 
@@ -134,13 +140,16 @@ def _register(op: type[Op]) -> None:
 
 def _cast_cases(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
     for to in DTYPES:
-        for args in operands(OPS["profuse.cast"], dtype, rng):
-            yield {"dtype": to}, args
+        for (x,) in operands(OPS["profuse.cast"], dtype, rng):
+            if to.is_int and dtype.kind in "fc" and isinstance(x, np.ndarray):
+                # Beyond the integer's range the result depends on the instructions NumPy picked.
+                fits = (x.real > -1.0) if to.kind == "u" else (abs(x.real) < 100.0)
+                with np.errstate(invalid="ignore"):
+                    x = np.where(fits & (abs(x) < 100.0), x, np.ones_like(x))
+            yield {"dtype": to}, (x,)
 
 
-register(
-    "cast", reference=lambda attrs, x: np.array(x).astype(attrs["dtype"].numpy)
-)(_cast_cases)
+register("cast", reference=lambda attrs, x: np.array(x).astype(attrs["dtype"].numpy))(_cast_cases)
 for _op in tuple(OPS.values()):
     if issubclass(_op, Elementwise) and _op.full_name() not in SUITES:
         _register(_op)

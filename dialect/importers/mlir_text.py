@@ -1,0 +1,38 @@
+"""Graphs written as MLIR text."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..context import parse_module
+from ..decode import decode_module
+from ..errors import FileError
+from ..program import Module
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Text of a UTF-8 file; raises FileError, naming the file."""
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise FileError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"{os.fspath(path)} is not UTF-8 text (byte {error.start})",
+            hint="save the file as UTF-8; MLIR bytecode is not read here",
+        ) from None
+
+
+def load_mlir(path: str | os.PathLike[str], name: str | None = None) -> Module:
+    """The graph of a ``.mlir`` file.
+
+    ``name``: its main function; by default the first that is not private.  Raises FileError, and
+    IRError for text that does not parse, verify or decode, located in the file.
+    """
+    return import_mlir(read_text(path), name, filename=os.fspath(path))
+
+
+def import_mlir(text: str, name: str | None = None, *, filename: str = "-") -> Module:
+    """The graph of MLIR text; ``filename`` is what messages call it. Raises IRError."""
+    return decode_module(parse_module(text, filename), name)

@@ -1,0 +1,107 @@
+"""Tracing: run a NumPy function once on recording arguments and keep the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..program import Module
+from . import numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes
+from .numpy_creation import patched
+from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
+from .recorder import Recorder, recording
+from .trace_guards import TraceGuard
+from .traced import Traced, TracedScalar, as_value, wrap
+
+# Imported for what they register.
+_TABLES = (ops, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes)
+
+
+@dataclass
+class Trace:
+    """A function as a graph.
+
+    The graph holds for every call with the same argument structure, Python-number types, dtypes
+    and ranks for which `accepts` is true; sizes and values of Python numbers are free otherwise.
+
+    Attributes:
+        module: inputs are the argument leaves, then ``captured``; outputs the result's leaves.
+        in_tree: structure of ``(args, kwargs)``.
+        out_tree: structure of the result.
+        captured: arrays the function closes over, by reference.
+        guards: numbers that tracing baked into the graph.
+        kinds: per argument leaf, `pytree.leaf_kind`.
+        names: per argument leaf, what the user calls it.
+    """
+
+    module: Module
+    in_tree: TreeDef
+    out_tree: TreeDef
+    captured: list[np.ndarray]
+    guards: list[TraceGuard]
+    kinds: tuple[Any, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def accepts(self, leaves: Sequence[Any]) -> bool:
+        """True if the baked numbers are those of these argument leaves."""
+        return all(guard.holds(leaves) for guard in self.guards)
+
+    def explain(self) -> list[str]:
+        """One sentence per baked number."""
+        return [guard.explain() for guard in self.guards]
+
+
+def is_tracing(values: Iterable[Any]) -> bool:
+    """True if one of these leaves belongs to a trace in progress."""
+    return any(isinstance(v, (Traced, TracedScalar)) for v in values)
+
+
+def trace(
+    fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
+    name: str = "main",
+) -> Trace:  # fmt: skip
+    """Record ``fn(*args, **kwargs)`` without computing anything.
+
+    Raises TraceError for what cannot become a graph, ShapeError / DTypeError / BoundsError as
+    NumPy would, and ArgumentError / DTypeError for arguments that cannot be passed.
+    """
+    kwargs = dict(kwargs or {})
+    leaves, in_tree = flatten_call(fn, args, kwargs)
+    names = tuple(leaf_names(fn, in_tree))
+    rec = Recorder(name, leaves, fn)
+    with patched(), recording(rec):
+        traced_args, traced_kwargs = unflatten(in_tree, [
+            _argument(rec, value, leaf, label)
+            for value, leaf, label in zip(rec.inputs, leaves, names, strict=True)
+        ])  # fmt: skip
+        result = fn(*traced_args, **traced_kwargs)
+        out_leaves, out_tree = flatten(result)
+        outputs = tuple(as_value(rec, leaf) for leaf in out_leaves)
+        for value in outputs:
+            rec.check_visible(value)
+    rec.check_captured()
+    rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
+    labels = tuple(n.replace("'", "", 2) for n in names)
+    guards = [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
+    return Trace(
+        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
+        guards, tuple(map(leaf_kind, leaves)), names,
+    )  # fmt: skip
+
+
+def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return Traced(rec, value, owner=f"argument {label}")
+    return wrap(rec, value)
+
+
+def trace_inline(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call ``fn`` on traced arguments: its operations join the trace in progress."""
+    return fn(*args, **kwargs)
+
+
+__all__ = ["Trace", "is_tracing", "trace", "trace_inline"]

@@ -1,0 +1,193 @@
+"""Mean, variance and standard deviation.
+
+Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attrs import DTYPE, F64
+from ..base import attr
+from ..dtypes import C64, C128, F32, DType, dtype_of
+from ..dtypes import F64 as DOUBLE
+from ..errors import DTypeError
+from ..symbolic import Sym
+from ..types import MaybeDim, TensorType, Type
+from .reduce import Reduction, axis_argument, reduced_axes, wide
+from .sizes import drop, product, tensor_type
+
+if TYPE_CHECKING:
+    from ...lowering.builder import Builder, Scalar, Tensor
+
+
+class Mean(Reduction, name="mean"):
+    """Arithmetic mean; NaN for none. ``dtype`` (float) sets the dtype computed in and returned."""
+
+    dtype = attr(DTYPE, default=None)
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        wanted = attrs.get("dtype")
+        if wanted is None:
+            return DOUBLE if dtype.kind in "biu" else dtype
+        if wanted.kind not in "fc" or (dtype.kind == "c" and wanted.kind != "c"):
+            raise DTypeError(
+                f"{cls.name} of {dtype} in dtype {wanted} is not supported",
+                hint="give a float dtype, a complex one for complex arrays",
+            )
+        return wanted
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype
+        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = np.asarray(args[0])
+        out = cls.result_dtype(dtype_of(x.dtype), attrs)
+        x = x.astype(out.numpy, copy=False)
+        found = _mean(x, attrs.get("axes"), bool(attrs.get("keepdims")), wide(out))
+        return found.astype(out.numpy, copy=False)
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        axes = reduced_axes(attrs.get("axes"), x.rank)
+        found = lower_mean(b, b.cast(x, wide(out.dtype)), axes, bool(attrs.get("keepdims")))
+        return b.cast(found, out.dtype)
+
+
+class Var(Mean, name="var"):
+    """Variance in two passes; the divisor is the count minus ``ddof``. Complex gives real."""
+
+    ddof = attr(F64, default=0.0)
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        return real(super().result_dtype(dtype, attrs))
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype
+        return None if dtype is None else (super().result_dtype(dtype, attrs),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = np.asarray(args[0])
+        inside = super().result_dtype(dtype_of(x.dtype), attrs)
+        found = _var(x.astype(inside.numpy, copy=False), attrs, wide(inside))
+        return cls.finish(found).astype(real(inside).numpy, copy=False)
+
+    @classmethod
+    def finish(cls, variance: Any) -> Any:
+        """From the variance to the result, on arrays."""
+        return variance
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        found = lower_var(
+            b, b.cast(x, wide(out.dtype)), reduced_axes(attrs.get("axes"), x.rank),
+            bool(attrs.get("keepdims")), attrs.get("ddof") or 0.0,
+        )  # fmt: skip
+        return b.cast(cls.lower_finish(b, found), out.dtype)
+
+    @classmethod
+    def lower_finish(cls, b: Builder, variance: Tensor) -> Tensor:
+        """`finish` in a kernel."""
+        return variance
+
+
+class Std(Var, name="std"):
+    """Standard deviation: the root of the variance, taken before rounding to f16 or bf16."""
+
+    @classmethod
+    def finish(cls, variance: Any) -> Any:
+        return np.sqrt(variance)
+
+    @classmethod
+    def lower_finish(cls, b: Builder, variance: Tensor) -> Tensor:
+        return b.pointwise(lambda v: v.math("sqrt"), [variance], variance.type)
+
+
+def real(dtype: DType) -> DType:
+    """The dtype of the parts of a complex one; any other dtype itself."""
+    return {C64: F32, C128: DOUBLE}.get(dtype, dtype)
+
+
+# --- tier 0 ------------------------------------------------------------------------------------
+
+
+def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DType) -> Any:
+    """Mean computed in ``inside``."""
+    total = np.add.reduce(
+        x, axis=axis_argument(axes), dtype=inside.numpy, keepdims=keepdims
+    )
+    return np.true_divide(total, _count(x, axes), dtype=total.dtype)
+
+
+def _var(x: np.ndarray, attrs: Mapping[str, Any], inside: DType) -> Any:
+    axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
+    centred = np.subtract(x, _mean(x, axes, True, inside), dtype=inside.numpy)
+    squares = (centred * centred.conj()).real if inside.kind == "c" else centred * centred
+    total = np.add.reduce(squares, axis=axis_argument(axes), keepdims=keepdims)
+    count = max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0)
+    return np.true_divide(total, count, dtype=total.dtype)
+
+
+def _count(x: np.ndarray, axes: Sequence[int] | None) -> int:
+    return math.prod(x.shape[a] for a in reduced_axes(axes, x.ndim))
+
+
+# --- kernels -----------------------------------------------------------------------------------
+
+
+def lower_mean(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """Mean of a float tensor in its own dtype."""
+    total = _lower_sum(b, x, axes, keepdims)
+    return _divided(b, total, product(x.shape[a] for a in axes), 0.0)
+
+
+def lower_var(
+    b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof: float
+) -> Tensor:
+    """Variance of a float tensor in its own dtype, in two passes."""
+    mean = lower_mean(b, x, axes, True)
+
+    def square(value: Scalar, centre: Scalar) -> Scalar:
+        distance = value - centre
+        return distance * distance
+
+    squares = b.pointwise(square, [x, mean], x.type.without_layout())
+    total = _lower_sum(b, squares, axes, keepdims)
+    return _divided(b, total, product(x.shape[a] for a in axes), ddof)
+
+
+def _lower_sum(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    type_ = TensorType(x.dtype, drop(x.shape, axes, keepdims))
+    return b.reduce(lambda acc, e: acc + e, 0, x, axes, type_, keepdims=keepdims)
+
+
+def _divided(b: Builder, total: Tensor, count: MaybeDim, less: float) -> Tensor:
+    """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
+    assert count is not None
+    if not isinstance(count, Sym):
+        return b.pointwise(
+            lambda v: v / v.const(max(float(count) - less, 0.0)), [total], total.type
+        )
+    divisor = b.size(count).cast(total.dtype)
+    if less:
+        divisor = (divisor - less).maximum(0.0)
+    return b.pointwise(lambda v, d: v / d, [total, divisor], total.type)

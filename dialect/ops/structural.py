@@ -1,0 +1,51 @@
+"""What ops have in common that are compiled only where their sizes are proven to fit.
+
+NumPy checks sizes at run time. A kernel takes them on trust, so such an op is lowered only where
+the sizes, symbolic ones included, provably fit; elsewhere tier 0 runs it, and checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..base import Fusion, Op
+from ..errors import LoweringError
+from ..types import Shape, TensorType, Type
+from .sizes import tensor_type
+
+
+class Proven(Op):
+    """Family of ops with conditions on their sizes."""
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        """Raise LoweringError unless what NumPy would check at run time is known to hold.
+
+        Called with complete types that `infer` accepts.
+        """
+
+    @classmethod
+    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> str | None:
+        reason = super().can_lower_types(types, attrs)
+        if reason is None:
+            try:
+                cls.prove(types, attrs)
+            except LoweringError as error:
+                reason = error.what
+        return reason
+
+
+class Structural(Proven):
+    """Family of ops that move elements: the result has the dtype of the first operand."""
+
+    fusion = Fusion.VIEW
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        """Shape of the result; None = unknown rank. Raises ShapeError."""
+        raise NotImplementedError
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (TensorType(tensor_type(types[0]).dtype, cls.result_shape(types, attrs)),)

@@ -1,0 +1,160 @@
+"""Which stored tensors an operation reads once cheap producers are inlined into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from . import schedule_index as ix
+from .schedule_body import CHEAP
+from .schedule_graph import Compute, Graph, Product, Reshape, Source, Tensor, operands
+from .schedule_index import Index
+
+_INLINE_LIMIT = 400  # cost of one inlined expression beyond which code size hurts more
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read of a tensor that is not inlined.
+
+    Attributes:
+        index: per axis, over the reading operation's loops; None: computed in the body.
+        through: reshapes that make it a reinterpretation of ``tensor``'s memory.
+    """
+
+    tensor: Tensor
+    index: tuple[Index, ...] | None
+    reinterpreted: bool = False
+
+
+def accesses(op: Compute) -> list[Access]:
+    """Reads of one operation with everything inlined that will be."""
+    loops: list[Index | None] = [ix.atom(k) for k in op.loops]
+    return list(dict.fromkeys(_reads(op, loops)))
+
+
+def _reads(op: Compute, loops: Sequence[Index | None]) -> Iterator[Access]:
+    def index_of(axis: Index) -> Index | None:
+        return axis.substitute(lambda k: loops[k])  # type: ignore[call-overload]
+
+    for number, read in enumerate(op.reads):
+        if number in op.body.used:
+            yield from visit(read.tensor, [index_of(a) for a in read.index])
+    for number, init in enumerate(op.inits):
+        if init is not None:
+            yield from visit(init, [loops[k] for k in op.axes[number]])
+    for tensor in op.body.extracts:
+        yield from visit(tensor, [None] * tensor.rank)
+
+
+def visit(tensor: Tensor, index: Sequence[Index | None]) -> Iterator[Access]:
+    """The stored tensors read to have ``tensor[index]``."""
+    producer = tensor.producer
+    if isinstance(producer, Compute) and not producer.anchor:
+        yield from _reads(producer, producer.loop_values(tensor.number, index))
+    elif isinstance(producer, Reshape) and tensor.buffer is None:
+        if producer.mapping is not None and not producer.source.required:
+            yield from visit(producer.source, through_reshape(producer, index))
+        else:
+            yield Access(producer.source, None, reinterpreted=True)
+            yield Access(tensor, _known(index))
+    elif producer is not None:
+        yield Access(tensor, _known(index))
+
+
+def through_reshape(op: Reshape, index: Sequence[Index | None]) -> list[Index | None]:
+    """Index of the source of a reshape that has a mapping."""
+    assert op.mapping is not None
+    return [m.substitute(lambda k: index[k]) for m in op.mapping]  # type: ignore[call-overload]
+
+
+def _known(index: Sequence[Index | None]) -> tuple[Index, ...] | None:
+    if any(i is None for i in index):
+        return None
+    return tuple(index)  # type: ignore[arg-type]
+
+
+def choose_anchors(graph: Graph) -> None:
+    """Decide for every operation whether it is inlined into its consumers.
+
+    Reductions, results of the function, operands of library products and of reinterpretations,
+    and expensive expressions with several readers are computed in one place.
+    """
+    for tensor in graph.outputs:
+        _require(tensor)
+    for op in graph.operations:
+        if isinstance(op, Product):
+            for tensor in operands(op):
+                _require_unless_view(tensor)
+        elif isinstance(op, Reshape) and op.mapping is None:
+            _require_unless_stored(op.source)
+    uses = graph.uses()
+    costs: dict[Tensor, int] = {}
+    for op in graph.operations:
+        if not isinstance(op, Compute):
+            continue
+        reads = [op.reads[k].tensor for k in op.body.used if k < len(op.reads)]
+        total = op.body.cost + sum(_cost(t, costs) for t in [*reads, *op.body.extracts])
+        op.anchor = (
+            op.is_reduction
+            or any(t.required for t in op.outputs)
+            or total > _INLINE_LIMIT
+            or (total > CHEAP and op.body.view is None and _recomputed(op, uses))
+        )
+        for tensor in op.outputs:
+            costs[tensor] = 0 if op.anchor else total
+
+
+def _cost(tensor: Tensor, costs: dict[Tensor, int]) -> int:
+    while isinstance(tensor.producer, Reshape) and tensor.producer.mapping is not None:
+        tensor = tensor.producer.source
+    return costs.get(tensor, 0)
+
+
+def _recomputed(op: Compute, uses: dict[Tensor, list]) -> bool:
+    """True if inlining would compute some element more than once."""
+    readers = [(t, user) for t in op.outputs for user in uses.get(t, ())]
+    if len(readers) != 1:
+        return True
+    tensor, user = readers[0]
+    if not isinstance(user, Compute):
+        return not (isinstance(user, Reshape) and user.mapping is not None)
+    if tensor in user.body.extracts:
+        return True
+    for number, read in enumerate(user.reads):
+        if read.tensor is tensor and number in user.body.used:
+            atoms = set().union(*map(ix.atoms_of, read.index)) if read.index else set()
+            if any(loop not in atoms and user.extents[loop] != 1 for loop in user.loops):
+                return True
+    return False
+
+
+def _require(tensor: Tensor) -> None:
+    """The tensor must be in memory; a reinterpretation only needs its source there."""
+    tensor.required = True
+    if isinstance(tensor.producer, Reshape):
+        _require_unless_stored(tensor.producer.source)
+
+
+def _require_unless_stored(tensor: Tensor) -> None:
+    if isinstance(tensor.producer, Source):
+        return
+    _require(tensor)
+
+
+def _require_unless_view(tensor: Tensor) -> None:
+    """Products read strided views where they are, so only the viewed tensor is stored."""
+    _require(view_root(tensor)[0])
+
+
+def view_root(tensor: Tensor) -> tuple[Tensor, list[Index]]:
+    """The tensor that chains of copies end at, and its index over axis numbers of ``tensor``."""
+    index: list[Index] = [ix.atom(k) for k in range(tensor.rank)]
+    while True:
+        producer = tensor.producer
+        if not isinstance(producer, Compute) or producer.body.view is None or tensor.required:
+            return tensor, index
+        read = producer.reads[producer.body.view]
+        loops = producer.loop_values(tensor.number, index)
+        values = [axis.substitute(lambda k: loops[k]) for axis in read.index]  # noqa: B023
+        tensor, index = read.tensor, [v for v in values if v is not None]

@@ -1,0 +1,142 @@
+"""Facts about the regions of generics: cost, tensors read by index, how results combine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from ..dialect.errors import LoweringError
+from .schedule_graph import Body, Combiner, Tensor
+
+CHEAP = 8  # cost up to which recomputing an element beats a round trip through memory
+_COSTS = {
+    "arith.divf": 8, "arith.divsi": 30, "arith.divui": 30, "arith.remsi": 30, "arith.remui": 30,
+    "arith.remf": 60, "arith.floordivsi": 30, "math.sqrt": 8, "math.absf": 1, "math.copysign": 1,
+    "math.fma": 1, "math.floor": 1, "math.ceil": 1, "math.trunc": 1, "math.roundeven": 1,
+    "math.ctpop": 2, "tensor.extract": 4, "arith.constant": 0, "linalg.index": 0,
+    "arith.index_cast": 0, "linalg.yield": 0, "scf.yield": 0, "scf.if": 1,
+}  # fmt: skip
+_MATH_COST = 20
+_REORDERABLE = {
+    "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.addi",
+    "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.maxsi", "arith.minsi",
+    "arith.maxui", "arith.minui",
+}  # fmt: skip
+_FLOAT = {"arith.addf", "arith.mulf"}
+
+
+def read_body(
+    block: ir.Block | None,
+    function: ir.Block,
+    captured: Sequence[ir.Value],
+    tensors: dict[ir.Value, Tensor],
+) -> tuple[Body, list[Combiner | None]]:
+    """Facts about a region, and per yielded value how it combines with its accumulator.
+
+    ``captured`` are scalars used besides the region's own; captured scalars are computed in the
+    block ``function``.
+    """
+    reader = _Facts(function, tensors)
+    for value in captured:
+        reader.capture(value)
+    if block is None:
+        return reader.body(None), []
+    reader.arguments = {a: k for k, a in enumerate(block.arguments)}
+    reader.walk(block)
+    yielded = list(reader.terminator.operands)
+    inputs = len(block.arguments) - len(yielded)
+    body = reader.body(block)
+    if len(yielded) == 1:
+        view = reader.arguments.get(yielded[0])
+        if view is not None and view < inputs:
+            body.view = view
+    combiners = [
+        _combiner(value, block.arguments[inputs + k], block) for k, value in enumerate(yielded)
+    ]
+    return body, combiners
+
+
+class _Facts:
+    def __init__(self, function: ir.Block, tensors: dict[ir.Value, Tensor]) -> None:
+        self.function, self.tensors = function, tensors
+        self.arguments: dict[ir.Value, int] = {}
+        self.extracts: dict[Tensor, None] = {}
+        self.used: set[int] = set()
+        self.loops: set[int] = set()
+        self.cost = 0
+        self.inner: set[ir.Value] = set()
+        self.seen: set[ir.Value] = set()
+        self.terminator: Any = None
+
+    def body(self, block: ir.Block | None) -> Body:
+        return Body(
+            block, tuple(self.extracts), frozenset(self.used), frozenset(self.loops), self.cost
+        )
+
+    def walk(self, block: ir.Block) -> None:
+        for view in block.operations:
+            op = view.operation
+            name = op.name
+            self.cost += _COSTS.get(name, _MATH_COST if name.startswith("math.") else 1)
+            self.inner.update(op.results)
+            for value in op.operands:
+                if value in self.arguments:
+                    self.used.add(self.arguments[value])
+                elif value not in self.inner and value not in self.tensors:
+                    self.capture(value)
+            if name == "tensor.extract":
+                self._extract(op)
+            elif name == "linalg.index":
+                self.loops.add(ir.IntegerAttr(op.attributes["dim"]).value)
+            elif name == "linalg.yield":
+                self.terminator = op
+            elif name == "scf.if":
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.walk(inner)
+            elif not name.startswith(("arith.", "math.", "scf.yield")):
+                raise LoweringError(f"{name} in a kernel body cannot be scheduled")
+
+    def capture(self, value: ir.Value) -> None:
+        """Note the tensors that a scalar of the function level is computed from."""
+        if value in self.seen:
+            return
+        self.seen.add(value)
+        op = value.owner
+        if not isinstance(op, ir.Operation):
+            return
+        if op.name == "tensor.extract":
+            self._extract(op)
+        elif not op.name.startswith(("arith.", "math.")):
+            raise LoweringError(f"a kernel body uses the result of {op.name}")
+        for operand in op.operands:
+            if operand not in self.tensors:
+                self.capture(operand)
+
+    def _extract(self, op: ir.Operation) -> None:
+        self.extracts[self.tensors[op.operands[0]]] = None
+
+
+def _combiner(value: ir.Value, accumulator: ir.Value, block: ir.Block) -> Combiner | None:
+    op = value.owner
+    if not isinstance(op, ir.Operation) or op.block != block:
+        return None
+    name = op.name
+    if name not in _REORDERABLE and name not in _FLOAT:
+        return None
+    left, right = op.operands
+    if (left == accumulator) == (right == accumulator):
+        return None
+    if sum(1 for _ in accumulator.uses) != 1 or sum(1 for _ in value.uses) != 1:
+        return None
+    ordered = name in _FLOAT and not _may_reassociate(op)
+    return Combiner(name, ordered)
+
+
+def _may_reassociate(op: ir.Operation) -> bool:
+    if "fastmath" not in op.attributes:
+        return False
+    text = str(op.attributes["fastmath"])
+    return "reassoc" in text or "fast>" in text

@@ -1,0 +1,296 @@
+"""The scheduler's node graph: tensors and what produces them, read from a linalg function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from ..dialect.errors import InternalError
+from ..dialect.symbolic import Dim
+from .abi import TensorSpec
+from .schedule_index import Index, row_major
+
+Element = Any  # ir.Type of one stored element
+Producer = Union["Source", "Compute", "Reshape", "Product"]
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A region of memory.
+
+    Attributes:
+        kind: ``"input"``, ``"output"``, ``"workspace"``, ``"constant"``.
+        index: argument or result number (inputs, outputs), else a serial number.
+        element: storage type.
+        dims, strides: in elements; strides of inputs may be run-time symbols.
+        value: the dense attribute of a constant.
+        scalar: for inputs, True when the slot itself holds the value.
+    """
+
+    kind: str
+    index: int
+    element: Element
+    dims: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    value: Any = None
+    scalar: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}{self.index}"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(eq=False)
+class Tensor:
+    """One value of the function.
+
+    Attributes:
+        dims: sizes.
+        element: storage type.
+        producer: what computes it; ``number`` is which of the producer's results it is.
+        buffer: where it is stored in full, once that is decided.
+        required: it must exist in memory whatever fusion decides.
+    """
+
+    dims: tuple[Dim, ...]
+    element: Element
+    producer: Producer = None  # type: ignore[assignment]
+    number: int = 0
+    buffer: Buffer | None = None
+    required: bool = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.producer!r}.{self.number}: {'x'.join(map(str, self.dims))})"
+
+
+@dataclass(eq=False)
+class Source:
+    """A tensor that exists before the kernel runs: an argument or a constant."""
+
+    buffer: Buffer
+
+
+@dataclass(eq=False)
+class Read:
+    """One operand of a generic: the tensor and, per axis, the index over the loops."""
+
+    tensor: Tensor
+    index: tuple[Index, ...]
+
+
+@dataclass
+class Body:
+    """Facts about the region of a generic.
+
+    Attributes:
+        block: the region's block; None for a fill.
+        extracts: tensors read by ``tensor.extract`` in the region or in captured scalars.
+        used: numbers of the block arguments that are used.
+        loops: loops whose index the region reads.
+        cost: rough cycles per element of one SIMD lane group.
+        view: number of the input that is yielded unchanged, or None.
+        fill: the scalar that a fill stores, or None.
+    """
+
+    block: Any = None
+    extracts: tuple[Tensor, ...] = ()
+    used: frozenset[int] = frozenset()
+    loops: frozenset[int] = frozenset()
+    cost: int = 0
+    view: int | None = None
+    fill: Any = None
+
+
+@dataclass(eq=False)
+class Compute:
+    """A `linalg.generic` or fill.
+
+    Attributes:
+        name: for messages and dumps.
+        extents: loop sizes.
+        reduction: per loop.
+        reads: inputs, with indices over loop numbers.
+        inits: destinations' previous values (read by reductions).
+        outputs: results; ``axes[o][k]`` is the loop of axis k of output o.
+        body: facts about the region.
+        combiner: operation name when every output folds one value into its accumulator.
+        is_scan: output 0 holds the running values.
+        anchor: computed where the schedule places it; otherwise inlined into consumers.
+        location: for diagnostics.
+    """
+
+    name: str
+    extents: tuple[Dim, ...]
+    reduction: tuple[bool, ...]
+    reads: list[Read]
+    inits: list[Tensor | None]
+    outputs: list[Tensor]
+    axes: list[tuple[int, ...]]
+    body: Body
+    combiners: list[Combiner | None] = field(default_factory=list)
+    is_scan: bool = False
+    anchor: bool = False
+    location: Any = None
+
+    @property
+    def is_reduction(self) -> bool:
+        return any(self.reduction)
+
+    @property
+    def loops(self) -> range:
+        return range(len(self.extents))
+
+    def loop_values(self, number: int, index: Sequence[Index | None]) -> list[Index | None]:
+        """Per loop, its index where output ``number`` is at ``index`` (None: not determined)."""
+        values: list[Index | None] = [None] * len(self.extents)
+        for axis, loop in enumerate(self.axes[number]):
+            values[loop] = index[axis]
+        return values
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """A reduction whose body is ``accumulator = op(accumulator, term)``.
+
+    Attributes:
+        op: operation name, e.g. ``"arith.addf"``.
+        ordered: the order of evaluation must be kept.
+    """
+
+    op: str
+    ordered: bool
+
+    @property
+    def is_float_sum(self) -> bool:
+        return self.op == "arith.addf"
+
+
+@dataclass(eq=False)
+class Reshape:
+    """Row-major reinterpretation.
+
+    Attributes:
+        source: the tensor reinterpreted.
+        mapping: index of the source, per axis, over axis numbers of the result, when each source
+            axis is the combination of some result axes; None: the source has to be in memory.
+    """
+
+    source: Tensor
+    output: Tensor
+    mapping: tuple[Index, ...] | None
+    name: str = "reshape"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(eq=False)
+class Product:
+    """A library product: ``output = left @ right`` (accumulated onto ``init`` unless zero).
+
+    Attributes:
+        kind: ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
+    """
+
+    kind: str
+    left: Tensor
+    right: Tensor
+    init: Tensor | None
+    output: Tensor
+    name: str = "product"
+    location: Any = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass
+class Graph:
+    """One function.
+
+    Attributes:
+        name: symbol.
+        inputs, specs: tensor arguments and their description.
+        symbols: size symbols in argument order, with the argument value of each.
+        strides: run-time strides: name -> (input, axis).
+        operations: in order; only live ones.
+        outputs: results; ``output_specs`` their description.
+        opaque: size symbols that stand for index computations with no closed form.
+    """
+
+    name: str
+    inputs: list[Tensor]
+    specs: list[TensorSpec]
+    symbols: dict[str, Any]
+    strides: dict[str, tuple[int, int]]
+    operations: list[Compute | Reshape | Product]
+    outputs: list[Tensor]
+    output_specs: list[TensorSpec]
+    opaque: dict[str, Any]
+
+    def uses(self) -> dict[Tensor, list[Any]]:
+        """Tensor -> operations that read it (``None`` stands for the function's results)."""
+        found: dict[Tensor, list[Any]] = {}
+        for op in self.operations:
+            for tensor in operands(op):
+                found.setdefault(tensor, []).append(op)
+        for tensor in self.outputs:
+            found.setdefault(tensor, []).append(None)
+        return found
+
+
+def operands(op: Compute | Reshape | Product) -> list[Tensor]:
+    """Tensors that an operation reads, with repetitions."""
+    if isinstance(op, Reshape):
+        return [op.source]
+    if isinstance(op, Product):
+        return [t for t in (op.left, op.right, op.init) if t is not None]
+    reads = [r.tensor for k, r in enumerate(op.reads) if k in op.body.used]
+    return [*reads, *(t for t in op.inits if t is not None), *op.body.extracts]
+
+
+def results(op: Compute | Reshape | Product) -> list[Tensor]:
+    """Tensors that an operation defines."""
+    return op.outputs if isinstance(op, Compute) else [op.output]
+
+
+def buffer_of(tensor: Tensor) -> Buffer:
+    """The buffer of a tensor that is in memory; reshapes share their source's."""
+    producer = tensor.producer
+    if isinstance(producer, Source):
+        return producer.buffer
+    if tensor.buffer is not None:
+        return tensor.buffer
+    if isinstance(producer, Reshape):
+        return buffer_of(producer.source)
+    raise InternalError(f"{tensor} has no buffer")
+
+
+def strides_of(tensor: Tensor) -> tuple[Dim, ...]:
+    """Element strides of a tensor in memory; of a computed one, those it will have."""
+    producer = tensor.producer
+    if isinstance(producer, Source):
+        return producer.buffer.strides
+    return row_major(tensor.dims)
+
+
+def is_contiguous(tensor: Tensor) -> bool:
+    """True if the tensor is C-contiguous in memory (or will be)."""
+    strides = strides_of(tensor)
+    return all(
+        s == r or d == 1
+        for s, r, d in zip(strides, row_major(tensor.dims), tensor.dims, strict=True)
+    )
+
+

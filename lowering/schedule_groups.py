@@ -1,0 +1,291 @@
+"""Grouping: which operations share a loop nest, and over which common outer loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+from ..dialect.symbolic import Dim
+from . import schedule_index as ix
+from .schedule_access import Access, accesses
+from .schedule_graph import Compute, Graph, Product, Reshape, Tensor, operands, strides_of
+from .schedule_index import Index
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop of a nest; `serial` is for names."""
+
+    extent: Dim
+    serial: int
+
+    def __repr__(self) -> str:
+        return f"i{self.serial}"
+
+
+@dataclass(eq=False)
+class Group:
+    """Operations computed in one nest.
+
+    Attributes:
+        members: in dependence order.
+        outer: loops that all members share: each iteration is independent but for reductions
+            over them, whose results nothing in the group reads.
+        loops: per member, the nest loop of each of its own loops.
+        lane: for column groups, the outer loop that has to be innermost.
+        after: groups and products that must run before.
+    """
+
+    members: list[Compute] = field(default_factory=list)
+    outer: list[Loop] = field(default_factory=list)
+    loops: dict[Compute, list[Loop]] = field(default_factory=dict)
+    lane: Loop | None = None
+    after: set[Step] = field(default_factory=set)
+
+    def reduced(self, op: Compute) -> set[Loop]:
+        """Nest loops that a member reduces over."""
+        return {self.loops[op][k] for k in op.loops if op.reduction[k]}
+
+    def index_of(self, op: Compute, index: Sequence[Index]) -> tuple[Index, ...]:
+        """Index expressions over a member's loops, over nest loops."""
+        loops = self.loops[op]
+        out = [i.substitute(lambda k: ix.atom(loops[k])) for i in index]  # type: ignore[call-overload]
+        return tuple(i for i in out if i is not None)
+
+
+Step = Union[Group, Product]
+
+
+class Grouper:
+    """Builds the groups of a graph whose anchors are chosen."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[Step] = []
+        self.home: dict[Tensor, Step] = {}
+        self.accesses: dict[Compute, list[Access]] = {}
+        self._serial = 0
+        for op in graph.operations:
+            if isinstance(op, Product):
+                self._product(op)
+            elif isinstance(op, Compute) and op.anchor:
+                self._compute(op)
+        self.steps = ordered(self.steps, self.before)
+
+    def before(self, step: Step) -> set[Step]:
+        """Steps that must run before this one."""
+        return step.after if isinstance(step, Group) else self._product_after[step]
+
+    _product_after: dict[Product, set[Step]]
+
+    def _product(self, op: Product) -> None:
+        if not hasattr(self, "_product_after"):
+            self._product_after = {}
+        tensors: list[Tensor] = []
+        for tensor in operands(op):
+            tensors += stored_roots(tensor)
+        self._product_after[op] = {self.home[t] for t in tensors if t in self.home}
+        self.steps.append(op)
+        self.home[op.output] = op
+
+    def _compute(self, op: Compute) -> None:
+        reads = accesses(op)
+        self.accesses[op] = reads
+        needs = {self.home[t] for a in reads for t in stored_roots(a.tensor) if t in self.home}
+        producers = [s for s in self.steps if isinstance(s, Group) and s in needs]
+        chosen = None
+        for group in reversed(producers):
+            if self._joins(op, reads, group, needs):
+                chosen = group
+                break
+        if chosen is None and not producers:
+            for step in reversed(self.steps):
+                if isinstance(step, Group) and self._joins_beside(op, reads, step, needs):
+                    chosen = step
+                    break
+        if chosen is None:
+            chosen = self._start(op, reads)
+        chosen.after |= needs - {chosen}
+        for tensor in op.outputs:
+            self.home[tensor] = chosen
+
+    def _loop(self, extent: Dim) -> Loop:
+        self._serial += 1
+        return Loop(extent, self._serial - 1)
+
+    def _start(self, op: Compute, reads: list[Access]) -> Group:
+        loops = [self._loop(e) for e in op.extents]
+        group = Group([op], [], {op: loops})
+        group.outer = [loop for k, loop in enumerate(loops) if not op.reduction[k]]
+        if op.is_reduction:
+            lane = best_lane(op, reads)
+            if lane is not None and not op.reduction[lane]:
+                group.lane = loops[lane]
+        self.steps.append(group)
+        return group
+
+    # --- joining -------------------------------------------------------------------------------
+
+    def _reaches(self, start: Step, goal: Step) -> bool:
+        """True if ``start`` has to run after ``goal``."""
+        seen, work = {start}, [start]
+        while work:
+            for step in self.before(work.pop()):
+                if step is goal:
+                    return True
+                if step not in seen:
+                    seen.add(step)
+                    work.append(step)
+        return False
+
+    def _joins(self, op: Compute, reads: list[Access], group: Group, needs: set[Step]) -> bool:
+        """Add ``op`` to a group that computes some of its operands, if that is sound and useful."""
+        if any(s is not group and self._reaches(s, group) for s in needs):
+            return False
+        inside = [a for a in reads if any(self.home.get(t) is group for t in stored_roots(a.tensor))]
+        if any(a.index is None or a.reinterpreted or a.tensor not in self.home for a in inside):
+            return False
+        loops = self._match(op, inside, group)
+        dropped: set[Loop] = set()
+        for access in inside:
+            producer = access.tensor.producer
+            assert isinstance(producer, Compute)
+            if producer.is_scan and access.tensor.number == 0:
+                continue
+            dropped |= group.reduced(producer)
+        outer = [g for g in group.outer if g not in dropped]
+        if not outer:
+            return False
+        if any(g not in loops.values() for g in outer):
+            return False
+        for access in inside:
+            if not _aligned(access, group, loops, outer):
+                return False
+        own = [loops.get(k) or self._loop(op.extents[k]) for k in op.loops]
+        if group.lane is not None and (set(own) != set(outer) or op.is_reduction):
+            return False
+        if op.is_reduction and not self._reduction_fits(op, reads, own, outer):
+            return False
+        group.outer = outer
+        group.members.append(op)
+        group.loops[op] = own
+        return True
+
+    def _reduction_fits(
+        self, op: Compute, reads: list[Access], own: list[Loop], outer: list[Loop]
+    ) -> bool:
+        inner = {own[k] for k in op.loops if op.reduction[k]} - set(outer)
+        if op.is_scan and not inner:
+            return False
+        lane = best_lane(op, reads)
+        return not inner or lane is None or own[lane] not in outer
+
+    def _match(self, op: Compute, inside: list[Access], group: Group) -> dict[int, Loop]:
+        """Loops of ``op`` that run over the same index as a loop of the group."""
+        loops: dict[int, Loop] = {}
+        for access in inside:
+            producer = access.tensor.producer
+            assert isinstance(producer, Compute) and access.index is not None
+            for axis, index in enumerate(access.index):
+                loop = index.single
+                if not isinstance(loop, int):
+                    continue
+                found = group.loops[producer][producer.axes[access.tensor.number][axis]]
+                if op.extents[loop] == found.extent and loop not in loops:
+                    if found not in loops.values():
+                        loops[loop] = found
+        return loops
+
+    def _joins_beside(
+        self, op: Compute, reads: list[Access], group: Group, needs: set[Step]
+    ) -> bool:
+        """Add ``op`` to a group over the same loops that reads the same tensor the same way."""
+        if any(self._reaches(s, group) for s in needs):
+            return False
+        like = group.members[0]
+        if like.reduction != op.reduction or like.extents != op.extents or op.is_scan:
+            return False
+        if like.is_scan or not op.extents or op.axes[0] != like.axes[0]:
+            return False
+        ours = {a for a in reads if a.index is not None}
+        if not any(a in ours for a in self.accesses[like]):
+            return False
+        group.members.append(op)
+        group.loops[op] = group.loops[like]
+        return True
+
+
+def _aligned(
+    access: Access, group: Group, loops: dict[int, Loop], outer: Sequence[Loop]
+) -> bool:
+    """True if each outer iteration reads only what the same iteration has produced."""
+    producer = access.tensor.producer
+    assert isinstance(producer, Compute) and access.index is not None
+    theirs = group.loops[producer]
+    axes = {theirs[loop]: axis for axis, loop in enumerate(producer.axes[access.tensor.number])}
+    for loop in outer:
+        if loop not in axes:
+            return False
+        single = access.index[axes[loop]].single
+        if not isinstance(single, int) or loops.get(single) is not loop:
+            return False
+    return True
+
+
+def stored_roots(tensor: Tensor) -> list[Tensor]:
+    """The tensors that a read of ``tensor`` depends on, through reinterpretations and views."""
+    producer = tensor.producer
+    if isinstance(producer, Reshape):
+        return stored_roots(producer.source)
+    if isinstance(producer, Compute) and not producer.anchor:
+        return [t for a in accesses(producer) for t in stored_roots(a.tensor)]
+    return [tensor]
+
+
+def best_lane(op: Compute, reads: Sequence[Access]) -> int | None:
+    """The loop that makes most accesses of one operation contiguous when innermost."""
+    scores = lane_scores(reads, len(op.extents))
+    wide = [k for k in op.loops if op.extents[k] != 1]
+    if not wide:
+        return None
+    return max(wide, key=lambda k: (scores[k], k))
+
+
+def lane_scores(reads: Sequence[Access], count: int) -> list[float]:
+    """Per loop: contiguous minus strided accesses when that loop is innermost."""
+    scores = [0.0] * count
+    for access in reads:
+        if access.index is None:
+            continue
+        size = 1.0 if len(access.tensor.dims) > 1 else 0.5
+        offset = ix.linear(access.index, strides_of(access.tensor))
+        for loop in range(count):
+            scores[loop] += size * lane_value(offset.coefficient(loop))
+    return scores
+
+
+def lane_value(stride: Dim) -> float:
+    """How good a step of ``stride`` elements per iteration is for vector code."""
+    if stride == 0:
+        return 0.0
+    return 1.0 if stride == 1 else 0.5 if stride == -1 else -1.0
+
+
+def ordered(steps: list[Step], before) -> list[Step]:
+    """Steps in dependence order, otherwise as given."""
+    done: dict[Step, None] = {}
+
+    def visit(step: Step) -> None:
+        if step in done:
+            return
+        for other in steps:
+            if other in before(step):
+                visit(other)
+        done[step] = None
+
+    for step in steps:
+        visit(step)
+    return list(done)
+
+

@@ -1,0 +1,145 @@
+"""Index expressions of the scheduler: integer combinations of loop indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+from ..dialect.symbolic import Dim
+
+Atom = Hashable  # a loop (number in an operation, `Loop` in a nest), or an opaque run-time value
+
+
+class Index:
+    """``sum(coefficient * atom) + constant``, hashable; coefficients and constant are sizes."""
+
+    __slots__ = ("_hash", "const", "terms")
+
+    def __init__(self, terms: Mapping[Atom, Dim], const: Dim = 0) -> None:
+        self.terms = {a: c for a, c in terms.items() if c != 0}
+        self.const = const
+        self._hash = hash((frozenset(self.terms.items()), const))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Index)
+            and self._hash == other._hash
+            and self.const == other.const
+            and self.terms == other.terms
+        )
+
+    def __add__(self, other: Index) -> Index:
+        terms = dict(self.terms)
+        for atom, coef in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + coef
+        return Index(terms, self.const + other.const)
+
+    def scale(self, factor: Dim) -> Index:
+        """The expression times a size."""
+        return Index({a: c * factor for a, c in self.terms.items()}, self.const * factor)
+
+    def substitute(self, values: Callable[[Atom], Index | None]) -> Index | None:
+        """Replace every atom; None if some atom has no expression."""
+        out = Index({}, self.const)
+        for atom, coef in self.terms.items():
+            if isinstance(atom, Quotient):
+                inner = atom.of.substitute(values)
+                value = None if inner is None else quotient(inner, atom.by, atom.rest)
+            else:
+                value = values(atom)
+            if value is None:
+                return None
+            out = out + value.scale(coef)
+        return out
+
+    def coefficient(self, atom: Atom) -> Dim:
+        """The factor of one atom (0 when absent)."""
+        return self.terms.get(atom, 0)
+
+    @property
+    def single(self) -> Atom | None:
+        """The atom, if the expression is exactly one atom."""
+        if self.const == 0 and len(self.terms) == 1:
+            ((atom, coef),) = self.terms.items()
+            if coef == 1:
+                return atom
+        return None
+
+    def __repr__(self) -> str:
+        return " + ".join([f"{c}*{a}" for a, c in self.terms.items()] + [str(self.const)])
+
+
+class Quotient:
+    """``of // by``, or ``of % by`` when ``rest``; both operands are never negative."""
+
+    __slots__ = ("by", "of", "rest")
+
+    def __init__(self, of: Index, by: Dim, rest: bool) -> None:
+        self.of, self.by, self.rest = of, by, rest
+
+    def __hash__(self) -> int:
+        return hash((self.of, self.by, self.rest))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quotient) and (
+            (self.of, self.by, self.rest) == (other.of, other.by, other.rest)
+        )
+
+    def __repr__(self) -> str:
+        return f"({self.of} {'%' if self.rest else '//'} {self.by})"
+
+
+def atom(value: Atom) -> Index:
+    """The expression that is one atom."""
+    return Index({value: 1})
+
+
+def constant(value: Dim) -> Index:
+    """The expression without atoms."""
+    return Index({}, value)
+
+
+def quotient(of: Index, by: Dim, rest: bool) -> Index:
+    """``of // by`` or ``of % by``, folded when both are numbers."""
+    if not of.terms and isinstance(of.const, int) and isinstance(by, int):
+        return constant(of.const % by if rest else of.const // by)
+    return atom(Quotient(of, by, rest))
+
+
+def linear(indices: Iterable[Index], strides: Sequence[Dim]) -> Index:
+    """The element offset of an index tuple under strides."""
+    total = constant(0)
+    for index, stride in zip(indices, strides, strict=True):
+        total = total + index.scale(stride)
+    return total
+
+
+def atoms_of(index: Index) -> set[Atom]:
+    """All atoms, looking inside quotients."""
+    found: set[Atom] = set()
+    for a in index.terms:
+        if isinstance(a, Quotient):
+            found |= atoms_of(a.of)
+        else:
+            found.add(a)
+    return found
+
+
+def row_major(dims: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Element strides of a C-contiguous array."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for dim in reversed(dims):
+        strides.append(step)
+        step = step * dim
+    return tuple(reversed(strides))
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """Number of elements."""
+    total: Dim = 1
+    for dim in dims:
+        total = total * dim
+    return total

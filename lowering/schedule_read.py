@@ -1,0 +1,400 @@
+"""Reading a linalg function into the scheduler's node graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir import ir
+
+from ..dialect.errors import LoweringError
+from ..dialect.symbolic import Dim, parse_dim, sym_max, sym_min, symbol
+from . import schedule_index as ix
+from .abi import CONTIGUOUS, TensorSpec
+from .schedule_body import read_body
+from .schedule_graph import (
+    Body,
+    Buffer,
+    Compute,
+    Graph,
+    Product,
+    Read,
+    Reshape,
+    Source,
+    Tensor,
+    operands,
+    results,
+)
+
+PRODUCTS = ("matmul", "batch_matmul", "matvec", "vecmat", "dot")
+_SIGNLESS = {"i1": "bool"}
+
+
+def read_graph(function: ir.Operation) -> Graph:
+    """The node graph of a ``func.func`` in the form of `docs/architecture.md` ("Lowering").
+
+    Raises LoweringError for operations and maps outside that form.
+    """
+    return _Reader(function).graph
+
+
+class _Reader:
+    def __init__(self, function: ir.Operation) -> None:
+        self.function = function
+        self.block = function.regions[0].blocks[0]
+        self.tensors: dict[ir.Value, Tensor] = {}
+        self.sizes: dict[ir.Value, Dim] = {}
+        self.opaque: dict[str, Any] = {}
+        self.operations: list[Compute | Reshape | Product] = []
+        self.strides: dict[str, tuple[int, int]] = {}
+        self.constants = 0
+        attributes = function.attributes
+        name = ir.StringAttr(attributes["sym_name"]).value
+        self.symbols: dict[str, Any] = {}
+        inputs, specs = self._arguments(attributes)
+        outputs: list[Tensor] = []
+        for op in self.block.operations:
+            if op.operation.name == "func.return":
+                outputs = [self.tensors[v] for v in op.operation.operands]
+            else:
+                self._operation(op.operation)
+        self.graph = Graph(
+            name, inputs, specs, self.symbols, self.strides, self.operations, outputs,
+            self._output_specs(outputs, attributes), self.opaque,
+        )  # fmt: skip
+        _drop_dead(self.graph)
+
+    # --- signature -----------------------------------------------------------------------------
+
+    def _arguments(self, attributes: Any) -> tuple[list[Tensor], list[TensorSpec]]:
+        names = _texts(attributes["profuse.symbols"]) if "profuse.symbols" in attributes else []
+        shown = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
+        arguments = list(self.block.arguments)
+        tensors = [a for a in arguments if isinstance(a.type, ir.RankedTensorType)]
+        indices = arguments[len(tensors) :]
+        if len(indices) != len(names):
+            raise LoweringError(f"{len(indices)} index arguments for {len(names)} size symbols")
+        for text, value in zip(names, indices, strict=True):
+            self.symbols[text] = value
+            self.sizes[value] = symbol(text)
+        inputs, specs = [], []
+        for number, value in enumerate(tensors):
+            spec, buffer = self._argument(number, value, shown[number] if shown else {})
+            tensor = Tensor(buffer.dims, buffer.element, Source(buffer))
+            self.tensors[value] = tensor
+            inputs.append(tensor)
+            specs.append(spec)
+        return inputs, specs
+
+    def _argument(self, number: int, value: ir.Value, attributes: Any) -> tuple[TensorSpec, Buffer]:
+        type_ = ir.RankedTensorType(value.type)
+        dtype = _dtype_name(type_.element_type, attributes)
+        if "profuse.dims" in attributes:
+            dims = tuple(parse_dim(t) for t in _texts(attributes["profuse.dims"]))
+        else:
+            dims = _static_dims(type_)
+        strides: tuple[Dim, ...] = ix.row_major(dims)
+        shown: str | tuple[str, ...] = CONTIGUOUS
+        attribute = attributes["profuse.strides"] if "profuse.strides" in attributes else None
+        if isinstance(attribute, ir.ArrayAttr):
+            shown = tuple(_texts(attribute))
+            strides = tuple(self._stride(number, k, text) for k, text in enumerate(shown))
+        # A stride along an axis of size 1 is never used: give it the value that folds best.
+        strides = tuple(
+            s if d != 1 else r for s, d, r in zip(strides, dims, ix.row_major(dims), strict=True)
+        )
+        is_scalar = "profuse.scalar" in attributes
+        buffer = Buffer("input", number, type_.element_type, dims, strides, scalar=is_scalar)
+        kind = "scalar" if is_scalar else "tensor"
+        return TensorSpec(kind, dtype, tuple(map(str, dims)), shown), buffer
+
+    def _stride(self, number: int, axis: int, text: str) -> Dim:
+        if text != "?":
+            return parse_dim(text)
+        name = f"stride{number}_{axis}"
+        self.strides[name] = (number, axis)
+        return symbol(name)
+
+    def _output_specs(self, outputs: Sequence[Tensor], attributes: Any) -> list[TensorSpec]:
+        shown = list(attributes["res_attrs"]) if "res_attrs" in attributes else []
+        specs = []
+        for number, tensor in enumerate(outputs):
+            own = shown[number] if shown else {}
+            dims = tuple(map(str, tensor.dims))
+            if "profuse.dims" in own:
+                dims = tuple(_texts(own["profuse.dims"]))
+            specs.append(TensorSpec("tensor", _dtype_name(tensor.element, own), dims))
+        return specs
+
+    # --- sizes ---------------------------------------------------------------------------------
+
+    def size(self, value: ir.Value) -> Dim:
+        """An ``index`` value as a size expression."""
+        found = self.sizes.get(value)
+        if found is None:
+            found = self.sizes[value] = self._size(value)
+        return found
+
+    def _size(self, value: ir.Value) -> Dim:
+        op = value.owner
+        name = op.name if isinstance(op, ir.Operation) else ""
+        if name == "arith.constant":
+            return ir.IntegerAttr(op.attributes["value"]).value
+        if name == "arith.index_cast":
+            return self.size(op.operands[0])
+        binary = _SIZE_OPS.get(name)
+        if binary is not None:
+            return binary(self.size(op.operands[0]), self.size(op.operands[1]))
+        opaque = f"size{len(self.opaque)}_"
+        self.opaque[opaque] = value
+        return symbol(opaque)
+
+    def _dims(self, type_: ir.RankedTensorType, dynamic: Sequence[ir.Value]) -> tuple[Dim, ...]:
+        values = iter(dynamic)
+        return tuple(
+            self.size(next(values)) if type_.is_dynamic_dim(k) else type_.get_dim_size(k)
+            for k in range(type_.rank)
+        )
+
+    # --- operations ----------------------------------------------------------------------------
+
+    def _operation(self, op: ir.Operation) -> None:
+        name = op.name
+        if name == "linalg.generic":
+            self._generic(op)
+        elif name == "linalg.fill":
+            self._fill(op)
+        elif name.startswith("linalg.") and name[7:] in PRODUCTS:
+            self._product(op, name[7:])
+        elif name == "tensor.empty":
+            type_ = ir.RankedTensorType(op.results[0].type)
+            dims = self._dims(type_, list(op.operands))
+            self.tensors[op.results[0]] = Tensor(dims, type_.element_type)
+        elif name == "tensor.reshape":
+            self._reshape(op)
+        elif name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
+            self._constant(op)
+        elif name == "tensor.from_elements" or name.startswith(("arith.", "math.")):
+            pass  # scalars: read where they are used
+        elif name == "tensor.extract" and not isinstance(op.results[0].type, ir.RankedTensorType):
+            pass
+        else:
+            raise LoweringError(f"{name} cannot be scheduled")
+
+    def _constant(self, op: ir.Operation) -> None:
+        type_ = ir.RankedTensorType(op.results[0].type)
+        dims = _static_dims(type_)
+        attribute = op.attributes["value"]
+        buffer = Buffer(
+            "constant", self.constants, type_.element_type, dims, ix.row_major(dims), attribute
+        )
+        self.constants += 1
+        self.tensors[op.results[0]] = Tensor(dims, type_.element_type, Source(buffer))
+
+    def _fill(self, op: ir.Operation) -> None:
+        value, destination = op.operands
+        into = self.tensors[destination]
+        output = Tensor(into.dims, into.element)
+        rank = len(into.dims)
+        extracts, _ = read_body(None, self.block, [value], self.tensors)
+        self._add_compute(
+            op, (output,), into.dims, (False,) * rank, [], [None], [tuple(range(rank))],
+            Body(fill=value, extracts=extracts.extracts, cost=0),
+        )  # fmt: skip
+
+    def _generic(self, op: ir.Operation) -> None:
+        attributes = op.attributes
+        counts = list(ir.DenseI32ArrayAttr(attributes["operandSegmentSizes"]))
+        maps = [ir.AffineMapAttr(m).value for m in attributes["indexing_maps"]]
+        reduction = tuple("reduction" in str(t) for t in attributes["iterator_types"])
+        values = [self.tensors[v] for v in op.operands]
+        ins, outs = values[: counts[0]], values[counts[0] :]
+        indices = [tuple(_affine(e) for e in m.results) for m in maps]
+        reads = [Read(t, i) for t, i in zip(ins, indices, strict=False)]
+        axes = [tuple(_output_loop(e, op) for e in index) for index in indices[counts[0] :]]
+        extents = _extents(len(reduction), reduction, values, indices, counts[0])
+        block = op.regions[0].blocks[0]
+        body, combiners = read_body(block, self.block, [], self.tensors)
+        outputs = [Tensor(t.dims, t.element) for t in outs]
+        inits = [t if counts[0] + k in body.used else None for k, t in enumerate(outs)]
+        is_scan = "profuse.scan" in attributes
+        compute = self._add_compute(
+            op, outputs, extents, reduction, reads, inits, axes, body, is_scan=is_scan
+        )
+        if any(reduction) and not is_scan:
+            compute.combiners = combiners
+        else:
+            compute.combiners = [None] * len(outputs)
+
+    def _add_compute(
+        self, op: ir.Operation, outputs: Sequence[Tensor], extents: Sequence[Dim],
+        reduction: tuple[bool, ...], reads: list[Read], inits: list[Tensor | None],
+        axes: list[tuple[int, ...]], body: Body, is_scan: bool = False,
+    ) -> Compute:  # fmt: skip
+        compute = Compute(
+            f"op{len(self.operations)}", tuple(extents), reduction, reads, inits, list(outputs),
+            axes, body, is_scan=is_scan, location=op.location,
+        )  # fmt: skip
+        for number, (tensor, value) in enumerate(zip(outputs, op.results, strict=True)):
+            tensor.producer, tensor.number = compute, number
+            self.tensors[value] = tensor
+        self.operations.append(compute)
+        return compute
+
+    def _product(self, op: ir.Operation, kind: str) -> None:
+        left, right, into = (self.tensors[v] for v in op.operands)
+        output = Tensor(into.dims, into.element)
+        init = None if _is_zero_fill(into) else into
+        if str(into.element) not in ("f32", "f64"):
+            raise LoweringError(f"no library product for {into.element}")
+        if "indexing_maps" in op.attributes and len(op.attributes["indexing_maps"]) != 3:
+            raise LoweringError(f"linalg.{kind} with non-standard indexing maps")
+        product = Product(kind, left, right, init, output, f"op{len(self.operations)}", op.location)
+        output.producer = product
+        self.tensors[op.results[0]] = output
+        self.operations.append(product)
+
+    def _reshape(self, op: ir.Operation) -> None:
+        source = self.tensors[op.operands[0]]
+        type_ = ir.RankedTensorType(op.results[0].type)
+        listed = op.operands[1].owner
+        if not isinstance(listed, ir.Operation) or listed.name != "tensor.from_elements":
+            raise LoweringError("tensor.reshape whose shape is not tensor.from_elements")
+        dims = tuple(
+            type_.get_dim_size(k) if not type_.is_dynamic_dim(k) else self.size(v)
+            for k, v in enumerate(listed.operands)
+        )
+        output = Tensor(dims, type_.element_type)
+        mapping = reshape_mapping(source.dims, dims)
+        output.producer = Reshape(source, output, mapping, f"op{len(self.operations)}")
+        self.tensors[op.results[0]] = output
+        self.operations.append(output.producer)
+
+
+_SIZE_OPS: dict[str, Callable[[Dim, Dim], Dim]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divsi": lambda a, b: a // b,
+    "arith.divui": lambda a, b: a // b,
+    "arith.floordivsi": lambda a, b: a // b,
+    "arith.ceildivsi": lambda a, b: (a + b - 1) // b,
+    "arith.ceildivui": lambda a, b: (a + b - 1) // b,
+    "arith.remsi": lambda a, b: a % b,
+    "arith.remui": lambda a, b: a % b,
+    "arith.maxsi": sym_max,
+    "arith.minsi": sym_min,
+}
+
+
+def reshape_mapping(source: Sequence[Dim], result: Sequence[Dim]) -> tuple[ix.Index, ...] | None:
+    """Source index over result axes, where every source axis is split or kept; else None."""
+    if any(d == 0 for d in (*source, *result)):
+        return None
+    mapping: list[ix.Index] = []
+    axis = 0
+    for size in source:
+        if size == 1:
+            mapping.append(ix.constant(0))
+            continue
+        parts: list[int] = []
+        covered: Dim = 1
+        while covered != size:
+            if axis == len(result) or len(parts) > len(result):
+                return None
+            covered = covered * result[axis]
+            parts.append(axis)
+            axis += 1
+        index, stride = ix.constant(0), 1
+        step: Dim = stride
+        for part in reversed(parts):
+            if result[part] != 1:
+                index = index + ix.atom(part).scale(step)
+            step = step * result[part]
+        mapping.append(index)
+    return tuple(mapping) if all(d == 1 for d in result[axis:]) else None
+
+
+def _affine(expr: ir.AffineExpr) -> ix.Index:
+    if isinstance(expr, ir.AffineDimExpr):
+        return ix.atom(expr.position)
+    if isinstance(expr, ir.AffineConstantExpr):
+        return ix.constant(expr.value)
+    if isinstance(expr, ir.AffineAddExpr):
+        return _affine(expr.lhs) + _affine(expr.rhs)
+    if isinstance(expr, ir.AffineMulExpr):
+        left, right = _affine(expr.lhs), _affine(expr.rhs)
+        if not right.terms:
+            return left.scale(right.const)
+        if not left.terms:
+            return right.scale(left.const)
+    if isinstance(expr, (ir.AffineModExpr, ir.AffineFloorDivExpr)):
+        left, right = _affine(expr.lhs), _affine(expr.rhs)
+        if not right.terms:
+            return ix.quotient(left, right.const, isinstance(expr, ir.AffineModExpr))
+    raise LoweringError(f"index expression {expr} cannot be scheduled")
+
+
+def _output_loop(index: ix.Index, op: ir.Operation) -> int:
+    loop = index.single
+    if not isinstance(loop, int):
+        raise LoweringError(f"{op.name}: an output map is not a projected permutation")
+    return loop
+
+
+def _extents(
+    count: int, reduction: Sequence[bool], tensors: Sequence[Tensor],
+    indices: Sequence[tuple[ix.Index, ...]], inputs: int,
+) -> tuple[Dim, ...]:  # fmt: skip
+    """Loop sizes: of parallel loops from the outputs, of reductions from whole-axis reads."""
+    extents: list[Dim | None] = [None] * count
+    order = [*range(inputs, len(tensors)), *range(inputs)]
+    for number in order:
+        for dim, index in zip(tensors[number].dims, indices[number], strict=True):
+            loop = index.single
+            if isinstance(loop, int) and extents[loop] is None:
+                extents[loop] = dim
+    for loop, extent in enumerate(extents):
+        if extent is None:
+            raise LoweringError(f"the size of loop {loop} of a linalg.generic is not determined")
+    return tuple(e for e in extents if e is not None)
+
+
+def _is_zero_fill(tensor: Tensor) -> bool:
+    producer = tensor.producer
+    if not isinstance(producer, Compute) or producer.body.fill is None:
+        return False
+    op = producer.body.fill.owner
+    if not isinstance(op, ir.Operation) or op.name != "arith.constant":
+        return False
+    return float(op.attributes["value"].value) == 0.0
+
+
+def _static_dims(type_: ir.RankedTensorType) -> tuple[Dim, ...]:
+    if not type_.has_static_shape:
+        raise LoweringError(f"an argument of type {type_} has no profuse.dims")
+    return tuple(type_.shape)
+
+
+def _texts(attribute: ir.Attribute) -> list[str]:
+    return [ir.StringAttr(a).value for a in ir.ArrayAttr(attribute)]
+
+
+def _dtype_name(element: ir.Type, attributes: Any) -> str:
+    if "profuse.dtype" in attributes:
+        return ir.StringAttr(attributes["profuse.dtype"]).value
+    text = str(element)
+    return _SIGNLESS.get(text, text)
+
+
+def _drop_dead(graph: Graph) -> None:
+    """Keep only operations that the results depend on."""
+    live = set(graph.outputs)
+    kept = []
+    for op in reversed(graph.operations):
+        if any(t in live for t in results(op)):
+            live.update(operands(op))
+            kept.append(op)
+    graph.operations[:] = kept[::-1]
+
+

