@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .dialect.errors import (
         ArgumentError,
+        AxisError,
         BoundsError,
         DTypeError,
         FileError,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         ShapeError,
         TraceError,
     )
-    from .dialect.importers.api import erf, relu, rsqrt, sigmoid
+    from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
     from .dialect.importers.control import cond, fori_loop, while_loop
     from .executor.events import events
     from .executor.events import totals as counters
@@ -47,8 +48,8 @@ __version__ = "0.1.0"
 
 # Public names by module; loaded on first use, so that tools pay only for what they need.
 _PUBLIC = {
-    ".dialect.errors": "ArgumentError BoundsError DTypeError FileError InternalError IRError KnobError LoweringError PipelineError ProfuseError ShapeError TraceError",
-    ".dialect.importers.api": "erf relu rsqrt sigmoid",
+    ".dialect.errors": "ArgumentError AxisError BoundsError DTypeError FileError InternalError IRError KnobError LoweringError PipelineError ProfuseError ShapeError TraceError",
+    ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.control": "cond fori_loop while_loop",
     ".executor.events": "events counters=totals",
     ".executor.jit": "jit load",

@@ -112,6 +112,9 @@ def _symbol_mismatch(
 ) -> str | None:
     name = symbol_name(want)
     where = f"argument {index}: size of dimension {axis}"
+    if size == 0:
+        # Lowerings take symbols for positive: NumPy raises for some reductions over nothing.
+        return f"size of dimension {axis} is 0, specialised for {want} >= 1"
     if name is None:
         assert isinstance(want, Sym)
         deferred.append((want, size, where))

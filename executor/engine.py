@@ -1,4 +1,4 @@
-"""The tier machine: which plan runs a graph, when it profiles, when it compiles, what depth is left.
+"""The tier machine: which plan runs a graph, when it profiles and compiles, what depth is left.
 
 An `Executor` owns one graph. It moves from profiling to an optimised plan; the other side of each
 guard is an Executor of its own, one level shallower, that profiles again, down to depth 0 where a
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dialect.errors import ProfuseError
@@ -50,6 +50,7 @@ class Executor:
         self.counters: Counters = new_counters()
         self._lock = threading.RLock()
         self._given_depth = depth
+        self.notes: list[str] = []  # what the importer has to say about the graph
         self._reset()
 
     def _reset(self) -> None:
@@ -90,7 +91,8 @@ class Executor:
             if not (knobs.optimize and knobs.profiling_mode):
                 return self._no_opt_plan()
             if self.depth == 0:
-                return self._install(self._evaluated_plan("simple"), "no depth left: runs unguarded")
+                plan = self._evaluated_plan("simple")
+                return self._install(plan, "no depth left: runs unguarded")
             if self.record is None:
                 self._start_profiling()
             assert self.record is not None
@@ -187,7 +189,7 @@ class Executor:
         self.fallbacks = {}
         for name in _fallback_names(result.module):
             body = Module(result.module.functions[name], result.module.functions)
-            options = Options(self.options.strategy, self.options.profiled_runs, f"{self.options.name}/{name}")
+            options = replace(self.options, name=f"{self.options.name}/{name}")
             child = Executor(body, options, self.depth - 1)
             child.plan()  # stores the depth and builds its first plan before it ever runs
             self.fallbacks[name] = child

@@ -40,7 +40,7 @@ def _member(executor: Executor, name: str, level: int, lines: list[str]) -> None
         lines += [f"{pad}    {text}" for text in miss_text(guard)]
     if c.evaluated_ops and plan is not None and plan.kind == "optimized":
         lines.append(f"{pad}  {c.evaluated_ops} ops ran op by op (profiling runs included)")
-    lines += [f"{pad}  {reason}" for reason in executor.reasons]
+    lines += [f"{pad}  {text}" for text in (*executor.notes, *executor.reasons)]
 
 
 def miss_text(guard: Guard) -> list[str]:

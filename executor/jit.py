@@ -16,56 +16,30 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.dtypes import dtype_of
 from ..dialect.errors import ArgumentError, KnobError, ProfuseError
-from ..dialect.importers.pytree import flatten, unflatten
+from ..dialect.importers.pytree import flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
 from ..dialect.program import Module
 from .engine import Executor, Options
-from .events import log
+from .events import Counters, log, new_counters
 from .explain import explain
 from .state import ExecutorState, state_of
 from .strategy import normalize
 
-_PYTHON_NUMBERS = (bool, int, float, complex)
 
+def readable(leaf: Any, counters: Counters | None = None) -> Any:
+    """A leaf as kernels can read it: of the base class, in native byte order, aligned.
 
-def leaf_key(leaf: Any) -> Hashable:
-    """What of an argument decides which trace serves it: Python type, or dtype and rank."""
-    if type(leaf) in _PYTHON_NUMBERS:
-        return type(leaf)
-    return leaf.dtype, leaf.ndim
-
-
-def usable(leaf: Any, where: int, counters: Any = None) -> Any:
-    """The argument as kernels can read it: base class, native byte order, aligned.
-
-    Raises ArgumentError for objects that are no arrays or numbers, DTypeError for dtypes that
-    are not supported. A copy made here is counted as ``input_copies``.
+    A copy made here is counted as ``input_copies``.
     """
-    if isinstance(leaf, np.ndarray):
-        if isinstance(leaf, (np.matrix, np.ma.MaskedArray)):
-            raise ArgumentError(
-                f"argument leaf {where} is a {type(leaf).__name__}, whose operators differ from"
-                " those of plain arrays",
-                hint="pass np.asarray(x)",
-            )
-        dtype_of(leaf.dtype)
-        base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
-        if not base.dtype.isnative or not base.flags.aligned:
-            if counters is not None:
-                counters.input_copies += 1
-            return base.astype(base.dtype.newbyteorder("="), copy=True)
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
+    if base.dtype.isnative and base.flags.aligned:
         return base
-    if isinstance(leaf, np.generic):
-        dtype_of(leaf.dtype)
-        return leaf
-    if type(leaf) in _PYTHON_NUMBERS:
-        return leaf
-    raise ArgumentError(
-        f"argument leaf {where} is a {type(leaf).__name__}; arrays and numbers are supported",
-        hint="pass np.asarray(x), or mark a constant by closing over it",
-    )
+    if counters is not None:
+        counters.input_copies += 1
+    return base.astype(base.dtype.newbyteorder("="), copy=True)
 
 
 @dataclass
@@ -88,6 +62,10 @@ class GraphFunction:
     def _executors(self) -> list[Executor]:
         raise NotImplementedError
 
+    def _own_counters(self) -> tuple[Counters, ...]:
+        """Counts that belong to no executor."""
+        return ()
+
     def _run(self, executor: Executor, inputs: list) -> list:
         executor.counters.calls += 1
         self._current = executor
@@ -100,7 +78,7 @@ class GraphFunction:
 
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
-        return state_of(self._executors(), self._current)
+        return state_of(self._executors(), self._current, self._own_counters())
 
     def explain(self) -> str:
         """What ran, what is guarded, why each miss, fallback and refusal happened."""
@@ -144,18 +122,19 @@ class JitFunction(GraphFunction):
         functools.update_wrapper(self, fn)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
+        self._copies = new_counters()  # made before it is known which graph a call runs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten((args, kwargs))
+        leaves, tree = flatten_call(self._fn, args, kwargs)
         if is_tracing(leaves):
             return self._fn(*args, **kwargs)
-        leaves = [usable(leaf, k) for k, leaf in enumerate(leaves)]
-        key = (tree, tuple(map(leaf_key, leaves)))
+        leaves = [readable(leaf, self._copies) for leaf in leaves]
+        key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
         if variant is None:
             variant = self._trace(key, leaves, args, kwargs)
         outputs = self._run(variant.executor, [*leaves, *variant.trace.captured])
-        return unflatten(variant.trace.out_tree, outputs)
+        return variant.trace.out_tree.unflatten(outputs)
 
     @staticmethod
     def _find(variants: Sequence[Variant], leaves: list) -> Variant | None:
@@ -175,7 +154,7 @@ class JitFunction(GraphFunction):
             made = trace(self._fn, args, kwargs, name=self._name)
             executor = Executor(made.module, self._options)
             executor.counters.traces += 1
-            executor.reasons += [guard.explain() for guard in made.guards]
+            executor.notes += made.explain()
             variant = Variant(made, executor)
             known.append(variant)
             reason = "new argument structure, rank or dtype" if len(known) == 1 else "trace guard"
@@ -197,6 +176,9 @@ class JitFunction(GraphFunction):
     def _executors(self) -> list[Executor]:
         return [v.executor for known in self._variants.values() for v in known]
 
+    def _own_counters(self) -> tuple[Counters, ...]:
+        return (self._copies,)
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -213,7 +195,10 @@ class LoadedFunction(GraphFunction):
         expected = len(self.module.main.inputs)
         if len(args) != expected:
             raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
-        leaves = [usable(leaf, k, self._executor.counters) for k, leaf in enumerate(args)]
+        leaves, _ = flatten_call(self.__call__, args, {})
+        if len(leaves) != expected:
+            raise ArgumentError(f"@{self._name} takes arrays and numbers, not containers of them")
+        leaves = [readable(leaf, self._executor.counters) for leaf in leaves]
         outputs = [unwrap(o) for o in self._run(self._executor, leaves)]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

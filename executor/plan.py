@@ -182,7 +182,9 @@ class _Generator:
                     parts.append(f"{place} == {dim}")
                 elif name is None:
                     return None
-                elif bound.setdefault(name, place) != place:
+                elif bound.setdefault(name, place) == place:
+                    parts.append(place)  # symbols stand for sizes of at least 1
+                else:
                     parts.append(f"{place} == {bound[name]}")
         size = type_.dtype.itemsize
         if type_.strides == "contiguous":

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ..dialect.types import TensorType
 from .engine import Executor
-from .events import COUNTERS
+from .events import COUNTERS, Counters
 from .plan import Guard
 
 
@@ -53,15 +53,22 @@ class ExecutorState:
     reasons: tuple[str, ...]
 
 
-def state_of(executors: Iterable[Executor], current: Executor | None) -> ExecutorState:
-    """The state of a function that has these graphs; ``current`` is the one used last."""
+def state_of(
+    executors: Iterable[Executor], current: Executor | None, others: Iterable[Counters] = ()
+) -> ExecutorState:
+    """The state of a function that has these graphs.
+
+    Args:
+        current: the executor used last.
+        others: counters to add that belong to no executor.
+    """
     tops = list(executors)
     every = [e for top in tops for e in top.chain()]
     sums = dict.fromkeys(COUNTERS, 0)
-    for executor in every:
-        for name, value in executor.counters.as_dict().items():
+    for counters in (*(e.counters for e in every), *others):
+        for name, value in counters.as_dict().items():
             sums[name] += value
-    reasons = [r for e in every for r in e.reasons]
+    reasons = [r for e in every for r in (*e.notes, *e.reasons)]
     return ExecutorState(
         tier=tier_of(current) if current else "profiling",
         remaining_depth=remaining_depth(current) if current else 0,
@@ -115,7 +122,8 @@ def type_text(type_: object) -> str:
     """Short text of a type for people."""
     if not isinstance(type_, TensorType):
         return str(type_)
-    sizes = "?" if type_.shape is None else ", ".join("?" if d is None else str(d) for d in type_.shape)
+    shape = (None,) if type_.shape is None else type_.shape
+    sizes = ", ".join("?" if d is None else str(d) for d in shape)
     text = f"{type_.dtype or 'tensor'}[{sizes}]"
     if isinstance(type_.strides, str):
         text += f" {type_.strides}"

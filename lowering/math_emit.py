@@ -251,3 +251,8 @@ class K:
     def sign_bit(self, x) -> ir.Value:
         """Whether the sign bit is set: true for -0."""
         return arith.cmpi(arith.CmpIPredicate.slt, self.bits(x), self.int(0))
+
+    def flip_sign(self, x, sign) -> ir.Value:
+        """x with its sign changed where that of `sign` is set."""
+        mask = self.int(-(1 << (self.format.bits - 1)))
+        return self.from_bits(self.ixor(self.bits(x), self.iand(self.bits(sign), mask)))

@@ -12,9 +12,12 @@ from mlir import ir
 from .math_emit import K
 
 # 1 / (2 * pi) in parts of 28 bits, so that their products with an f32 are exact in f64, and a last
-# one of 53: 195 bits, which leave less than 2**-72 of a turn for the largest f32.
-TURNS = (0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19, 6.3170650472507054e-27,
-         4.170716914254881e-35, 2.897178338357036e-44)  # fmt: skip
+# one of 53. From 2**82 on the bits above 2**-58 give whole turns and are left out; what is missing
+# at the end is below 2**-58 of a turn for the largest argument of each.
+LARGE = 2.0**82
+TURNS = (0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19, 6.317065088957875e-27)
+TURNS_LARGE = (5.69002511952534e-19, 6.3170650472507054e-27, 4.170716914254881e-35,
+               2.897178338357036e-44)  # fmt: skip
 
 # (sin(r) - r) / r**3 in r**2 for |r| <= pi/2; error 0.1 ulp
 SIN = (2.605772351671476e-06, -0.00019809600780718029, 0.00833306647837162,
@@ -49,39 +52,44 @@ TAN_3PI_8 = 2.414213562373095
 
 
 def turns(k: K, x: ir.Value) -> tuple[K, ir.Value]:
-    """x / (2 * pi) less the nearest integer, in f64, and its emitter; NaN for infinite x.
+    """x / (2 * pi) less a near integer, in f64, and its emitter; NaN for infinite x.
 
-    One part of the constant after another, whole turns dropped after each: every sum is exact or
-    rounded below 2**-54 of a turn, for every finite x, without a table or a branch.
+    Within 2**-3 of [-1/2, 1/2]. One part of the constant after another, whole turns dropped after
+    each: every sum is exact or rounded below 2**-54 of a turn, for every finite x, without a table
+    or a branch.
     """
     d = k.double()
+    large = k.gt(k.abs(x), LARGE)
+    parts = [d.select(large, *pair) for pair in zip(TURNS_LARGE, TURNS, strict=True)]
     x = k.extend(x)
-    turn = d.exact_mul(x, TURNS[0])
+    turn = d.exact_mul(x, parts[0])
     turn = d.exact_sub(turn, d.roundeven(turn))
-    for part in TURNS[1:]:
+    for part in parts[1:-1]:
         turn = d.fma(x, part, turn)
         turn = d.exact_sub(turn, d.roundeven(turn))
-    return d, turn
+    return d, d.fma(x, parts[-1], turn)
 
 
 def sin_of_turns(k: K, d: K, turn: ir.Value) -> ir.Value:
-    """sin(2 * pi * turn) for |turn| <= 1/4, in f32."""
+    """sin(2 * pi * turn) for |turn| up to about 1/4, in f32."""
     r = k.truncate(d.mul(turn, 2.0 * pi))
     square = k.mul(r, r)
     return k.fma(k.mul(k.polynomial(square, SIN), square), r, r)
 
 
 def sin(k: K, x: ir.Value) -> ir.Value:
+    """sin of the turn, or of half a turn less it, in magnitude; then the sign of the turn."""
     d, turn = turns(k, x)
     a = d.abs(turn)
-    folded = d.copysign(d.min(a, d.exact_sub(0.5, a)), turn)
-    return k.select(k.eq(x, 0.0), x, sin_of_turns(k, d, folded))
+    result = sin_of_turns(k, d, d.min(a, d.exact_sub(0.5, a)))
+    result = k.flip_sign(result, k.truncate(turn))
+    return k.select(k.eq(x, 0.0), x, result)
 
 
 def cos(k: K, x: ir.Value) -> ir.Value:
     """sin of a quarter turn less |x|; the difference is exact near the zeros."""
     d, turn = turns(k, x)
-    return sin_of_turns(k, d, d.exact_sub(0.25, d.abs(turn)))
+    return k.min(sin_of_turns(k, d, d.exact_sub(0.25, d.abs(turn))), 1.0)
 
 
 def tan(k: K, x: ir.Value) -> ir.Value:

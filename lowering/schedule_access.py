@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..dialect.symbolic import Dim
 from . import schedule_index as ix
 from .schedule_body import CHEAP
-from .schedule_graph import Compute, Graph, Product, Reshape, Source, Tensor, operands
-from .schedule_index import Index
+from .schedule_graph import Compute, Graph, Product, Reshape, Source, Tensor, strides_of
+from .schedule_index import Index, row_major
 
 _INLINE_LIMIT = 400  # cost of one inlined expression beyond which code size hurts more
 
@@ -84,8 +85,10 @@ def choose_anchors(graph: Graph) -> None:
         _require(tensor)
     for op in graph.operations:
         if isinstance(op, Product):
-            for tensor in operands(op):
-                _require_unless_view(tensor)
+            op.left_view, op.right_view = operand_view(op.left), operand_view(op.right)
+            for tensor in (op.left_view[0], op.right_view[0], op.init):
+                if tensor is not None:
+                    _require_unless_stored(tensor)
         elif isinstance(op, Reshape) and op.mapping is None:
             _require_unless_stored(op.source)
     uses = graph.uses()
@@ -142,9 +145,38 @@ def _require_unless_stored(tensor: Tensor) -> None:
     _require(tensor)
 
 
-def _require_unless_view(tensor: Tensor) -> None:
-    """Products read strided views where they are, so only the viewed tensor is stored."""
-    _require(view_root(tensor)[0])
+def operand_view(tensor: Tensor) -> tuple[Tensor, Index]:
+    """Where a product reads ``tensor``: a stored tensor, and the offset over axis numbers.
+
+    A strided view is read in place when the library can; otherwise it is stored itself.
+    """
+    root, index = view_root(tensor)
+    offset = ix.linear(index, strides_of(root))
+    if root is not tensor and not library_readable(tensor, offset):
+        root, offset = tensor, ix.linear(map(ix.atom, range(tensor.rank)), row_major(tensor.dims))
+    return root, offset
+
+
+def library_readable(tensor: Tensor, offset: Index) -> bool:
+    """True if the last two axes are a matrix with one unit stride and a leading dimension."""
+    if any(isinstance(a, ix.Quotient) for a in offset.terms):
+        return False
+    strides = [offset.coefficient(k) if d != 1 else None for k, d in enumerate(tensor.dims)]
+    if tensor.rank == 1:
+        return strides[0] is None or _positive(strides[0], 1)
+    rows, columns = strides[-2:]
+    height, width = tensor.dims[-2:]
+    if columns in (None, 1):
+        return rows is None or _positive(rows, width)
+    return rows in (None, 1) and _positive(columns, height)
+
+
+def _positive(stride: Dim, least: Dim) -> bool:
+    """True if a stride is certainly usable as a leading dimension for rows of this width."""
+    if isinstance(stride, int):
+        return stride >= (least if isinstance(least, int) else 1) and stride > 0
+    # A product of sizes is the width of some larger array; run-time strides may be anything.
+    return not any(s.startswith("stride") for s in stride.symbols)
 
 
 def view_root(tensor: Tensor) -> tuple[Tensor, list[Index]]:

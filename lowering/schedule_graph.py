@@ -201,6 +201,7 @@ class Product:
 
     Attributes:
         kind: ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
+        left_view, right_view: the stored tensor to read and the offset over the operand's axes.
     """
 
     kind: str
@@ -210,6 +211,8 @@ class Product:
     output: Tensor
     name: str = "product"
     location: Any = None
+    left_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
+    right_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return self.name

@@ -50,11 +50,16 @@ class Group:
     def index_of(self, op: Compute, index: Sequence[Index]) -> tuple[Index, ...]:
         """Index expressions over a member's loops, over nest loops."""
         loops = self.loops[op]
-        out = [i.substitute(lambda k: ix.atom(loops[k])) for i in index]  # type: ignore[call-overload]
+        out = [i.substitute(lambda k: loop_index(loops[k])) for i in index]  # type: ignore[call-overload]
         return tuple(i for i in out if i is not None)
 
 
 Step = Union[Group, Product]
+
+
+def loop_index(loop: Loop) -> Index:
+    """The index of a loop; loops of size 1 need no variable."""
+    return ix.constant(0) if loop.extent == 1 else ix.atom(loop)
 
 
 class Grouper:
@@ -65,6 +70,7 @@ class Grouper:
         self.steps: list[Step] = []
         self.home: dict[Tensor, Step] = {}
         self.accesses: dict[Compute, list[Access]] = {}
+        self._product_after: dict[Product, set[Step]] = {}
         self._serial = 0
         for op in graph.operations:
             if isinstance(op, Product):
@@ -77,11 +83,7 @@ class Grouper:
         """Steps that must run before this one."""
         return step.after if isinstance(step, Group) else self._product_after[step]
 
-    _product_after: dict[Product, set[Step]]
-
     def _product(self, op: Product) -> None:
-        if not hasattr(self, "_product_after"):
-            self._product_after = {}
         tensors: list[Tensor] = []
         for tensor in operands(op):
             tensors += stored_roots(tensor)

@@ -36,7 +36,7 @@ def to_linalg(function: Program) -> ir.Module:
 
     ctx = context()
     load_dialects(ctx)
-    start = next((i.loc for i in function.body.instrs if i.loc is not None), None)
+    start = _first_loc(function)
     with ctx, to_location(start):
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
@@ -57,7 +57,8 @@ def emit_function(function: Program) -> ir.Operation:
 
     from .builder import Builder
 
-    inputs = [_argument_type(function.type_of(v), v) for v in function.inputs]
+    start = _first_loc(function)
+    inputs = [_argument_type(function.type_of(v), v, start) for v in function.inputs]
     symbols = _symbols(inputs)
     arguments = [_mlir_argument(t) for t in inputs] + [ir.IndexType.get()] * len(symbols)
     func = ir.Operation.create(
@@ -162,11 +163,19 @@ class _Environment:
         return Tensor(None, TensorType(scalar.dtype, ()), scalar)
 
 
-def _argument_type(type_: Type, number: int) -> Type:
+def _first_loc(function: Program) -> Loc | None:
+    """Where the function's first located instruction comes from."""
+    return next((i.loc for i in function.body.instrs if i.loc is not None), None)
+
+
+def _argument_type(type_: Type, number: int, loc: Loc | None) -> Type:
+    """``type_`` itself; raises LoweringError unless it is complete and real."""
     if isinstance(type_, ListType):
-        raise LoweringError(f"argument {number} is a list")
+        raise LoweringError(f"argument {number} is a list", loc=loc)
     if isinstance(type_, TensorType) and not type_.is_complete:
-        raise LoweringError(f"the type of argument {number} is not known: {type_}")
+        raise LoweringError(f"the type of argument {number} is not known: {type_}", loc=loc)
+    if type_.dtype is not None and type_.dtype.kind == "c":
+        raise LoweringError(f"argument {number} is complex, which kernels are not", loc=loc)
     return type_
 
 

@@ -38,9 +38,10 @@ for _name, _path in (
     ("not", _tool("not", "llvm")),
     ("profuse-opt", _script("profuse-opt")),
     ("profuse-run", _script("profuse-run")),
-    ("python", sys.executable),
 ):
     config.substitutions.append((rf"(?<![\w/%.-]){_name}(?![\w/.-])", _path))  # noqa: F821
+
+config.substitutions.append(("%{python}", sys.executable))  # noqa: F821
 
 if shutil.which("nvidia-smi"):
     config.available_features.add("cuda")  # noqa: F821

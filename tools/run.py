@@ -62,11 +62,12 @@ def _run(args: argparse.Namespace) -> int:
         result = function(*inputs)
         seconds = time.perf_counter() - start
         state = function.state()
-        row = {
+        gained = {k: v - before.get(k, 0) for k, v in state.counters.items()}
+        row: dict[str, Any] = {
             "call": call + 1,
             "tier": state.tier,
             "seconds": seconds,
-            "counters": {k: v - before.get(k, 0) for k, v in state.counters.items() if v - before.get(k, 0)},
+            "counters": {k: v for k, v in gained.items() if v},
         }
         if args.check:
             row["max_error"] = _error(result, _reference(function, inputs))

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .. import ops as _table  # noqa: F401 - fills the op table
 from ..base import op_named
-from .traced import Traced, TracedScalar, op
+from . import traced
+from .traced import Traced, TracedScalar
+
+
+def op(name: str) -> Callable[..., Any]:
+    """Any op of the table as a function of arrays and traced values; attributes by keyword.
+
+    >>> softsign = op("sigmoid")
+
+    Raises IRError for an unknown op, and what the op itself raises when called.
+    """
+    cls = op_named(name)
+
+    def call(*operands: Any, **attrs: Any) -> Any:
+        if any(isinstance(x, (Traced, TracedScalar)) for x in operands):
+            return traced.op(name, *map(_traced_tensor, operands), **attrs)
+        return cls.evaluate(cls.full_attrs(attrs), *map(_tensor, operands))
+
+    call.__name__ = call.__qualname__ = cls.name
+    call.__doc__ = cls.__doc__
+    return call
+
+
+def _traced_tensor(x: Any) -> Any:
+    return traced.op("to_tensor", x) if isinstance(x, TracedScalar) else x
+
+
+def _tensor(x: Any) -> Any:
+    return x if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)[()]
 
 
 def _apply(name: str, x: Any) -> Any:
-    if isinstance(x, (Traced, TracedScalar)):
-        return op(name, op("to_tensor", x) if isinstance(x, TracedScalar) else x)
-    value = x if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)[()]
-    return op_named(name).evaluate({}, value)
+    return op(name)(x)
 
 
 def erf(x: Any) -> Any:

@@ -159,77 +159,39 @@ def _pick(x: Any, axis: int, item: Any) -> Any:
 
 
 def _advanced(x: Traced, items: list[Any]) -> Any:
-    """Index arrays (and the integers beside them), with NumPy's rule where their axes go."""
-    slices, arrays, plan = _Slices(), [], []
+    """Index arrays and the integers beside them, with NumPy's rule where their axes go."""
+    slices = _Slices()
+    arrays: list[tuple[int, Any]] = []
+    places: list[int] = []
     axis = 0
-    for item in items:
-        if item is None:
-            plan.append("new")
-            continue
+    for k, item in enumerate(items):
         if isinstance(item, slice):
             if item != slice(None):
                 slices.add(axis, item)
-            plan.append("slice")
-        else:
+        elif item is not None:
             arrays.append((axis, item))
-            plan.append("array")
-        axis += 1
+            places.append(k)
+        axis += item is not None
+    axes = tuple(a for a, _ in arrays)
+    rank = max(i.ndim for _, i in arrays if _is_index_array(i))
     out = slices.apply(x) if slices.axes else x
-    places = [k for k, word in enumerate(plan) if word == "array"]
-    adjacent = places[-1] - places[0] == len(places) - 1
-    axes = [a for a, _ in arrays]
-    indices = [i for _, i in arrays]
-    if len(arrays) == 1:
-        rank = indices[0].ndim
-        out = op("take", out, indices[0], axis=axes[0])
-        front = axes[0]
+    if len(axes) == 1:
+        out = op("take", out, arrays[0][1], axis=axes[0])
     else:
-        out, rank = _gather(out, axes, indices)
-        front = 0
-    # ``out`` has the index axes at ``front``; NumPy wants them where they were, or first.
-    before = sum(word != "array" for word in plan[: places[0]]) if adjacent else 0
-    sliced_before = sum(word == "slice" for word in plan[: places[0]])
-    wanted = sliced_before if adjacent else 0
-    if rank and front != wanted:
-        out = op("moveaxis", out, source=tuple(range(front, front + rank)),
-                 destination=tuple(range(wanted, wanted + rank)))  # fmt: skip
-    new, at = [], 0
-    for k, word in enumerate(plan):
-        if word == "array":
-            if k == places[0] and adjacent:
-                at += rank
+        out = op("index", out, *(i for _, i in arrays), axes=axes)
+    adjacent = places[-1] - places[0] == len(places) - 1
+    consecutive = axes[-1] - axes[0] == len(axes) - 1
+    if consecutive and not adjacent and axes[0] and rank:
+        # A newaxis between index arrays sends their axes to the front; the op does not know it.
+        out = op("moveaxis", out, source=tuple(range(axes[0], axes[0] + rank)),
+                 destination=tuple(range(rank)))  # fmt: skip
+    new = []
+    position = 0 if adjacent else rank
+    for k, item in enumerate(items):
+        if k in places:
+            position += rank if adjacent and k == places[0] else 0
             continue
-        position = at if adjacent else at + rank
-        if word == "new":
+        if item is None:
             new.append(position)
-        at += 1
-    del before
+        position += 1
     return op("expand_dims", out, axes=tuple(new)) if new else out
-
-
-def _gather(x: Any, axes: list[int], indices: list[Any]) -> tuple[Any, int]:
-    """Several index arrays: one flat take; the index axes come first. Also their rank."""
-    rank = max(i.ndim if _is_index_array(i) else 0 for i in indices)
-    count = len(axes)
-    if axes != list(range(count)):
-        x = op("moveaxis", x, source=tuple(axes), destination=tuple(range(count)))
-    shape = x.shape
-    flat: Any = 0
-    for axis, index in enumerate(indices):
-        size = shape[axis]
-        inside = _wrapped(index, size)
-        flat = inside if axis == 0 else op("add", op("mul", flat, size), inside)
-    from .numpy_shapes import reshape
-
-    merged = reshape(x, (-1, *shape[count:]))
-    return op("take", merged, flat, axis=0), rank
-
-
-def _wrapped(index: Any, size: Any) -> Any:
-    """An index counted from the front; out of range becomes out of range of everything."""
-    if isinstance(index, int):
-        return op("add", index, size) if index < 0 else index
-    low = op("lt", index, 0)
-    inside = op("select", low, op("add", index, size), index)
-    bad = op("logical_or", op("lt", inside, 0), op("ge", inside, size))
-    return op("select", bad, np.iinfo(np.int64).max // 4, inside)

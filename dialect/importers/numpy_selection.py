@@ -101,10 +101,8 @@ def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     """`np.take_along_axis`."""
     if axis is None:
-        from .numpy_shapes import ravel
-
-        return op("take_along_axis", ravel(arr), indices, axis=0)
-    return op("take_along_axis", arr, indices, axis=operator.index(axis))
+        return op("gather", arr, indices)
+    return op("gather", arr, indices, axis=operator.index(axis))
 
 
 @numpy_function("nan_to_num")

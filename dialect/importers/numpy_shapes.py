@@ -341,7 +341,7 @@ def pad(
                 "pad one side at a time",
             )
         value = op("cast", constant_values, dtype=dtype_of(dtype_like(array)))
-        return op("pad", array, value, low=tuple(low), high=tuple(high))
+        return op("pad", array, value, widths=tuple(int(v) for v in pairs.reshape(-1)))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise trace_error(
             f"np.pad with mode={mode!r} is not supported while tracing",

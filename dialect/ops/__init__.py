@@ -4,16 +4,21 @@ from . import (
     binary,
     compare,
     control,
+    index,
+    join,
+    moments,
     reduce,
+    scan,
     select,
     shape,
     slicing,
     special,
     speculation,
+    split,
     unary,
 )
 
 __all__ = [
-    "binary", "compare", "control", "reduce", "select", "shape", "slicing", "special",
-    "speculation", "unary",
+    "binary", "compare", "control", "index", "join", "moments", "reduce", "scan", "select",
+    "shape", "slicing", "special", "speculation", "split", "unary",
 ]  # fmt: skip

@@ -168,14 +168,21 @@ class Pow(PartialBinary, name="pow"):
 
 
 def _root(a: Scalar) -> Scalar:
-    """``a ** 0.5``: differs from the square root at -0.0 and -inf."""
+    """``a ** 0.5``; NumPy takes the square root itself in f32 and f64."""
+    if a.dtype.bits > 16:
+        return a.math("sqrt")
+    return _positive_root(a)
+
+
+def _positive_root(a: Scalar) -> Scalar:
+    """The square root, but as C's pow has it at -0.0 (0.0) and -inf (inf)."""
     return a.eq(float("-inf")).select(float("inf"), (a + 0.0).math("sqrt"))
 
 
 # Constant powers that cost less than exp and log, and are as exact.
 _POWERS: dict[Any, Callable[[Scalar], Scalar]] = {
     -1: lambda a: 1.0 / a,
-    -0.5: lambda a: 1.0 / _root(a),
+    -0.5: lambda a: 1.0 / _positive_root(a),
     0.5: _root,
     1: lambda a: a,
     2: lambda a: a * a,

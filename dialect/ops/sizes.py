@@ -18,7 +18,7 @@ from ..symbolic import Dim, Sym
 from ..types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Scalar
+    from ...lowering.builder import Builder, Scalar, Tensor
 
 
 def tensor_type(type_: Type) -> TensorType:
@@ -164,6 +164,14 @@ def drop(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
 def known_scalar(value: Any) -> ScalarType:
     """The type of an i64 operand of a `lower` method, with its value if that is known."""
     return ScalarType(I64, value if isinstance(value, (int, Sym)) else None)
+
+
+def as_tensor(b: Builder, value: Any) -> Tensor:
+    """An operand of a `lower` method as a tensor: a number or scalar becomes a 0-d one."""
+    if hasattr(value, "at"):
+        return value
+    scalar = b.scalar(value)
+    return b.fill(scalar, TensorType(scalar.dtype, ()))
 
 
 def is_positive(size: MaybeDim) -> bool:

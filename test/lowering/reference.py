@@ -29,7 +29,8 @@ def _descriptor(address, shape, strides):
     rank = len(shape)
 
     class MemRef(ctypes.Structure):
-        _fields_ = [("base", ctypes.c_void_p), ("data", ctypes.c_void_p), ("offset", ctypes.c_int64)]
+        _fields_ = [("base", ctypes.c_void_p), ("data", ctypes.c_void_p)]
+        _fields_ += [("offset", ctypes.c_int64)]
         if rank:
             _fields_ += [("sizes", ctypes.c_int64 * rank), ("strides", ctypes.c_int64 * rank)]
 

@@ -18,7 +18,7 @@ REAL = [d.numpy for d in DTYPES if d.kind != "c"]
 def corners(dtype):
     """Interesting values of a dtype."""
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return np.array([False, True])
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -27,7 +27,7 @@ def corners(dtype):
             wanted |= {-1, -2, -3, -7}
         return np.array(sorted(wanted), dtype)
     finite = [0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 7.0, 100.25, 300.0, 65504.0]
-    wide = finite + [2.0**31, 2.0**32, 2.0**63, 2.0**64, 1e10, 1e30, np.inf]
+    wide = [*finite, 2.0**31, 2.0**32, 2.0**63, 2.0**64, 1e10, 1e30, np.inf]
     with np.errstate(over="ignore"):
         return np.array([*wide, *(-v for v in wide), np.nan, 1e-3, 1e-7], dtype)
 

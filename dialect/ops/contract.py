@@ -1,0 +1,94 @@
+"""Matrix products. `numpy.einsum` and `tensordot` are decomposed into them, see `einsum`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base import Fusion, operand, result
+from ..dtypes import DType, dtype_of
+from ..errors import DTypeError, ShapeError
+from ..types import MaybeDim, Shape, TensorType, Type
+from .broadcast import broadcast_shapes
+from .sizes import complete_shape, prove_equal, tensor_type
+from .structural import Proven
+
+if TYPE_CHECKING:
+    from ...lowering.builder import Builder, Tensor
+
+_SIGNATURE = "(n?,k),(k,m?)->(n?,m?)"
+
+
+@lru_cache(maxsize=256)
+def _dtype(a: DType, b: DType) -> DType:
+    """The dtype in which NumPy multiplies matrices; raises DTypeError."""
+    try:
+        return dtype_of(np.matmul.resolve_dtypes((a.numpy, b.numpy, None))[-1])
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+
+
+class Matmul(Proven, name="matmul"):
+    """`numpy.matmul`: 1-d operands are vectors, leading axes of the others broadcast.
+
+    Both operands are cast to the result's dtype, which is NumPy's (bf16 gives f32).
+    Raises ShapeError for 0-d operands and sizes that do not fit.
+    """
+
+    a = operand()
+    b = operand()
+    out = result()
+    fusion = Fusion.CONTRACTION
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        a, b = map(tensor_type, types)
+        dtype = None if a.dtype is None or b.dtype is None else _dtype(a.dtype, b.dtype)
+        for k, type_ in enumerate((a, b)):
+            if type_.rank == 0:
+                raise ShapeError(
+                    f"matmul: Input operand {k} does not have enough dimensions (has 0, gufunc "
+                    f"core with signature {_SIGNATURE} requires 1)"
+                )
+        if a.shape is None or b.shape is None:
+            return (TensorType(dtype),)
+        inner, outer = a.shape[-1], b.shape[-2:][0]
+        if isinstance(inner, int) and isinstance(outer, int) and inner != outer:
+            raise ShapeError(
+                "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc "
+                f"signature {_SIGNATURE} (size {outer} is different from {inner})"
+            )
+        return (TensorType(dtype, product_shape(a.shape, b.shape)),)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        a, b = (tensor_type(t).dtype for t in types)
+        return None if a is None or b is None else (_dtype(a, b),) * 2
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.matmul(args[0], args[1])
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        a, b = (complete_shape(tensor_type(t)) for t in types)
+        prove_equal(a[-1], b[-2:][0], "matmul sums over one axis of both")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        assert isinstance(types[0], TensorType)
+        return b.matmul(args[0], args[1], types[0])
+
+
+def product_shape(a: Shape, b: Shape) -> Shape:
+    """Shape of a matrix product of operands that have at least one axis; raises ShapeError."""
+    rows: tuple[MaybeDim, ...] = a[-2:-1]
+    columns: tuple[MaybeDim, ...] = b[-1:] if len(b) > 1 else ()
+    batch = broadcast_shapes(a[:-2], b[:-2])
+    assert batch is not None
+    return (*batch, *rows, *columns)

@@ -1,0 +1,149 @@
+"""Tensors made from nothing: constant, full, iota."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
+from ..base import Fusion, Op, attr, operand, result
+from ..dtypes import I64 as INT64
+from ..types import ScalarType, TensorType, Type, type_of
+from .broadcast import broadcast_shapes
+from .sizes import check_sizes, known_sizes, nonnegative, normalize_axis, runtime_sizes, tensor_type
+
+if TYPE_CHECKING:
+    from ...lowering.builder import Builder, Tensor
+
+
+class Constant(Op, name="constant"):
+    """A Python number (a scalar whose value is known) or an array (not to be written to)."""
+
+    out = result()
+    value = attr(VALUE)
+    fusion = Fusion.QUERY
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        value = attrs["value"]
+        found = type_of(value)
+        if isinstance(found, ScalarType):
+            return (ScalarType(found.dtype, value),)
+        assert isinstance(found, TensorType)
+        return (found.without_layout(),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return attrs["value"]
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Any:
+        if isinstance(types[0], TensorType):
+            return b.constant(attrs["value"], types[0])
+        return b.scalar(attrs["value"])
+
+
+class _Sized(Op):
+    """Family of ops whose result has the shape that ``shape`` and ``sizes`` give."""
+
+    fusion = Fusion.POINTWISE
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_sizes(attrs["shape"], len(types) - cls._before())
+        if any(d < 0 and d != DYNAMIC for d in attrs["shape"]):
+            yield f"shape {list(attrs['shape'])} has a negative size"
+
+    @classmethod
+    def _before(cls) -> int:
+        """How many operands come before the sizes."""
+        return len(cls.operands) - 1
+
+
+class Full(_Sized, name="full"):
+    """`numpy.full`: ``value`` (a number, or a tensor that broadcasts) in every element.
+
+    ``dtype`` absent = the dtype of the value.
+    """
+
+    value = operand()
+    sizes = operand(variadic=True)
+    out = result()
+    shape = attr(I64_ARRAY)
+    dtype = attr(DTYPE, default=None)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        shape = nonnegative(known_sizes(attrs["shape"], types[1:]))
+        value = tensor_type(types[0])
+        if value.shape:
+            broadcast_shapes(value.shape, shape)
+        dtype = value.dtype if attrs.get("dtype") is None else attrs["dtype"]
+        return (TensorType(dtype, shape),)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype if attrs.get("dtype") is None else attrs["dtype"]
+        return dtype, *(None,) * (len(types) - 1)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        dtype = attrs.get("dtype")
+        shape = runtime_sizes(attrs["shape"], args[1:])
+        return np.full(shape, args[0], None if dtype is None else dtype.numpy)
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        value, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        if hasattr(value, "at") and value.rank:
+            return b.broadcast(b.cast(value, out.dtype), out)
+        return b.fill(value, out)
+
+
+class Iota(_Sized, name="iota"):
+    """0, 1, 2, … along ``axis``, the same along all others. `numpy.arange` is built on it."""
+
+    sizes = operand(variadic=True)
+    out = result()
+    shape = attr(I64_ARRAY)
+    dtype = attr(DTYPE, default=INT64)
+    axis = attr(I64, default=0)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        shape = nonnegative(known_sizes(attrs["shape"], types))
+        normalize_axis(attrs.get("axis", 0), len(shape))
+        return (TensorType(attrs.get("dtype", INT64), shape),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        shape = runtime_sizes(attrs["shape"], args)
+        axis = normalize_axis(attrs.get("axis", 0), len(shape))
+        row = np.arange(shape[axis]).astype(attrs.get("dtype", INT64).numpy, copy=False)
+        if len(shape) == 1:
+            return row
+        return np.broadcast_to(row.reshape(-1, *(1,) * (len(shape) - 1 - axis)), shape)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from super().verify(types, attrs)
+        rank, axis = len(attrs["shape"]), attrs.get("axis", 0)
+        if not -rank <= axis < rank:
+            yield f"axis {axis} is out of bounds for array of dimension {rank}"
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        out = types[0]
+        assert isinstance(out, TensorType) and out.shape is not None and out.dtype is not None
+        dtype, axis = out.dtype, normalize_axis(attrs.get("axis", 0), len(out.shape))
+        return b.compute(out, lambda *at: at[axis].cast(dtype))
+

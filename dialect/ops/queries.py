@@ -1,0 +1,195 @@
+"""Between tensors and Python numbers: sizes, dtypes, elements, truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attrs import DTYPE, I64
+from ..base import Fusion, Op, attr, operand, result
+from ..dtypes import BOOL, C128, DTYPES, F64, DType, dtype_of
+from ..dtypes import I64 as INT64
+from ..errors import ShapeError
+from ..types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
+from .sizes import check_axes, normalize_axis, product, tensor_type
+
+if TYPE_CHECKING:
+    from ...lowering.builder import Builder, Scalar, Tensor
+
+_PYTHON: dict[DType, type] = {BOOL: bool, INT64: int, F64: float, C128: complex}
+_KINDS: dict[str, DType] = {"b": BOOL, "i": INT64, "u": INT64, "f": F64, "c": C128}
+
+
+class Query(Op):
+    """Family: an i64 scalar that follows from the type of a tensor."""
+
+    x = operand()
+    out = result()
+    fusion = Fusion.QUERY
+
+    @classmethod
+    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+        """The value (int or `Sym`) that the type gives, or None."""
+        raise NotImplementedError
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (ScalarType(INT64, cls.known(tensor_type(types[0]), attrs)),)
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Scalar:
+        return b.size(cls.known(args[0].type, attrs))
+
+
+class Size(Query, name="size"):
+    """Number of elements."""
+
+    @classmethod
+    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+        return None if type_.shape is None else product(type_.shape)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return int(np.size(args[0]))
+
+
+class Dim(Query, name="dim"):
+    """Size of an axis. Raises AxisError."""
+
+    axis = attr(I64)
+
+    @classmethod
+    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+        shape = type_.shape
+        return None if shape is None else shape[normalize_axis(attrs["axis"], len(shape))]
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        shape = np.shape(args[0])
+        return int(shape[normalize_axis(attrs["axis"], len(shape))])
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_axes((attrs["axis"],), types[0])
+
+
+class Rank(Query, name="rank"):
+    """Number of axes."""
+
+    @classmethod
+    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+        return type_.rank
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.ndim(args[0])
+
+
+class DTypeCode(Query, name="dtype_code"):
+    """The dtype, as its position in `dtypes.DTYPES`."""
+
+    @classmethod
+    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+        return None if type_.dtype is None else DTYPES.index(type_.dtype)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return DTYPES.index(dtype_of(np.asarray(args[0]).dtype))
+
+
+class Item(Op, name="item"):
+    """The one element of a tensor as a Python number.
+
+    ``dtype`` (bool, i64, f64, c128) converts as Python's ``bool int float complex`` do; absent =
+    the Python number of the tensor's own kind. Raises ShapeError for any other number of elements.
+    """
+
+    x = operand()
+    out = result()
+    dtype = attr(DTYPE, default=None)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        x = tensor_type(types[0])
+        size = None if x.shape is None else product(x.shape)
+        if isinstance(size, int) and size != 1:
+            raise ShapeError("can only convert an array of size 1 to a Python scalar")
+        wanted = attrs.get("dtype")
+        if wanted is None and x.dtype is not None:
+            wanted = _KINDS[x.dtype.kind]
+        return (TENSOR if wanted is None else ScalarType(wanted),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = np.asarray(args[0])
+        if x.size != 1:
+            raise ShapeError("can only convert an array of size 1 to a Python scalar")
+        wanted = attrs.get("dtype") or _KINDS[dtype_of(x.dtype).kind]
+        return _PYTHON[wanted](x.reshape(()).item())
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if attrs.get("dtype") is not None and attrs["dtype"] not in _PYTHON:
+            yield f"no Python number has dtype {attrs['dtype']}"
+
+
+class Truth(Op, name="truth"):
+    """``bool(x)`` of a number or a tensor of one element, for conditions.
+
+    Raises ShapeError for any other number of elements.
+    """
+
+    x = operand()
+    out = result()
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        x = tensor_type(types[0])
+        size = None if x.shape is None else product(x.shape)
+        if isinstance(size, int) and size != 1:
+            what = "an empty array" if size == 0 else "an array with more than one element"
+            raise ShapeError(
+                f"The truth value of {what} is ambiguous. Use a.any() or a.all()"
+            )
+        value = types[0].value if isinstance(types[0], ScalarType) else None
+        if isinstance(value, (bool, int, float, complex)):
+            return (ScalarType(BOOL, bool(value)),)
+        return (BOOL_SCALAR,)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return bool(args[0])
+
+
+class ToTensor(Op, name="to_tensor"):
+    """A number as a 0-d tensor; ``dtype`` absent = the number's own."""
+
+    x = operand()
+    out = result()
+    dtype = attr(DTYPE, default=None)
+    fusion = Fusion.POINTWISE
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        x = tensor_type(types[0])
+        dtype = x.dtype if attrs.get("dtype") is None else attrs["dtype"]
+        return (TensorType(dtype, x.shape),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        dtype = attrs.get("dtype")
+        return np.asarray(args[0], None if dtype is None else dtype.numpy)
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        out = types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        dtype = out.dtype
+        return b.pointwise(lambda x: x.cast(dtype), [args[0]], out)
+

@@ -1,0 +1,251 @@
+"""Scheduling: a linalg function becomes nests and library products over buffers.
+
+    read (schedule_read)      operations -> node graph, sizes as expressions
+    anchor (schedule_access)  what is computed once, what is recomputed where it is read
+    group (schedule_groups)   operations that share outer loops
+    lay out (schedule_nests)  loops, stages and temporaries of each group
+    plan (here)               outputs, workspace offsets by liveness
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from ..dialect.errors import LoweringError
+from ..dialect.symbolic import Dim, Sym
+from . import schedule_index as ix
+from .schedule_access import choose_anchors
+from .schedule_graph import (
+    Body,
+    Buffer,
+    Compute,
+    Graph,
+    Product,
+    Read,
+    Reshape,
+    Source,
+    Tensor,
+    is_contiguous,
+    operands,
+)
+from .schedule_groups import Group, Grouper, stored_roots
+from .schedule_nests import Nest, Scratch, build_nest
+from .schedule_read import read_graph
+
+ALIGNMENT = 64
+STACK_BYTES = 64 * 1024  # of temporaries in one nest
+
+
+@dataclass
+class Schedule:
+    """What to emit.
+
+    Attributes:
+        graph: the function.
+        steps: nests and products in order.
+        offsets: byte offset in the workspace of every workspace buffer.
+        workspace: bytes of workspace.
+    """
+
+    graph: Graph
+    steps: list[Union[Nest, Product]] = field(default_factory=list)
+    offsets: dict[Buffer, Dim] = field(default_factory=dict)
+    workspace: Dim = 0
+
+    @property
+    def library_calls(self) -> int:
+        return sum(isinstance(step, Product) for step in self.steps)
+
+
+def schedule(function: Any) -> Schedule:
+    """Schedule a ``func.func``; raises LoweringError for what cannot be scheduled."""
+    graph = read_graph(function)
+    _give_outputs_buffers(graph)
+    _copy_strided_sources(graph)
+    choose_anchors(graph)
+    grouper = Grouper(graph)
+    result = Schedule(graph)
+    lives = _assign_buffers(graph, grouper)
+    stored = set(lives) | {t for op in _computes(graph) for t in op.outputs if t.buffer}
+    for number, step in enumerate(grouper.steps):
+        if isinstance(step, Product):
+            result.steps.append(step)
+            continue
+        nest = build_nest(step, grouper, stored)
+        _place_scratch(nest, lives, number)
+        result.steps.append(nest)
+    _plan_workspace(result, lives)
+    return result
+
+
+def _computes(graph: Graph) -> list[Compute]:
+    return [op for op in graph.operations if isinstance(op, Compute)]
+
+
+# --- outputs -----------------------------------------------------------------------------------
+
+
+def _give_outputs_buffers(graph: Graph) -> None:
+    """Every result gets its own computed tensor, whose buffer is the caller's."""
+    taken: set[Tensor] = set()
+    for number, tensor in enumerate(graph.outputs):
+        root = _reshape_root(tensor)
+        if isinstance(root.producer, Source) or root in taken or root.producer is None:
+            root = tensor = _copy(graph, tensor)
+            graph.outputs[number] = tensor
+        taken.add(root)
+        root.buffer = Buffer(
+            "output", number, root.element, root.dims, ix.row_major(root.dims)
+        )
+
+
+def _reshape_root(tensor: Tensor) -> Tensor:
+    while isinstance(tensor.producer, Reshape):
+        tensor = tensor.producer.source
+    return tensor
+
+
+def _copy(graph: Graph, tensor: Tensor, before: Any = None) -> Tensor:
+    """Add an operation that copies a tensor."""
+    rank = tensor.rank
+    output = Tensor(tensor.dims, tensor.element)
+    loops = tuple(range(rank))
+    body = Body(view=0, used=frozenset([0]))
+    if tensor.producer is None:
+        # Never written: any contents will do, and nothing has to be read.
+        body = Body(view=None, used=frozenset())
+    output.producer = Compute(
+        f"copy{len(graph.operations)}", tensor.dims, (False,) * rank,
+        [Read(tensor, tuple(ix.atom(k) for k in loops))], [None], [output], [loops], body,
+        combiners=[None],
+    )  # fmt: skip
+    where = graph.operations.index(before) if before is not None else len(graph.operations)
+    graph.operations.insert(where, output.producer)
+    return output
+
+
+def _copy_strided_sources(graph: Graph) -> None:
+    """Row-major reinterpretation needs contiguous memory: copy arguments that are not."""
+    for op in list(graph.operations):
+        if isinstance(op, Reshape) and op.mapping is None:
+            root = op.source
+            if isinstance(root.producer, Source) and not is_contiguous(root):
+                op.source = _copy(graph, root, before=op)
+
+
+# --- buffers -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Life:
+    first: int
+    last: int
+
+
+def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Tensor, _Life]:
+    """Buffers for tensors that outlive their step; returns the first and last step of each."""
+    last: dict[Tensor, int] = {}
+    for number, step in enumerate(grouper.steps):
+        for tensor in _read_by(step, grouper):
+            home = grouper.home.get(tensor)
+            if home is not None and home is not step:
+                last[tensor] = number
+    lives: dict[Tensor, _Life] = {}
+    for number, step in enumerate(grouper.steps):
+        made = [step.output] if isinstance(step, Product) else [
+            t for op in step.members for t in op.outputs
+        ]  # fmt: skip
+        for tensor in made:
+            if tensor.buffer is not None:
+                continue
+            if tensor in last or isinstance(step, Product) or tensor.required:
+                lives[tensor] = _Life(number, last.get(tensor, number))
+                tensor.buffer = _workspace_buffer(tensor.element, tensor.dims, len(lives))
+    return lives
+
+
+def _workspace_buffer(element: Any, dims: tuple[Dim, ...], serial: int) -> Buffer:
+    return Buffer("workspace", serial, element, dims, ix.row_major(dims))
+
+
+def _read_by(step: Group | Product, grouper: Grouper) -> list[Tensor]:
+    if isinstance(step, Product):
+        roots = [step.left_view[0], step.right_view[0]]
+        reads = [*roots, *(t for t in operands(step)[2:])]
+    else:
+        reads = [a.tensor for op in step.members for a in grouper.accesses[op]]
+    return [t for r in reads for t in stored_roots(r)]
+
+
+def _place_scratch(nest: Nest, lives: dict, number: int) -> None:
+    """Small temporaries stay on the stack; the others get workspace for this step."""
+    left = STACK_BYTES
+    for scratch in nest.scratch.values():
+        size = ix.product(scratch.dims)
+        bytes_ = size * element_bytes(scratch.tensor.element)
+        if isinstance(bytes_, int) and bytes_ <= left:
+            left -= bytes_
+            continue
+        scratch.buffer = _workspace_buffer(scratch.tensor.element, scratch.dims, len(lives) + 1)
+        lives[scratch] = _Life(number, number)
+
+
+def element_bytes(element: Any) -> int:
+    """Bytes of one stored element."""
+    text = str(element)
+    if text in _BYTES:
+        return _BYTES[text]
+    raise LoweringError(f"elements of type {text} cannot be stored")
+
+
+_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+
+# --- workspace ---------------------------------------------------------------------------------
+
+
+def _plan_workspace(result: Schedule, lives: dict[Any, _Life]) -> None:
+    """Offsets for workspace buffers; memory is reused after a buffer's last reader.
+
+    Sizes are expressions, so a freed region is reused when its size is known to suffice: both
+    sizes are numbers, or they are the same expression.
+    """
+    regions: list[list[Any]] = []  # [bytes, step after which it is free, buffers]
+    for owner, life in lives.items():
+        buffer = owner.buffer
+        if buffer.kind != "workspace":
+            continue
+        need = _aligned(ix.product(buffer.dims) * element_bytes(buffer.element))
+        fitting = [r for r in regions if r[1] < life.first and _suffices(r[0], need)]
+        region = min(fitting, key=lambda r: r[0] if isinstance(r[0], int) else 0, default=None)
+        if region is None:
+            grown = [r for r in regions if r[1] < life.first and isinstance(r[0], int)]
+            if grown and isinstance(need, int):
+                region = max(grown, key=lambda r: r[0])
+                region[0] = need
+            else:
+                region = [need, 0, []]
+                regions.append(region)
+        region[1] = life.last
+        region[2].append(buffer)
+    offset: Dim = 0
+    for size, _, buffers in regions:
+        for buffer in buffers:
+            result.offsets[buffer] = offset
+        offset = offset + size
+    if isinstance(offset, Sym) and offset.symbols & set(result.graph.opaque):
+        raise LoweringError("a workspace size has no closed form over the size symbols")
+    if isinstance(offset, Sym) and offset.symbols & set(result.graph.strides):
+        raise LoweringError("a workspace size depends on run-time strides")
+    result.workspace = offset
+
+
+def _aligned(size: Dim) -> Dim:
+    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+
+
+def _suffices(have: Dim, need: Dim) -> bool:
+    if isinstance(have, int) and isinstance(need, int):
+        return have >= need
+    return have == need

@@ -1,0 +1,273 @@
+"""Nests: how the members of a group are laid out in loops, and where their results live.
+
+A nest is outer loops around a sequence of stages. An operation that needs a complete reduction
+comes in a later stage than the reduction; everything else shares the earliest stage it can, where
+values pass in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..dialect.symbolic import Dim
+from . import schedule_index as ix
+from .schedule_access import Access
+from .schedule_graph import Buffer, Compute, Tensor, strides_of
+from .schedule_groups import Group, Grouper, Loop, lane_value, loop_index
+from .schedule_index import Index, product
+
+TILE = 1024  # elements of a column tile: a few accumulator rows fit the first-level cache
+
+
+@dataclass(eq=False)
+class Stage:
+    """Loops inside the outer ones, and what their innermost iteration does.
+
+    Attributes:
+        parallel, reduced: loops; in order parallel, reduced unless ``in_memory``.
+        lane: the innermost loop.
+        maps: pointwise members, evaluated and stored where they have storage.
+        reductions: members reduced over exactly ``reduced``.
+        in_memory: accumulators are arrays along ``lane``, which is a parallel loop.
+    """
+
+    parallel: list[Loop]
+    reduced: list[Loop] = field(default_factory=list)
+    lane: Loop | None = None
+    maps: list[Compute] = field(default_factory=list)
+    reductions: list[Compute] = field(default_factory=list)
+    in_memory: bool = False
+
+    @property
+    def members(self) -> list[Compute]:
+        return [*self.maps, *self.reductions]
+
+
+@dataclass(eq=False)
+class Scratch:
+    """A temporary that lives for one iteration of the outer loops.
+
+    Attributes:
+        loops: nest loops that index it; `axes` are the tensor's axes for them.
+        dims: sizes (a tiled loop has the tile's).
+        buffer: set when it is too large for the stack.
+    """
+
+    tensor: Tensor
+    loops: list[Loop]
+    axes: list[int]
+    dims: tuple[Dim, ...]
+    buffer: Buffer | None = None
+
+
+@dataclass(eq=False)
+class Nest:
+    """One function of loops.
+
+    Attributes:
+        group: its members and their loops.
+        outer: loops around the stages; the first may be split over threads when ``is_parallel``.
+        tile: the loop that is split in tiles of `TILE`, around the stages, or None.
+        stages: in order.
+        tail: members without loops of their own that store or accumulate, after the stages.
+        place: stage number of each member (for those without loops: first stage after it).
+        scratch: temporaries by tensor.
+        accumulated: reductions over outer loops; their storage is complete after the nest.
+    """
+
+    group: Group
+    outer: list[Loop]
+    tile: Loop | None = None
+    stages: list[Stage] = field(default_factory=list)
+    tail: list[Compute] = field(default_factory=list)
+    place: dict[Compute, int] = field(default_factory=dict)
+    scratch: dict[Tensor, Scratch] = field(default_factory=dict)
+    accumulated: list[Compute] = field(default_factory=list)
+
+    @property
+    def is_parallel(self) -> bool:
+        """True if iterations of the outer loops are independent."""
+        return bool(self.outer) and not self.accumulated
+
+    def inner(self, op: Compute) -> list[Loop]:
+        """A member's loops inside the outer ones, without those of size 1."""
+        return [
+            loop
+            for loop in self.group.loops[op]
+            if loop not in self.outer and loop.extent != 1
+        ]
+
+
+def build_nest(group: Group, grouper: Grouper, stored: set[Tensor]) -> Nest:
+    """Lay out one group. ``stored``: tensors that have a buffer of their own."""
+    return _Layout(group, grouper, stored).nest
+
+
+class _Layout:
+    def __init__(self, group: Group, grouper: Grouper, stored: set[Tensor]) -> None:
+        self.group, self.stored = group, stored
+        self.reads = {op: grouper.accesses[op] for op in group.members}
+        self.home = grouper.home
+        self.nest = nest = Nest(group, [g for g in group.outer if g.extent != 1])
+        self._choose_outer()
+        for op in group.members:
+            self._place(op)
+        for stage in nest.stages:
+            self._order(stage)
+        for op in group.members:
+            self._keep(op)
+
+    # --- outer loops ---------------------------------------------------------------------------
+
+    def _choose_outer(self) -> None:
+        """Take the innermost loop out of the outer ones where members have no loops of their own."""
+        nest, group = self.nest, self.group
+        if group.lane is not None and group.lane.extent != 1:
+            nest.outer.remove(group.lane)
+            if not isinstance(group.lane.extent, int) or group.lane.extent > TILE:
+                nest.tile = group.lane
+            return
+        if nest.outer and not any(nest.inner(op) for op in group.members):
+            nest.outer.remove(self._best(nest.outer, group.members))
+
+    def _best(self, loops: list[Loop], members: list[Compute]) -> Loop:
+        """The loop of these along which most memory accesses are contiguous."""
+        scores = dict.fromkeys(loops, 0.0)
+        for op in members:
+            for access in self.reads[op]:
+                if access.index is not None and not self._in_registers(access):
+                    index = self.group.index_of(op, access.index)
+                    _score(scores, access.tensor, index, 1.0)
+            for number, tensor in enumerate(op.outputs):
+                if tensor in self.stored:
+                    index = tuple(loop_index(self.group.loops[op][k]) for k in op.axes[number])
+                    _score(scores, tensor, index, 1.5)
+        return max(loops, key=lambda g: (scores[g], loops.index(g)))
+
+    def _in_registers(self, access: Access) -> bool:
+        return self.home.get(access.tensor) is self.group
+
+    # --- stages --------------------------------------------------------------------------------
+
+    def _place(self, op: Compute) -> None:
+        nest = self.nest
+        inner = nest.inner(op)
+        reduced = [g for g in inner if g in self.group.reduced(op)]
+        if self.group.reduced(op) & set(nest.outer):
+            nest.accumulated.append(op)
+        least = max((self._earliest(op, a) for a in self.reads[op]), default=0)
+        if not inner:
+            nest.place[op] = least
+            if op in nest.accumulated or any(t in self.stored for t in op.outputs):
+                nest.tail.append(op)
+            return
+        for number, stage in enumerate(nest.stages):
+            if number >= least and _fits(stage, inner, reduced):
+                break
+        else:
+            number, stage = len(nest.stages), Stage(list(inner))
+            nest.stages.append(stage)
+        nest.place[op] = number
+        if op.is_reduction and (reduced or op in nest.accumulated):
+            stage.reductions.append(op)
+            stage.reduced = reduced
+            stage.parallel = [g for g in stage.parallel if g not in reduced]
+        else:
+            stage.maps.append(op)
+
+    def _earliest(self, op: Compute, access: Access) -> int:
+        """First stage in which ``op`` can do this read."""
+        if self.home.get(access.tensor) is not self.group:
+            return 0
+        producer = access.tensor.producer
+        assert isinstance(producer, Compute)
+        place = self.nest.place[producer]
+        inner = self.nest.inner(producer)
+        if not inner:
+            return place
+        if any(g in self.group.reduced(producer) for g in inner):
+            return place + 1
+        forwarded = set(inner) == set(self.nest.inner(op)) and self._same_element(op, access)
+        return place if forwarded else place + 1
+
+    def _same_element(self, op: Compute, access: Access) -> bool:
+        """True if every iteration of ``op`` reads the element its producer makes in the same one."""
+        producer = access.tensor.producer
+        assert isinstance(producer, Compute) and access.index is not None
+        index = self.group.index_of(op, access.index)
+        theirs = self.group.loops[producer]
+        axes = producer.axes[access.tensor.number]
+        return all(i == loop_index(theirs[k]) for i, k in zip(index, axes, strict=True))
+
+    def _order(self, stage: Stage) -> None:
+        """Choose the innermost loop and how accumulators are kept."""
+        loops = [*stage.parallel, *stage.reduced]
+        lane = self.group.lane if self.group.lane in loops else self._best(loops, stage.members)
+        assert lane is not None
+        in_order = any(c is None or c.ordered for op in stage.reductions for c in op.combiners)
+        if lane in stage.reduced and in_order:
+            lane = stage.reduced[-1]
+        stage.lane = lane
+        stage.in_memory = bool(stage.reductions) and lane in stage.parallel
+        for group in (stage.parallel, stage.reduced):
+            if lane in group:
+                group.remove(lane)
+                group.append(lane)
+
+    # --- storage -------------------------------------------------------------------------------
+
+    def _keep(self, op: Compute) -> None:
+        """Give temporaries to results that later stages read from memory."""
+        nest = self.nest
+        for number, tensor in enumerate(op.outputs):
+            if tensor in self.stored:
+                continue
+            if self._needs_memory(op, tensor):
+                loops = [self.group.loops[op][k] for k in op.axes[number]]
+                axes = [k for k, g in enumerate(loops) if g in nest.inner(op)]
+                kept = [loops[k] for k in axes]
+                dims = tuple(TILE if g is nest.tile else g.extent for g in kept)
+                nest.scratch[tensor] = Scratch(tensor, kept, axes, dims)
+
+    def _needs_memory(self, op: Compute, tensor: Tensor) -> bool:
+        nest = self.nest
+        inner = nest.inner(op)
+        if not inner:
+            return False
+        if op.is_reduction:
+            stage = nest.stages[nest.place[op]]
+            if stage.in_memory or any(g not in self.group.reduced(op) for g in inner):
+                return True
+            return op.is_scan and tensor.number == 0
+        for other in self.group.members:
+            for access in self.reads[other]:
+                if access.tensor is tensor and self._later(op, other, access):
+                    return True
+        return False
+
+    def _later(self, op: Compute, other: Compute, access: Access) -> bool:
+        if not self.nest.inner(other):
+            return True
+        return self.nest.place[other] > self.nest.place[op]
+
+
+def _fits(stage: Stage, inner: list[Loop], reduced: list[Loop]) -> bool:
+    if set(stage.parallel) | set(stage.reduced) != set(inner):
+        return False
+    return not reduced or not stage.reductions or set(stage.reduced) == set(reduced)
+
+
+def _score(
+    scores: dict[Loop, float], tensor: Tensor, index: tuple[Index, ...], weight: float
+) -> None:
+    offset = ix.linear(index, strides_of(tensor))
+    # A small operand stays in cache whatever the order.
+    if tensor.rank < 2:
+        weight *= 0.5
+    for loop in scores:
+        scores[loop] += weight * lane_value(offset.coefficient(loop))
+
+
+def scratch_size(scratch: Scratch) -> Dim:
+    """Elements of a temporary."""
+    return product(scratch.dims)

@@ -1,0 +1,132 @@
+"""NumPy ufuncs and array operators: traced and evaluated they give NumPy's results and dtypes."""
+
+import operator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+from tracing import check, line_of
+
+from profuse.dialect.errors import DTypeError, ShapeError, TraceError
+from profuse.dialect.importers.numpy_ufuncs import COMPOSED
+from profuse.dialect.importers.registry import UFUNCS
+from profuse.dialect.importers.tracer import trace
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+RNG = np.random.default_rng(0)
+
+
+def sample(kind, shape=(2, 3)):
+    x = RNG.uniform(0.2, 0.9, shape)
+    return {"f": x, "i": RNG.integers(1, 5, shape), "b": x > 0.5, "c": x + 1j * x}[kind]
+
+
+def ufunc_named(name):
+    found = getattr(np, name, None) or getattr(special, name)
+    assert isinstance(found, np.ufunc)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted({*UFUNCS, *COMPOSED} - {"matmul", "vecdot"}))
+@pytest.mark.parametrize("kind", "fib")
+def test_every_ufunc_matches_numpy(name, kind):
+    ufunc = ufunc_named(name)
+    args = [sample(kind) for _ in range(ufunc.nin)]
+    others = [sample(kind, (4, 5)) for _ in range(ufunc.nin)]
+    try:
+        ufunc(*args)
+    except TypeError:
+        with pytest.raises(DTypeError):
+            trace(lambda *xs: ufunc(*xs), tuple(args))
+        return
+    check(lambda *xs: ufunc(*xs), *args, again=[others], exact=name not in COMPOSED)
+
+
+OPERATORS = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.pow, operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge,
+    operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, divmod,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.__name__)
+@pytest.mark.parametrize("other", [2, 2.5, np.float32(1.5), np.int8(2), [1, 2, 3]], ids=str)
+def test_operators_with_numbers_and_sequences_on_either_side(op, other):
+    for x in (sample("f").astype(np.float32), sample("i").astype(np.int16)):
+        for fn in (lambda x, op=op: op(x, other), lambda x, op=op: op(other, x)):
+            try:
+                fn(x)
+            except TypeError:
+                with pytest.raises((DTypeError, TypeError)):
+                    trace(fn, (x,))
+                continue
+            check(fn, x)
+
+
+@pytest.mark.parametrize("exponent", [2, 1, 0.5, -1, 3, 0, 2.0, -0.5])
+def test_power_operator_takes_numpys_shortcuts(exponent):
+    check(lambda x: x**exponent, np.array([0.1, -np.inf, 3.7, -0.0]))
+    if isinstance(exponent, int) and exponent >= 0:
+        check(lambda x: x**exponent, np.array([3, -4, 120], np.int8))
+
+
+@given(st.floats(-1e3, 1e3), st.integers(-100, 100), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_python_number_arguments_stay_weak(a, b, c):
+    x = np.array([1.5, -2.0], np.float32)
+    check(lambda x, a, b, c: (x * a + b - c, a * b, -a, abs(b), b + c), x, a, b, c,
+          again=[(x, 2.5, 7, False)])  # fmt: skip
+
+
+def test_ufunc_of_python_numbers_gives_numpy_scalars():
+    check(lambda a, b: (np.add(a, b), np.sqrt(b), np.maximum(a, 2)), 3, 2.0, again=[(5, 9.0)])
+
+
+def test_dtype_argument_casts():
+    check(lambda x: np.add(x, 1, dtype=np.float64), np.ones(3, np.float32))
+
+
+def test_reduce_and_accumulate_methods():
+    check(lambda x: (np.add.reduce(x), np.maximum.reduce(x, axis=1, keepdims=True),
+                     np.multiply.reduce(x, axis=None)), sample("f"))  # fmt: skip
+
+
+def test_concrete_left_operands_record():
+    w = np.ones(3)
+    traced = check(lambda x: w + x * np.float64(2), sample("f"))
+    assert len(traced.captured) == 1 and traced.captured[0] is w
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x: np.add(x, 1, out=x), "out="),
+    (lambda x: np.add(x, 1, where=x > 0), "where="),
+    (lambda x: np.add.outer(x, x), "np.add.outer is not supported"),
+    (lambda x: np.gcd(x, x), "np.gcd is not supported"),
+])  # fmt: skip
+def test_refusals_say_what_and_where(call, message):
+    with pytest.raises(TraceError) as info:
+        trace(call, (np.ones(3),))
+    assert message in info.value.what
+    assert info.value.hint
+    assert info.value.loc.file == __file__
+
+
+def test_shape_errors_name_the_users_line():
+    def f(x, y):
+        z = x * 2
+        return z + y  # wrong
+
+    with pytest.raises(ShapeError, match="could not be broadcast") as info:
+        trace(f, (np.ones(3), np.ones(4)))
+    assert info.value.loc.line == line_of(f, "# wrong")
+    with pytest.raises(ValueError):
+        trace(f, (np.ones(3), np.ones(4)))
+
+
+def test_integers_beyond_64_bits():
+    mask = 0xCBF29CE484222325
+    check(lambda x: x ^ mask, np.array([1, 2], np.uint64))
+    with pytest.raises(OverflowError):
+        trace(lambda x: x + 2**70, (np.ones(2, np.int64),))
