@@ -7,6 +7,7 @@ kinds are the only place that knows how each is spelled in IR.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,6 +70,12 @@ def _nested_bools(value: Any) -> str:
     return "true" if value else "false"
 
 
+def quoted(text: str) -> str:
+    """A string literal of IR; control characters are escaped, as MLIR refuses raw newlines."""
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\{ord(m[0]):02X}", text) + '"'
+
+
 def scalar_text(value: bool | int | float | complex) -> str:
     """Typed attribute of a Python number: ``2 : i64``, ``0.5 : f64``, ``true``."""
     if isinstance(value, bool):
@@ -122,8 +129,6 @@ def decode_dense(attr: Any) -> np.ndarray:
 
 def _decode_by_text(text: str, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     """Element types without a buffer format: read the printed elements."""
-    import re
-
     body = text[text.index("<") + 1 : text.rindex("> :")]
     if body.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(body[3:-1]), dtype.numpy).reshape(shape).copy()
@@ -156,9 +161,7 @@ BOOL = AttrKind("bool", 'irdl.base "#builtin.integer"', lambda v: str(bool(v)).l
                 lambda a: bool(a.value))  # fmt: skip
 F64 = AttrKind("float", 'irdl.base "#builtin.float"', lambda v: f"{_float_text(v)} : f64",
                lambda a: float(a.value))  # fmt: skip
-STR = AttrKind("string", 'irdl.base "#builtin.string"',
-               lambda v: '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"',
-               lambda a: str(a.value))  # fmt: skip
+STR = AttrKind("string", 'irdl.base "#builtin.string"', quoted, lambda a: str(a.value))
 I64_ARRAY = AttrKind(
     "integer array", 'irdl.base "#builtin.dense_array"',
     lambda v: f"array<i64: {', '.join(str(int(x)) for x in v)}>" if len(v) else "array<i64>",
@@ -189,5 +192,5 @@ VALUE = AttrKind("constant value", "irdl.any", _value_text, _decode_value)
 __all__ = [
     "BOOL", "BOOL_ARRAY", "DTYPE", "DYNAMIC", "F64", "I64", "I64_ARRAY", "STR", "STR_ARRAY",
     "SYMBOL", "TYPE", "TYPES", "VALUE", "AttrKind", "ScalarType", "decode_dense", "dense_text",
-    "scalar_text",
+    "quoted", "scalar_text",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .attrs import quoted
 from .base import Op
 from .errors import Loc
 from .types import TENSOR, ScalarType, Type, type_to_mlir
@@ -165,8 +166,7 @@ class _Printer:
     def _loc(self, instr: Instr) -> str:
         if not self.locations or instr.loc is None:
             return ""
-        file = instr.loc.file.replace("\\", "\\\\").replace('"', '\\"')
-        return f' loc("{file}":{instr.loc.line}:{instr.loc.col})'
+        return f" loc({quoted(instr.loc.file)}:{instr.loc.line}:{instr.loc.col})"
 
 
 def scalar_value(type_: Type) -> object | None:

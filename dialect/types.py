@@ -128,7 +128,7 @@ def type_of(value: object) -> Type:
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     dtype = dtype_of(array.dtype)
     if array.flags.c_contiguous:
-        strides: tuple[int | None, ...] = contiguous_strides(array.shape)  # type: ignore[assignment]
+        strides: tuple[int | None, ...] | str = "contiguous"
     else:
         size = array.itemsize
         strides = tuple(None if s % size else s // size for s in array.strides)

@@ -86,7 +86,7 @@ def compile_graph(request: CompileRequest) -> CompileResult:
     start = time.perf_counter()
     module = parse_module(request.ir, "graph.mlir")
     timings["parse"] = time.perf_counter() - start
-    report = run_pipeline(
+    statistics = run_pipeline(
         module,
         request.pipeline,
         verify_each=request.verify_each,
@@ -97,8 +97,8 @@ def compile_graph(request: CompileRequest) -> CompileResult:
     decoded = decode_module(module)
     timings["decode"] = time.perf_counter() - start
     result = CompileResult(decoded, str(module), seconds=timings)
-    for statistics in report.statistics.values():
-        for what, count in statistics.items():
+    for counts in statistics.values():
+        for what, count in counts.items():
             if what.startswith("refused"):
                 result.refusals[what] = result.refusals.get(what, 0) + count
     for name in kernel_names(decoded):

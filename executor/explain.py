@@ -66,12 +66,6 @@ def _fits(want: object, seen: object) -> bool:
     sizes = zip(want.shape or (), seen.shape or (), strict=True)
     if any(isinstance(w, int) and w != s for w, s in sizes):
         return False
-    if want.strides is None or not want.is_static:
-        return want.strides != "contiguous" or _is_contiguous(seen)
-    return want.strides == "contiguous" and _is_contiguous(seen) or want.strides == seen.strides
-
-
-def _is_contiguous(type_: TensorType) -> bool:
-    from ..dialect.types import contiguous_strides
-
-    return type_.strides == contiguous_strides(type_.shape or ())  # type: ignore[arg-type]
+    if want.strides == "contiguous" or want.is_static:
+        return want.strides in (None, seen.strides)
+    return True

@@ -121,12 +121,4 @@ def _merge_across(old: TensorType, new: TensorType, shared: dict, names: Any) ->
 
 def _common_layout(old: TensorType, new: TensorType) -> str | None:
     """Exact strides of changing sizes mean nothing; C-contiguity in both runs does."""
-    from ..dialect.types import contiguous_strides
-
-    def contiguous(t: TensorType) -> bool:
-        if t.strides == "contiguous":
-            return True
-        sizes = t.shape or ()
-        return all(isinstance(d, int) for d in sizes) and t.strides == contiguous_strides(sizes)  # type: ignore[arg-type]
-
-    return "contiguous" if contiguous(old) and contiguous(new) else None
+    return "contiguous" if old.strides == new.strides == "contiguous" else None

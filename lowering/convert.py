@@ -22,7 +22,7 @@ def cast(x: Scalar, to: DType) -> Scalar:
         raise LoweringError(f"no kernel is generated for casts from {x.dtype} to {to}")
     if x.known is not None:
         with np.errstate(all="ignore"):
-            return constant(np.asarray(x.known).astype(x.dtype.numpy).astype(to.numpy)[()], to)
+            return constant(np.asarray(x.known).astype(x.dtype.numpy).astype(to.numpy).item(), to)
     if to is BOOL:
         return x.ne(0)
     if x.dtype is BOOL:

@@ -6,14 +6,9 @@ before a select has replaced those cases.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..dialect.dtypes import BOOL, F32
 from ..dialect.errors import InternalError
-from .scalar import HALF, Scalar, compute_type
-
-if TYPE_CHECKING:
-    from mlir import ir
+from .scalar import HALF, Scalar
 
 
 def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
@@ -80,9 +75,9 @@ def ipow(base: Scalar, exponent: Scalar) -> Scalar:
     if exponent.known is not None and exponent.known >= 0:
         return _constant_power(base, int(exponent.known))
     if base.dtype.kind != "i":
-        return _power_loop(base, exponent)
+        return _power(base, exponent)
     negative = exponent < 0
-    power = _power_loop(base, negative.select(0, exponent))
+    power = _power(base, negative.select(0, exponent))
     sign = (exponent & 1).ne(0).select(base, 1)
     truncated = (base.eq(1) | base.eq(-1)).select(sign, 0)
     return negative.select(truncated, power)
@@ -100,31 +95,13 @@ def _constant_power(base: Scalar, exponent: int) -> Scalar:
     return base.const(1) if result is None else result
 
 
-def _power_loop(base: Scalar, exponent: Scalar) -> Scalar:
-    """Square and multiply in an ``scf.while`` over (exponent, base, result)."""
-    from mlir import ir
-
-    dtype = base.dtype
-    types = [compute_type(dtype)] * 3
-    loop = ir.Operation.create(
-        "scf.while",
-        results=types,
-        operands=[exponent.value, base.value, base.const(1).value],
-        regions=2,
-    )
-    with ir.InsertionPoint(_block(loop.regions[0], types)) as ip:
-        args = list(ip.block.arguments)
-        more = Scalar(args[0], dtype).ne(0)
-        ir.Operation.create("scf.condition", operands=[more.value, *args])
-    with ir.InsertionPoint(_block(loop.regions[1], types)) as ip:
-        left, square, result = (Scalar(a, dtype) for a in ip.block.arguments)
-        result = (left & 1).ne(0).select(result * square, result)
-        left = left._op("arith.shrui", left.const(1))
-        ir.Operation.create(
-            "scf.yield", operands=[left.value, (square * square).value, result.value]
-        )
-    return Scalar(loop.results[2], dtype)
-
-
-def _block(region: ir.Region, types: list[ir.Type]) -> ir.Block:
-    return region.blocks.append(*types)
+def _power(base: Scalar, exponent: Scalar) -> Scalar:
+    """Square and multiply, one step per bit of a non-negative exponent."""
+    # Unrolled rather than a loop: bodies without control flow are vectorised.
+    result, square = base.const(1), base
+    bits = exponent.dtype.bits - (exponent.dtype.kind == "i")
+    for bit in range(bits):
+        result = (exponent & (1 << bit)).ne(0).select(result * square, result)
+        if bit + 1 < bits:
+            square = square * square
+    return result

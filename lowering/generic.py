@@ -181,7 +181,7 @@ class Emitter:
             return constant(value, I64)
         if isinstance(value, float):
             return constant(value, F64)
-        return constant(value, dtype_of(value.dtype))
+        return constant(value.item(), dtype_of(value.dtype))
 
     def dynamic_sizes(self, shape: Sequence[Dim]) -> list[ir.Value]:
         """Index values of the symbolic sizes of a shape."""
@@ -211,7 +211,7 @@ class Emitter:
         dtype = type_.dtype
         array = np.asarray(array).astype(dtype.numpy, copy=False)
         if array.ndim == 0:
-            return Tensor(None, type_, constant(array[()], dtype))
+            return Tensor(None, type_, constant(array.item(), dtype))
         shape, element = list(array.shape), storage_type(dtype)
         full = ir.RankedTensorType.get(shape, element)
         if array.size == 0:
@@ -302,9 +302,10 @@ def loop_index(axis: int) -> Scalar:
 
 
 def _index_binary(op: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    names = {"+": "addi", "*": "muli", "max": "maxsi", "min": "minsi"}
-    if op in names:
-        return emit(f"arith.{names[op]}", a.type, a, b)
-    # Through Scalar: division rounds down, and a divisor of 0 must not trap.
-    x, y = (Scalar(emit("arith.index_cast", storage_type(I64), v), I64) for v in (a, b))
-    return _index(x // y if op == "//" else x % y)
+    if op == "%":
+        rounded = _index_binary("*", _index_binary("//", a, b), b)
+        return emit("arith.subi", a.type, a, rounded)
+    return emit(f"arith.{_INDEX_OPS[op]}", a.type, a, b)
+
+
+_INDEX_OPS = {"+": "addi", "*": "muli", "//": "floordivsi", "max": "maxsi", "min": "minsi"}

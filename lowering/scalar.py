@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Union
 
-import numpy as np
-
 from ..dialect.dtypes import BF16, BOOL, F16, F32, F64, I8, DType
 from ..dialect.errors import InternalError, LoweringError
 from ..dialect.types import ScalarType
@@ -73,7 +71,7 @@ def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attrib
     ).result
 
 
-def constant(value: Number | np.generic, dtype: DType) -> Scalar:
+def constant(value: Number, dtype: DType) -> Scalar:
     """An ``arith.constant`` of this dtype; integers wrap, floats round to nearest."""
     from mlir import ir
 
@@ -107,7 +105,7 @@ class Scalar:
         dtype: DType,
         *,
         reassoc: bool = False,
-        known: Number | np.generic | None = None,
+        known: Number | None = None,
     ) -> None:
         self.value, self.dtype, self.reassoc, self.known = value, dtype, reassoc, known
 

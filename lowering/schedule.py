@@ -212,7 +212,7 @@ def _plan_workspace(result: Schedule, lives: dict[Any, _Life]) -> None:
     sizes are numbers, or they are the same expression.
     """
     regions: list[list[Any]] = []  # [bytes, step after which it is free, buffers]
-    for owner, life in lives.items():
+    for owner, life in sorted(lives.items(), key=lambda item: item[1].first):
         buffer = owner.buffer
         if buffer.kind != "workspace":
             continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..dialect.dtypes import DType
 from ..dialect.errors import InternalError, Loc, LoweringError, ProfuseError
 from ..dialect.symbolic import Dim, Sym
 from ..dialect.types import ListType, ScalarType, TensorType, Type, contiguous_strides
@@ -90,7 +91,7 @@ def emit_function(function: Program) -> ir.Operation:
     shown = [_argument_attributes(t) for t in inputs] + [ir.DictAttr.get({})] * len(symbols)
     func.attributes["arg_attrs"] = ir.ArrayAttr.get(shown)
     func.attributes["res_attrs"] = ir.ArrayAttr.get(
-        [ir.DictAttr.get({"profuse.dims": _strings(map(str, r.shape))}) for r in results]
+        [_attributes(r.dtype, {"profuse.dims": _strings(map(str, r.shape))}) for r in results]
     )
     anchor.erase()
     return func
@@ -202,8 +203,9 @@ def _mlir_argument(type_: Type) -> ir.Type:
 def _argument_attributes(type_: Type) -> ir.DictAttr:
     from mlir import ir
 
+    assert not isinstance(type_, ListType) and type_.dtype is not None
     if not isinstance(type_, TensorType):
-        return ir.DictAttr.get({"profuse.scalar": ir.UnitAttr.get()})
+        return _attributes(type_.dtype, {"profuse.scalar": ir.UnitAttr.get()})
     assert type_.shape is not None
     shape: tuple[Dim, ...] = type_.shape  # type: ignore[assignment]
     strides: ir.Attribute
@@ -214,7 +216,16 @@ def _argument_attributes(type_: Type) -> ir.DictAttr:
     else:
         strides = _strings("?" for _ in shape)
     dims = _strings(map(str, shape))
-    return ir.DictAttr.get({"profuse.dims": dims, "profuse.strides": strides})
+    return _attributes(type_.dtype, {"profuse.dims": dims, "profuse.strides": strides})
+
+
+def _attributes(dtype: DType, others: dict[str, ir.Attribute]) -> ir.DictAttr:
+    """``others``, and the dtype where the storage type does not tell it (bool, unsigned)."""
+    from mlir import ir
+
+    if dtype.kind in "bu":
+        others = {**others, "profuse.dtype": ir.StringAttr.get(dtype.name)}
+    return ir.DictAttr.get(others)
 
 
 def _strings(texts: Any) -> ir.ArrayAttr:

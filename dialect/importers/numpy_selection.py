@@ -162,7 +162,7 @@ def allclose(
     a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
 ) -> Any:
     """`np.allclose`."""
-    return op("all", isclose(a, b, rtol, atol, equal_nan))
+    return op("truth", op("all", isclose(a, b, rtol, atol, equal_nan)))
 
 
 @numpy_function("array_equal")
@@ -173,7 +173,7 @@ def array_equal(a1: Any, a2: Any) -> Any:
         bool(m != n) for m, n in zip(one.shape, two.shape, strict=True)
     ):
         return False
-    return op("all", op("eq", one, two))
+    return op("truth", op("all", op("eq", one, two)))
 
 
 @numpy_function("isneginf")

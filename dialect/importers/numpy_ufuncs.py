@@ -40,12 +40,10 @@ _COMPOSED = {
     "degrees": lambda x: op("mul", _as_float(x), 180.0 / np.pi),
     "fmax": lambda a, b: _fmax("maximum", a, b),
     "fmin": lambda a, b: _fmax("minimum", a, b),
-    "heaviside": lambda x, h: op(
-        "select", op("eq", x, 0), h, op("select", op("lt", x, 0), 0.0, op("sign", x))
-    ),
+    "heaviside": lambda x, h: _heaviside(_as_float(x), _as_float(h)),
     "signbit": lambda x: op("lt", op("copysign", 1.0, x), 0),
     "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
-    "modf": lambda x: (op("copysign", op("sub", x, op("trunc", x)), x), op("trunc", x)),
+    "modf": lambda x: _modf(_as_float(x)),
     "vecdot": lambda a, b: op("sum", op("mul", op("conj", a), b), axes=(-1,)),
 }
 COMPOSED = frozenset(_COMPOSED)
@@ -144,6 +142,17 @@ def _as_double(x: Any) -> Any:
     if isinstance(x, Traced) and x.dtype.kind != "c":
         return _cast(x, np.float64)
     return x
+
+
+def _heaviside(x: Any, h: Any) -> Any:
+    positive = op("select", op("lt", x, 0), 0.0, op("sign", x))
+    return op("select", op("eq", x, 0), h, positive)
+
+
+def _modf(x: Any) -> tuple[Any, Any]:
+    whole = op("trunc", x)
+    rest = op("select", op("isinf", x), 0.0, op("sub", x, whole))
+    return op("copysign", rest, x), whole
 
 
 def _fmax(name: str, a: Any, b: Any) -> Any:

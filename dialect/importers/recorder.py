@@ -26,6 +26,7 @@ from ..types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr, TraceGuard, expr_of_dim
 
 _SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _LOCAL = threading.local()
 
 
@@ -317,7 +318,8 @@ class Recorder:
         if any(a is None for a in args):
             return None
         exprs = tuple(a for a in args if a is not None)
-        if all(isinstance(a, ConstExpr) for a in exprs):
+        same = instr.op.name in _COMPARISONS and exprs[0] == exprs[1]
+        if same or all(isinstance(a, ConstExpr) for a in exprs):
             return ConstExpr(self.known[value])
         return OpExpr(instr.op.name, exprs, tuple(sorted(instr.attrs.items())))
 

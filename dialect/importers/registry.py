@@ -111,9 +111,10 @@ def _bind(target: Callable, where: str, args: tuple, kwargs: dict[str, Any]) -> 
         raise TypeError(f"{where}() takes {len(positional)} arguments but {len(args)} were given")
     for parameter, value in zip(positional, args, strict=False):
         out[parameter.name] = value
-    names = {p.name for p in parameters}
+    names = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
+    open_ended = len(names) < len(parameters)
     for name, value in kwargs.items():
-        if name in out or name not in names:
+        if name in out or not (open_ended or name in names):
             raise TypeError(f"{where}() got an unexpected keyword argument {name!r}")
         out[name] = value
     for p in parameters:

@@ -129,6 +129,10 @@ class _Recording:
             raise unsupported_call(self.rec, func)
         return handler(*args, **kwargs)
 
+    def takes(self, other: Any) -> bool:
+        """True if operators combine this with ``other``."""
+        return is_operand(other)
+
     def __neg__(self) -> Any:
         return op("neg", self)
 
@@ -148,10 +152,10 @@ class _Recording:
         return other // self, other % self
 
     def __pow__(self, other: Any) -> Any:
-        return power(self, other) if is_operand(other) else NotImplemented
+        return power(self, other) if self.takes(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
-        return power(other, self) if is_operand(other) else NotImplemented
+        return power(other, self) if self.takes(other) else NotImplemented
 
     def __bool__(self) -> bool:
         return bool(self.bake())
@@ -178,10 +182,10 @@ class _Recording:
 
 def _operator(name: str) -> tuple[Callable, Callable]:
     def forward(self: Any, other: Any) -> Any:
-        return op(name, self, other) if is_operand(other) else NotImplemented
+        return op(name, self, other) if self.takes(other) else NotImplemented
 
     def reflected(self: Any, other: Any) -> Any:
-        return op(name, other, self) if is_operand(other) else NotImplemented
+        return op(name, other, self) if self.takes(other) else NotImplemented
 
     return forward, reflected
 
@@ -239,6 +243,20 @@ class TracedScalar(_Recording):
             return recorder_of((self,)).dim(*self._dim)
         assert self._value is not None
         return self._value
+
+    def takes(self, other: Any) -> bool:
+        """True if operators combine this with ``other``; sequences are not numbers."""
+        return is_operand(other) and not isinstance(other, (list, tuple))
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)):
+            return self.__index__() * other
+        return op("mul", self, other) if self.takes(other) else NotImplemented
+
+    def __rmul__(self, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)):
+            return other * self.__index__()
+        return op("mul", other, self) if self.takes(other) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.bake())

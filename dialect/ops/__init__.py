@@ -3,10 +3,13 @@
 from . import (
     binary,
     compare,
+    contract,
     control,
+    create,
     index,
     join,
     moments,
+    queries,
     reduce,
     scan,
     select,
@@ -19,6 +22,6 @@ from . import (
 )
 
 __all__ = [
-    "binary", "compare", "control", "index", "join", "moments", "reduce", "scan", "select",
-    "shape", "slicing", "special", "speculation", "split", "unary",
+    "binary", "compare", "contract", "control", "create", "index", "join", "moments", "queries",
+    "reduce", "scan", "select", "shape", "slicing", "special", "speculation", "split", "unary",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from ..attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
 from ..base import Fusion, Op, attr, operand, result
 from ..dtypes import I64 as INT64
 from ..types import ScalarType, TensorType, Type, type_of
-from .broadcast import broadcast_shapes
+from .shape import check_broadcast, prove_broadcast
 from .sizes import check_sizes, known_sizes, nonnegative, normalize_axis, runtime_sizes, tensor_type
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Constant(Op, name="constant"):
         return b.scalar(attrs["value"])
 
 
-class _Sized(Op):
+class _Sized(Proven):
     """Family of ops whose result has the shape that ``shape`` and ``sizes`` give."""
 
     fusion = Fusion.POINTWISE
@@ -80,8 +80,8 @@ class Full(_Sized, name="full"):
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
         shape = nonnegative(known_sizes(attrs["shape"], types[1:]))
         value = tensor_type(types[0])
-        if value.shape:
-            broadcast_shapes(value.shape, shape)
+        if value.shape is not None:
+            check_broadcast(value.shape, shape)
         dtype = value.dtype if attrs.get("dtype") is None else attrs["dtype"]
         return (TensorType(dtype, shape),)
 
@@ -95,6 +95,11 @@ class Full(_Sized, name="full"):
         dtype = attrs.get("dtype")
         shape = runtime_sizes(attrs["shape"], args[1:])
         return np.full(shape, args[0], None if dtype is None else dtype.numpy)
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shape = known_sizes(attrs["shape"], types[1:])
+        prove_broadcast(complete_shape(tensor_type(types[0])), shape)
 
     @classmethod
     def lower(
@@ -146,4 +151,3 @@ class Iota(_Sized, name="iota"):
         assert isinstance(out, TensorType) and out.shape is not None and out.dtype is not None
         dtype, axis = out.dtype, normalize_axis(attrs.get("axis", 0), len(out.shape))
         return b.compute(out, lambda *at: at[axis].cast(dtype))
-

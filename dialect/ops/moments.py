@@ -132,19 +132,22 @@ def real(dtype: DType) -> DType:
 
 def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DType) -> Any:
     """Mean computed in ``inside``."""
-    total = np.add.reduce(
-        x, axis=axis_argument(axes), dtype=inside.numpy, keepdims=keepdims
-    )
-    return np.true_divide(total, _count(x, axes), dtype=total.dtype)
+    return _sum(x, axes, keepdims, inside) / _count(x, axes)
 
 
 def _var(x: np.ndarray, attrs: Mapping[str, Any], inside: DType) -> Any:
     axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
     centred = np.subtract(x, _mean(x, axes, True, inside), dtype=inside.numpy)
-    squares = (centred * centred.conj()).real if inside.kind == "c" else centred * centred
-    total = np.add.reduce(squares, axis=axis_argument(axes), keepdims=keepdims)
-    count = max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0)
-    return np.true_divide(total, count, dtype=total.dtype)
+    squares = centred.real * centred.real
+    if inside.kind == "c":
+        squares += centred.imag * centred.imag
+    total = _sum(squares, axes, keepdims, real(inside))
+    return total / max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0)
+
+
+def _sum(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DType) -> Any:
+    axis: Any = axis_argument(axes)
+    return np.add.reduce(x, axis, inside.numpy, None, keepdims)  # type: ignore[call-overload]
 
 
 def _count(x: np.ndarray, axes: Sequence[int] | None) -> int:
@@ -160,9 +163,7 @@ def lower_mean(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> 
     return _divided(b, total, product(x.shape[a] for a in axes), 0.0)
 
 
-def lower_var(
-    b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof: float
-) -> Tensor:
+def lower_var(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof: float) -> Tensor:
     """Variance of a float tensor in its own dtype, in two passes."""
     mean = lower_mean(b, x, axes, True)
 

@@ -152,9 +152,7 @@ class Truth(Op, name="truth"):
         size = None if x.shape is None else product(x.shape)
         if isinstance(size, int) and size != 1:
             what = "an empty array" if size == 0 else "an array with more than one element"
-            raise ShapeError(
-                f"The truth value of {what} is ambiguous. Use a.any() or a.all()"
-            )
+            raise ShapeError(f"The truth value of {what} is ambiguous. Use a.any() or a.all()")
         value = types[0].value if isinstance(types[0], ScalarType) else None
         if isinstance(value, (bool, int, float, complex)):
             return (ScalarType(BOOL, bool(value)),)
@@ -192,4 +190,3 @@ class ToTensor(Op, name="to_tensor"):
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype = out.dtype
         return b.pointwise(lambda x: x.cast(dtype), [args[0]], out)
-

@@ -273,14 +273,7 @@ class BroadcastTo(Structural, name="broadcast_to"):
         given = tensor_type(types[0]).shape
         if given is None:
             return target
-        if len(given) > len(target):
-            raise ShapeError("input operand has more dimensions than allowed by the axis remapping")
-        if any(_never(d, t) for d, t in _aligned(given, target)):
-            raise ShapeError(
-                "operands could not be broadcast together with remapped shapes "
-                f"[original->remapped]: {shape_text(given)}  and requested shape "
-                f"{shape_text(target)}"
-            )
+        check_broadcast(given, target)
         return target
 
     @classmethod
@@ -295,12 +288,9 @@ class BroadcastTo(Structural, name="broadcast_to"):
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
-        given = complete_shape(tensor_type(types[0]))
         target = cls.result_shape(types, attrs)
         assert target is not None
-        for size, wanted in _aligned(given, target):
-            if size != 1:
-                prove_equal(size, wanted, "broadcast_to repeats axes of size 1 only")
+        prove_broadcast(complete_shape(tensor_type(types[0])), target)
 
     @classmethod
     def lower(
@@ -309,12 +299,29 @@ class BroadcastTo(Structural, name="broadcast_to"):
         return b.broadcast(args[0], types[0])
 
 
+def check_broadcast(given: Shape, target: Shape) -> None:
+    """Raise ShapeError if a tensor of shape ``given`` can never broadcast to ``target``."""
+    if len(given) > len(target):
+        raise ShapeError("input operand has more dimensions than allowed by the axis remapping")
+    if any(
+        isinstance(size, int) and isinstance(wanted, int) and size not in (1, wanted)
+        for size, wanted in _aligned(given, target)
+    ):
+        raise ShapeError(
+            "operands could not be broadcast together with remapped shapes "
+            f"[original->remapped]: {shape_text(given)}  and requested shape {shape_text(target)}"
+        )
+
+
+def prove_broadcast(given: Shape, target: Shape) -> None:
+    """Raise LoweringError unless ``given`` provably broadcasts to ``target``."""
+    for size, wanted in _aligned(given, target):
+        if size != 1:
+            prove_equal(size, wanted, "only axes of size 1 are repeated")
+
+
 def _aligned(given: Shape, target: Shape) -> Iterator[tuple[MaybeDim, MaybeDim]]:
     return zip(given, target[len(target) - len(given) :], strict=True)
-
-
-def _never(size: MaybeDim, target: MaybeDim) -> bool:
-    return isinstance(size, int) and isinstance(target, int) and size not in (1, target)
 
 
 class Flip(Structural, name="flip"):

@@ -35,7 +35,6 @@ from .structural import Structural
 
 if TYPE_CHECKING:
     from ...lowering.builder import Builder, Tensor
-    from ...lowering.scalar import Scalar
 
 ABSENT = DYNAMIC + 1  # as a start or stop: the bound is left out
 
@@ -254,9 +253,7 @@ class Pick(Structural, name="pick"):
         (index,) = known_sizes((attrs["index"],), types[1:])
         size = shape[axis]
         if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
-            raise BoundsError(
-                f"index {index} is out of bounds for axis {axis} with size {size}"
-            )
+            raise BoundsError(f"index {index} is out of bounds for axis {axis} with size {size}")
         return drop(shape, (axis,), keepdims=False)
 
     @classmethod

@@ -38,7 +38,15 @@ from ..rewrite import (
 from ..types import BOOL_SCALAR, ScalarType, TensorType, Type
 from .base import Pass, register_pass
 from .facts import CONSTANTS, is_constant
-from .values import Types, clone_op, constant_type, main_functions, map_types, values_of
+from .values import (
+    Types,
+    adopt_constants,
+    clone_op,
+    constant_type,
+    main_functions,
+    map_types,
+    values_of,
+)
 
 
 @register_pass
@@ -182,6 +190,7 @@ def _dissolve(op: ir.Operation, source: ir.Operation) -> None:
 
 def _erase_types(func: ir.Operation) -> None:
     """Forget the types of all values but checked ones, and of constants that nothing ties."""
+    adopt_constants(func)
     for value in list(values_of(func)):
         source = defining_op(value)
         cls = op_class(source) if source is not None else None

@@ -7,17 +7,21 @@ from dataclasses import replace
 
 from mlir import ir
 
+from ..base import op_named
 from ..rewrite import (
     attrs_of,
     body_of,
+    create,
     functions,
     is_private,
     op_class,
     refresh_signature,
     set_type,
     type_of,
+    types_of,
     walk,
-)  # fmt: skip
+)
+from ..rewrite import replace as replace_op
 from ..types import ScalarType, TensorType, Type
 from ..types import type_of as type_of_value
 from .facts import constant_value, is_constant
@@ -38,8 +42,18 @@ def values_of(func: ir.Operation) -> Iterator[ir.Value]:
                 yield from block.arguments
 
 
+def adopt_constants(func: ir.Operation) -> None:
+    """Turn tensors of ``arith.constant``, the type of which is fixed, into constants of ours."""
+    for op in list(walk(func)):
+        if op.name == "arith.constant" and isinstance(type_of(op.results[0]), TensorType):
+            attrs = {"value": constant_value(op.results[0])}
+            own = create(op_named("constant"), [], attrs, types_of(op.results), op, op.location)
+            replace_op(op, list(own.results))
+
+
 def map_types(func: ir.Operation, change: Callable[[Type], Type]) -> None:
     """Give every value of a function the type that ``change`` makes of its own."""
+    adopt_constants(func)
     for value in list(values_of(func)):
         old = type_of(value)
         new = change(old)

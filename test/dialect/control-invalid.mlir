@@ -1,30 +1,30 @@
-// RUN: profuse-opt --split-input-file --verify-diagnostics %s
+// RUN: profuse-opt %s --verify-diagnostics --split-input-file
 
-func.func @condition(%c: tensor<i1>) {
-  // expected-error@+1 {{'scf.if' op operand #0 must be 1-bit signless integer, but got 'tensor<i1>'}}
-  "scf.if"(%c) ({
-    scf.yield
-  }, {}) : (tensor<i1>) -> ()
-  return
+func.func @bounds(%x: !profuse.tensor, %n: index) -> !profuse.tensor {
+  // expected-error@+1 {{'index' is not a profuse type}}
+  %0 = scf.for %i = %n to %n step %n iter_args(%a = %x) -> (!profuse.tensor) {
+    scf.yield %a : !profuse.tensor
+  }
+  return %0 : !profuse.tensor
 }
 
 // -----
 
-func.func @yields(%c: i1, %x: !profuse.tensor) {
-  // expected-error@+1 {{along control flow edge}}
-  %0 = scf.if %c -> !profuse.tensor {
+func.func @branches(%x: !profuse.tensor, %c: i1) -> !profuse.tensor {
+  // expected-error@+1 {{successor operand type #0 '!profuse.tensor' should match successor input type #0 'tensor<4xf32>'}}
+  %0 = scf.if %c -> tensor<4xf32> {
     scf.yield %x : !profuse.tensor
   } else {
-    scf.yield
+    scf.yield %x : !profuse.tensor
   }
-  return
+  return %x : !profuse.tensor
 }
 
 // -----
 
-func.func @steps(%n: index) {
-  // expected-error@+1 {{'scf.for' type 'index' is not a profuse type}}
-  scf.for %i = %n to %n step %n {
+func.func @small_integers(%x: !profuse.tensor, %n: i32) {
+  // expected-error@+1 {{type 'i32' is not a profuse type}}
+  scf.for %i = %n to %n step %n : i32 {
   }
   return
 }

@@ -1,36 +1,32 @@
+// RUN: profuse-opt %s | FileCheck %s
 // RUN: profuse-opt %s | profuse-opt | FileCheck %s
 
-// CHECK-LABEL: func.func @if
-func.func @if(%c: i1, %x: !profuse.tensor) -> !profuse.tensor {
-  // CHECK-NEXT: %0 = scf.if %arg0 -> (!profuse.tensor) {
-  %0 = scf.if %c -> !profuse.tensor {
-    // CHECK-NEXT: "profuse.exp"
-    %1 = "profuse.exp"(%x) : (!profuse.tensor) -> !profuse.tensor
-    scf.yield %1 : !profuse.tensor
-  } else {
-    scf.yield %x : !profuse.tensor
-  }
-  return %0 : !profuse.tensor
-}
-
-// CHECK-LABEL: func.func @loops
-func.func @loops(%n: i64, %x: tensor<4xf32>) -> (tensor<4xf32>, i64) {
-  %zero = arith.constant 0 : i64
-  %one = arith.constant 1 : i64
-  // CHECK: scf.for %{{.*}} = %{{.*}} to %arg0 step %{{.*}} iter_args(%{{.*}} = %arg1) -> (tensor<4xf32>) : i64
-  %0 = scf.for %i = %zero to %n step %one iter_args(%a = %x) -> (tensor<4xf32>) : i64 {
-    %1 = "profuse.add"(%a, %i) : (tensor<4xf32>, i64) -> tensor<4xf32>
-    scf.yield %1 : tensor<4xf32>
-  }
-  // CHECK: scf.while
-  %2 = scf.while (%i = %zero) : (i64) -> i64 {
-    %more = "profuse.lt"(%i, %n) : (i64, i64) -> i1
-    // CHECK: scf.condition
-    scf.condition(%more) %i : i64
-  } do {
-  ^bb0(%i: i64):
-    %next = "profuse.add"(%i, %one) : (i64, i64) -> i64
-    scf.yield %next : i64
-  }
-  return %0, %2 : tensor<4xf32>, i64
+// The generic form, in which programs print, and scf's own are the same ops.
+// CHECK-LABEL: func.func @generic(
+// CHECK:         %[[I:.*]] = scf.if %{{.*}} -> (!profuse.tensor) {
+// CHECK-NEXT:      scf.yield
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield
+// CHECK:         %[[F:.*]] = scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[A:.*]] = %[[I]]) -> (!profuse.tensor) : i64
+// CHECK-NEXT:      scf.yield %[[A]]
+// CHECK:         scf.while (%[[B:.*]] = %[[F]])
+// CHECK-NEXT:      scf.condition(%{{.*}}) %[[B]]
+func.func @generic(%x: !profuse.tensor, %c: i1, %n: i64) -> !profuse.tensor {
+  %0 = "scf.if"(%c) ({
+    "scf.yield"(%x) : (!profuse.tensor) -> ()
+  }, {
+    "scf.yield"(%x) : (!profuse.tensor) -> ()
+  }) : (i1) -> !profuse.tensor
+  %1 = "scf.for"(%n, %n, %n, %0) ({
+  ^bb0(%i: i64, %a: !profuse.tensor):
+    "scf.yield"(%a) : (!profuse.tensor) -> ()
+  }) : (i64, i64, i64, !profuse.tensor) -> !profuse.tensor
+  %2 = "scf.while"(%1) ({
+  ^bb0(%b: !profuse.tensor):
+    "scf.condition"(%c, %b) : (i1, !profuse.tensor) -> ()
+  }, {
+  ^bb0(%d: !profuse.tensor):
+    "scf.yield"(%d) : (!profuse.tensor) -> ()
+  }) : (!profuse.tensor) -> !profuse.tensor
+  return %2 : !profuse.tensor
 }

@@ -87,8 +87,8 @@ def test_one_run_records_dtype_sizes_strides_device():
     assert record.ready
     first, second, result = profiled(record)
     assert first == TensorType(F32, (4, 3), (6, 2), "cpu", False, True)
-    assert second == TensorType(F64, (3,), (1,), "cpu", False, True)
-    assert result == TensorType(F64, (4, 3), (3, 1), "cpu", False, True)
+    assert second == TensorType(F64, (3,), "contiguous", "cpu", False, True)
+    assert result == TensorType(F64, (4, 3), "contiguous", "cpu", False, True)
 
 
 def test_hits_in_one_frame_merge():

@@ -320,7 +320,8 @@ def test_interface():
     assert head.strip() == (
         "func.func @kernel("
         '%arg0: tensor<?x8xf32> {profuse.dims = ["s0", "8"], profuse.strides = "contiguous"}, '
-        '%arg1: tensor<2x8xi8> {profuse.dims = ["2", "8"], profuse.strides = "contiguous"}, '
+        '%arg1: tensor<2x8xi8> {profuse.dims = ["2", "8"], profuse.dtype = "bool", '
+        'profuse.strides = "contiguous"}, '
         "%arg2: tensor<f64> {profuse.scalar}, "
         '%arg3: tensor<?xf32> {profuse.dims = ["s1"], profuse.strides = ["?"]}, '
         "%arg4: index, %arg5: index) -> "

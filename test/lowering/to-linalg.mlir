@@ -24,8 +24,8 @@ func.func @softmax(%x: tensor<?x8xf32, {dims = ["s0", "8"], strides = "contiguou
 
 // Bool is stored in bytes; unsigned integers use unsigned operations and no idiv sees a zero.
 // CHECK-LABEL: func.func @unsigned
-// CHECK-SAME:    %{{[a-z0-9]+}}: tensor<4xi8>
-// CHECK-SAME:    %{{[a-z0-9]+}}: tensor<4xi8>
+// CHECK-SAME:    tensor<4xi8> {profuse.dims = ["4"], profuse.dtype = "u8", profuse.strides = ["?"]}
+// CHECK-SAME:    -> (tensor<4xi8> {profuse.dims = ["4"], profuse.dtype = "bool"})
 // CHECK:         arith.cmpi eq
 // CHECK:         arith.select
 // CHECK:         arith.divui

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from cases import OPS, SUITES, Case, all_suites, cases_of, difference, silent
 from profuse.dialect.dtypes import DType, dtype_of
 from profuse.dialect.errors import DTypeError, ProfuseError
 from profuse.dialect.ops.families import Elementwise
-from profuse.dialect.symbolic import evaluate, symbol
+from profuse.dialect.symbolic import Sym, evaluate, symbol
 from profuse.dialect.types import TENSOR, ListType, ScalarType, TensorType, Type, type_of
 
 IDS = [f"{name.removeprefix('profuse.')}-{dtype}" for name, dtype in all_suites()]
@@ -21,7 +22,13 @@ each_suite = pytest.mark.parametrize(("name", "dtype"), all_suites(), ids=IDS)
 def contradiction(type_: Type, value: Any) -> str | None:
     """What an inferred type says that is not true of the value; None = nothing."""
     if type(value) in (bool, int, float, complex):
-        if type_ in (TENSOR, type_of(value)):
+        if type_ == TENSOR:
+            return None
+        if isinstance(type_, ScalarType) and type_.value is not None:
+            if repr(type_.value) != repr(value):
+                return f"value {type_.value!r} was inferred, {value!r} is right"
+            type_ = replace(type_, value=None)
+        if type_ == type_of(value):
             return None
         return f"{type_!r} is not the type of {value!r}"
     if isinstance(value, list):
@@ -76,6 +83,8 @@ def check_inference(case: Case, types: Sequence[Type]) -> None:
     concrete = [
         TensorType(t.dtype, tuple(None if d is None else evaluate(d, sizes) for d in t.shape))
         if isinstance(t, TensorType) and t.shape is not None
+        else replace(t, value=evaluate(t.value, sizes))
+        if isinstance(t, ScalarType) and isinstance(t.value, Sym)
         else t
         for t in inferred
     ]

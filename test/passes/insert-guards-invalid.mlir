@@ -1,5 +1,5 @@
 // RUN: profuse-opt %s -p insert-guards --verify-diagnostics --no-verify
-// RUN: not profuse-opt %s -p 'insert-guards{dynamic=maybe}' 2>&1 | FileCheck %s
+// RUN: not profuse-opt %s -p 'insert-guards{dynamic=maybe}' --no-verify 2>&1 | FileCheck %s
 
 // CHECK: dynamic
 

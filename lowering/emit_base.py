@@ -1,0 +1,137 @@
+"""Creating the operations of the loop stage: constants, sizes, addresses, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import scf
+
+from ..dialect.errors import InternalError
+from ..dialect.symbolic import Dim
+
+_DYNAMIC = -(2**31)  # the marker of a run-time index in llvm.getelementptr
+_INBOUNDS = 3  # LLVM's GEPNoWrapFlags: inbounds implies nusw
+
+
+class Ops:
+    """Types and operation constructors, all at the current insertion point and location."""
+
+    def __init__(self) -> None:
+        self.i1 = ir.IntegerType.get_signless(1)
+        self.i32 = ir.IntegerType.get_signless(32)
+        self.i64 = ir.IntegerType.get_signless(64)
+        self.i8 = ir.IntegerType.get_signless(8)
+        self.f32 = ir.F32Type.get()
+        self.f64 = ir.F64Type.get()
+        self.index = ir.IndexType.get()
+        self.pointer = ir.Type.parse("!llvm.ptr")
+        self._nsw = ir.Attribute.parse("#arith.overflow<nsw>")
+        self._inbounds = ir.IntegerAttr.get(self.i32, _INBOUNDS)
+        self._one_index = ir.DenseI32ArrayAttr.get([_DYNAMIC])
+        self.interleave: dict[int, ir.Attribute] = {}
+
+    def create(self, name: str, type_: ir.Type, *operands: ir.Value, **attributes: Any) -> ir.Value:
+        """An operation with one result."""
+        return ir.Operation.create(
+            name, results=[type_], operands=list(operands), attributes=attributes
+        ).results[0]
+
+    def constant(self, value: int, type_: ir.Type | None = None) -> ir.Value:
+        """An integer constant, i64 unless said otherwise."""
+        type_ = type_ or self.i64
+        return self.create("arith.constant", type_, value=ir.IntegerAttr.get(type_, value))
+
+    def float_constant(self, value: float, type_: ir.Type) -> ir.Value:
+        return self.create("arith.constant", type_, value=ir.FloatAttr.get(type_, value))
+
+    def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """i64 sum that cannot overflow."""
+        return self.create("arith.addi", self.i64, a, b, overflowFlags=self._nsw)
+
+    def mul(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """i64 product that cannot overflow."""
+        return self.create("arith.muli", self.i64, a, b, overflowFlags=self._nsw)
+
+    def binary(self, op: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        """One of the operators of size expressions (operands are never negative)."""
+        if op == "+":
+            return self.add(a, b)
+        if op == "*":
+            return self.mul(a, b)
+        if op in ("//", "%"):
+            # A divisor of zero only occurs for empty arrays; it must not trap.
+            one = self.constant(1)
+            divisor = self.create("arith.maxsi", self.i64, b, one)
+            return self.create(
+                "arith.divui" if op == "//" else "arith.remui", self.i64, a, divisor
+            )
+        return self.create({"max": "arith.maxsi", "min": "arith.minsi"}[op], self.i64, a, b)
+
+    def cast_index(self, value: ir.Value, type_: ir.Type) -> ir.Value:
+        """Between ``index`` and i64."""
+        if value.type == type_:
+            return value
+        return self.create("arith.index_cast", type_, value)
+
+    def offset(self, base: ir.Value, index: ir.Value, element: ir.Type) -> ir.Value:
+        """Pointer ``base + index`` elements."""
+        return self.create(
+            "llvm.getelementptr", self.pointer, base, index, elem_type=ir.TypeAttr.get(element),
+            rawConstantIndices=self._one_index, noWrapFlags=self._inbounds,
+        )  # fmt: skip
+
+    def load(self, pointer: ir.Value, element: ir.Type) -> ir.Value:
+        return self.create("llvm.load", element, pointer)
+
+    def store(self, value: ir.Value, pointer: ir.Value) -> None:
+        ir.Operation.create("llvm.store", operands=[value, pointer])
+
+    def alloca(self, count: int, element: ir.Type, alignment: int = 64) -> ir.Value:
+        """Stack memory for ``count`` elements."""
+        return self.create(
+            "llvm.alloca", self.pointer, self.constant(count), elem_type=ir.TypeAttr.get(element),
+            alignment=ir.IntegerAttr.get(self.i64, alignment),
+        )  # fmt: skip
+
+    def loop(
+        self, low: ir.Value, high: ir.Value, step: ir.Value, carried: Sequence[ir.Value]
+    ) -> scf.ForOp:
+        """An `scf.for` whose body is still empty."""
+        return scf.ForOp(low, high, step, list(carried))
+
+    def call(self, callee: str, operands: Sequence[ir.Value]) -> None:
+        """A call without results."""
+        ir.Operation.create(
+            "func.call", operands=list(operands),
+            attributes={"callee": ir.FlatSymbolRefAttr.get(callee)},
+        )  # fmt: skip
+
+
+class Sizes:
+    """Size expressions as i64 values, emitted once each at one insertion point."""
+
+    def __init__(self, ops: Ops, names: dict[str, ir.Value]) -> None:
+        self.ops, self.names = ops, names
+        self._known: dict[Dim, ir.Value] = {}
+
+    def value(self, dim: Dim, point: ir.InsertionPoint) -> ir.Value:
+        """The value of ``dim``; operations go to ``point``, which must dominate every use."""
+        found = self._known.get(dim)
+        if found is None:
+            with point:
+                if isinstance(dim, int):
+                    found = self.ops.constant(dim)
+                else:
+                    found = dim.fold(
+                        self._leaf, lambda n: self.value(n, point), self.ops.binary
+                    )
+            self._known[dim] = found
+        return found
+
+    def _leaf(self, name: str) -> ir.Value:
+        try:
+            return self.names[name]
+        except KeyError:
+            raise InternalError(f"size symbol {name!r} is not an argument") from None

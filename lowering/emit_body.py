@@ -1,0 +1,243 @@
+"""One iteration of an operation: its region copied with values for its arguments.
+
+Block arguments are evaluated where they are first used, so that an element needed in one branch
+only is read there only. Functions of the `math` dialect are expanded inline where `lowering.math`
+has an expansion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlir import ir
+
+from ..dialect.errors import LoweringError
+from . import schedule_index as ix
+from .math import expand
+from .schedule_graph import Compute, Tensor
+from .schedule_index import Index
+
+if TYPE_CHECKING:
+    from .emit_values import Evaluator
+
+
+class BodyEmitter:
+    """Emits one region; see `Evaluator.body` for the arguments."""
+
+    def __init__(
+        self, evaluator: Evaluator, op: Compute, loops: Sequence[Index],
+        accumulators: dict[int, ir.Value],
+    ) -> None:  # fmt: skip
+        self.evaluator, self.op, self.loops = evaluator, op, loops
+        self.ops = evaluator.ops
+        self.accumulators = accumulators
+        self.values: dict[ir.Value, ir.Value] = {}
+        self.indices: dict[ir.Value, Index] = {}
+        self.arguments: dict[ir.Value, int] = {}
+
+    def run(self) -> list[ir.Value]:
+        """The yielded values."""
+        op, body = self.op, self.op.body
+        if body.fill is not None:
+            return [self.captured(body.fill)]
+        if body.view is not None:
+            return [self._read(body.view)]
+        if body.block is None:
+            return [self.evaluator.value(t, [self.loops[k] for k in op.axes[0]])
+                    for t in (Tensor(op.outputs[0].dims, op.outputs[0].element),)]  # fmt: skip
+        self.arguments = {a: k for k, a in enumerate(body.block.arguments)}
+        return self._block(body.block)
+
+    def _read(self, number: int) -> ir.Value:
+        """The element of input ``number``, or the previous element of an output."""
+        reads = self.op.reads
+        if number >= len(reads):
+            output = number - len(reads)
+            if output in self.accumulators:
+                return self.accumulators[output]
+            init = self.op.inits[output]
+            assert init is not None
+            return self.evaluator.value(init, [self.loops[k] for k in self.op.axes[output]])
+        read = reads[number]
+        index = [a.substitute(lambda k: self.loops[k]) for a in read.index]  # type: ignore[call-overload]
+        return self.evaluator.value(read.tensor, [i for i in index if i is not None])
+
+    # --- operations ----------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block) -> list[ir.Value]:
+        for view in block.operations:
+            op = view.operation
+            name = op.name
+            if name in ("linalg.yield", "scf.yield"):
+                return [self.operand(v) for v in op.operands]
+            self._operation(op, name)
+        return []
+
+    def _operation(self, op: ir.Operation, name: str) -> None:
+        if name == "arith.constant":
+            self._constant(op)
+        elif name == "linalg.index":
+            self._define_index(op.results[0], self.loops[_attribute_int(op, "dim")])
+        elif name == "tensor.extract":
+            self.values[op.results[0]] = self.extract(op)
+        elif name == "scf.if":
+            self._if(op)
+        else:
+            self._simple(op, name)
+
+    def _simple(self, op: ir.Operation, name: str) -> None:
+        if name in _INDEX_OPS and self._index_arithmetic(op, name):
+            return
+        operands = [self.operand(v) for v in op.operands]
+        if name.startswith("math."):
+            value = expand(name[5:], operands)
+            if value is not None:
+                self.values[op.results[0]] = value
+                return
+        copy = op.clone(ir.InsertionPoint.current)
+        for number, value in enumerate(operands):
+            copy.operands[number] = value
+        for old, new in zip(op.results, copy.results, strict=True):
+            self.values[old] = new
+
+    def _constant(self, op: ir.Operation) -> None:
+        result = op.results[0]
+        attribute = op.attributes["value"]
+        self.values[result] = self.evaluator.constant_value(result.type, attribute)
+        if isinstance(attribute, ir.IntegerAttr) and _is_index(result.type):
+            self.indices[result] = ix.constant(attribute.value)
+
+    def _if(self, op: ir.Operation) -> None:
+        condition = self.operand(op.operands[0])
+        copy = ir.Operation.create(
+            "scf.if", results=[r.type for r in op.results], operands=[condition], regions=2
+        )
+        for region, old in zip(copy.regions, op.regions, strict=True):
+            if not len(old.blocks):
+                continue
+            block = region.blocks.append()
+            saved = self.values, self.indices
+            self.values, self.indices = dict(self.values), dict(self.indices)
+            with self.evaluator.inside(block, conditional=True):
+                values = self._block(old.blocks[0])
+                ir.Operation.create("scf.yield", operands=values)
+            self.values, self.indices = saved
+        for old_result, new in zip(op.results, copy.results, strict=True):
+            self.values[old_result] = new
+
+    def extract(self, op: ir.Operation) -> ir.Value:
+        """The element that a ``tensor.extract`` reads."""
+        tensor = self.evaluator.tensor_of(op.operands[0])
+        index = [self.index_of(v) for v in list(op.operands)[1:]]
+        return self.evaluator.value(tensor, index)
+
+    # --- operands ------------------------------------------------------------------------------
+
+    def operand(self, value: ir.Value) -> ir.Value:
+        """The emitted counterpart of a value used in the region."""
+        found = self.values.get(value)
+        if found is None:
+            number = self.arguments.get(value)
+            if number is not None:
+                found = self._read(number)
+            elif value in self.indices:
+                found = self.evaluator.index_value(self.indices[value])
+                if value.type == self.ops.index:
+                    found = self.ops.cast_index(found, self.ops.index)
+            else:
+                found = self.captured(value)
+            self.values[value] = found
+        return found
+
+    def captured(self, value: ir.Value) -> ir.Value:
+        """A scalar computed outside the region, once per function."""
+        evaluator = self.evaluator
+        key = ("captured", value)
+        found = evaluator.remembered(key)
+        if found is not None:
+            return found
+        symbol = evaluator.symbol_values.get(value)
+        if symbol is not None:
+            return self.ops.cast_index(symbol, value.type)
+        op = value.owner
+        if not isinstance(op, ir.Operation):
+            raise LoweringError(f"{self.op.name} uses a value that is no scalar")
+        with evaluator.at(0):
+            scalars = BodyEmitter(evaluator, self.op, (), {})
+            scalars._operation(op, op.name)
+            found = scalars.operand(value)
+            evaluator.scope.memo[key] = found
+        return found
+
+    def index_of(self, value: ir.Value) -> Index:
+        """An ``index`` or i64 value as an index expression."""
+        found = self.indices.get(value)
+        if found is not None:
+            return found
+        emitted = self.operand(value)
+        if value in self.indices:
+            return self.indices[value]
+        evaluator = self.evaluator
+        wide = self.ops.cast_index(emitted, self.ops.i64)
+        atom = Opaque(wide)
+        evaluator.atoms[atom] = (wide, len(evaluator.scopes) - 1)
+        self.indices[value] = ix.atom(atom)
+        return self.indices[value]
+
+    def _define_index(self, value: ir.Value, index: Index) -> None:
+        self.indices[value] = index
+
+    def _index_arithmetic(self, op: ir.Operation, name: str) -> bool:
+        """Keep sums of loop indices symbolic, so that reads by index hoist like affine ones."""
+        result = op.results[0]
+        if not _is_index(result.type):
+            return False
+        parts = [self.indices.get(v) for v in op.operands]
+        if any(p is None for p in parts):
+            return False
+        index: Index | None = None
+        if name == "arith.index_cast":
+            index = parts[0]
+        elif name == "arith.addi":
+            index = parts[0] + parts[1]  # type: ignore[operator]
+        elif name == "arith.subi":
+            index = parts[0] + parts[1].scale(-1)  # type: ignore[operator, union-attr]
+        elif name == "arith.muli":
+            left, right = parts
+            if not right.terms:  # type: ignore[union-attr]
+                index = left.scale(right.const)  # type: ignore[union-attr]
+            elif not left.terms:  # type: ignore[union-attr]
+                index = right.scale(left.const)  # type: ignore[union-attr]
+        if index is None:
+            return False
+        self._define_index(result, index)
+        return True
+
+
+class Opaque:
+    """A run-time index with no linear form, as an atom."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and self.value == other.value
+
+
+_INDEX_OPS = frozenset(("arith.index_cast", "arith.addi", "arith.subi", "arith.muli"))
+
+
+def _is_index(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.IndexType) or (
+        isinstance(type_, ir.IntegerType) and type_.width == 64
+    )
+
+
+def _attribute_int(op: ir.Operation, name: str) -> int:
+    return ir.IntegerAttr(op.attributes[name]).value

@@ -1,0 +1,277 @@
+"""Evaluating tensors at an index, inside the loops of a nest.
+
+A value is emitted in the outermost scope in which its index is defined, and remembered there, so
+that what does not depend on a loop is computed outside it and what several consumers read is
+computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mlir import ir
+
+from ..dialect.errors import InternalError
+from . import schedule_index as ix
+from .emit_base import Ops, Sizes
+from .schedule_access import through_reshape
+from .schedule_graph import (
+    Buffer,
+    Compute,
+    Graph,
+    Reshape,
+    Source,
+    Tensor,
+    buffer_of,
+    strides_of,
+)
+from .schedule_index import Atom, Index
+
+
+class Scope:
+    """One block under construction.
+
+    Attributes:
+        block: where operations go.
+        before: an operation they go before (the loop being built inside), or None.
+        memo: what has been emitted here.
+        conditional: True for a branch: nothing in it may move out.
+    """
+
+    __slots__ = ("before", "block", "conditional", "memo")
+
+    def __init__(self, block: ir.Block, conditional: bool = False) -> None:
+        self.block, self.conditional = block, conditional
+        self.before: ir.Operation | None = None
+        self.memo: dict[Any, Any] = {}
+
+    def point(self) -> ir.InsertionPoint:
+        if self.before is not None:
+            return ir.InsertionPoint(self.before)
+        return ir.InsertionPoint(self.block)
+
+
+class Evaluator:
+    """Values at indices; a nest derives from it and says where members are stored.
+
+    Args:
+        pointers: of every buffer the function can reach.
+        names: size symbols and run-time strides as i64 values.
+    """
+
+    def __init__(
+        self, ops: Ops, graph: Graph, block: ir.Block, pointers: dict[Buffer, ir.Value],
+        names: dict[str, ir.Value],
+    ) -> None:  # fmt: skip
+        self.ops, self.graph = ops, graph
+        self.scopes = [Scope(block)]
+        self.pointers = pointers
+        self.sizes = Sizes(ops, names)
+        self.atoms: dict[Atom, tuple[ir.Value, int]] = {}
+        self.symbol_values = {v: names[n] for n, v in graph.symbols.items()}
+
+    # --- scopes --------------------------------------------------------------------------------
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    @contextmanager
+    def at(self, depth: int):
+        """Emit in an outer scope, as if the inner ones were not open."""
+        saved, self.scopes = self.scopes, self.scopes[: depth + 1]
+        try:
+            with self.scope.point():
+                yield
+        finally:
+            self.scopes = saved
+
+    @contextmanager
+    def inside(self, block: ir.Block, conditional: bool = False):
+        """Emit in a new scope."""
+        self.scopes = [*self.scopes, Scope(block, conditional)]
+        try:
+            with ir.InsertionPoint(block):
+                yield
+        finally:
+            self.scopes = self.scopes[:-1]
+
+    def remembered(self, key: Any) -> Any:
+        for scope in reversed(self.scopes):
+            found = scope.memo.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def depth_of(self, index: Sequence[Index]) -> int:
+        """The outermost scope in which every atom of these expressions has a value."""
+        depth = 0
+        for expr in index:
+            for atom in ix.atoms_of(expr):
+                depth = max(depth, self._atom(atom)[1])
+        return max(depth, self.conditional_depth())
+
+    def conditional_depth(self) -> int:
+        for depth in range(len(self.scopes) - 1, 0, -1):
+            if self.scopes[depth].conditional:
+                return depth
+        return 0
+
+    def _atom(self, atom: Atom) -> tuple[ir.Value, int]:
+        try:
+            return self.atoms[atom]
+        except KeyError:
+            raise InternalError(f"index {atom} is not defined here") from None
+
+    def size(self, dim: Any) -> ir.Value:
+        """A size as an i64 value."""
+        return self.sizes.value(dim, self.scopes[0].point())
+
+    # --- indices and addresses -----------------------------------------------------------------
+
+    def index_value(self, index: Index) -> ir.Value:
+        """An index expression as an i64 value."""
+        key = ("index", index)
+        found = self.remembered(key)
+        if found is not None:
+            return found
+        depth = self.depth_of([index])
+        with self.at(depth):
+            found = self._sum(index)
+            self.scope.memo[key] = found
+        return found
+
+    def _sum(self, index: Index) -> ir.Value:
+        total = None
+        for atom, coefficient in index.terms.items():
+            if isinstance(atom, ix.Quotient):
+                inner = self.index_value(atom.of)
+                value = self.ops.binary("%" if atom.rest else "//", inner, self.size(atom.by))
+            else:
+                value = self._atom(atom)[0]
+            if coefficient != 1:
+                value = self.ops.mul(value, self.size(coefficient))
+            total = value if total is None else self.ops.add(total, value)
+        if total is None:
+            return self.size(index.const)
+        if index.const != 0:
+            total = self.ops.add(total, self.size(index.const))
+        return total
+
+    def address(self, buffer: Buffer, base: ir.Value, offset: Index) -> ir.Value:
+        """Pointer to an element; the part of the offset from outer scopes is added outside."""
+        depths = {a: self.depth_of([ix.atom(a)]) for a in offset.terms}
+        pointer = base
+        done: dict[Atom, Any] = {}
+        constant = offset.const
+        for depth in sorted({*depths.values(), *([0] if constant != 0 else [])}):
+            part = {a: c for a, c in offset.terms.items() if depths[a] == depth}
+            step = Index(part, constant)
+            constant = 0
+            done.update(part)
+            key = ("address", buffer, Index(done, offset.const))
+            found = self.remembered(key)
+            if found is None:
+                value = self.index_value(step)
+                with self.at(max(depth, self.conditional_depth())):
+                    found = self.ops.offset(pointer, value, buffer.element)
+                    self.scope.memo[key] = found
+            pointer = found
+        return pointer
+
+    def load(self, buffer: Buffer, base: ir.Value, offset: Index) -> ir.Value:
+        """The element at an offset."""
+        key = ("load", buffer, offset)
+        found = self.remembered(key)
+        if found is None:
+            with self.at(self.depth_of([offset])):
+                pointer = self.address(buffer, base, offset)
+                found = self.ops.load(pointer, buffer.element)
+                self.scope.memo[key] = found
+        return found
+
+    def pointer(self, buffer: Buffer) -> ir.Value:
+        try:
+            return self.pointers[buffer]
+        except KeyError:
+            raise InternalError(f"{buffer} is not an argument of this nest") from None
+
+    # --- values --------------------------------------------------------------------------------
+
+    def value(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
+        """The element of a tensor."""
+        index = tuple(index)
+        key = (tensor, index)
+        found = self.remembered(key)
+        if found is not None:
+            return found
+        producer = tensor.producer
+        if isinstance(producer, Compute):
+            return self.computed(producer, tensor, index)
+        if isinstance(producer, Reshape):
+            if producer.mapping is not None and not producer.source.required:
+                source = [i for i in through_reshape(producer, index) if i is not None]
+                return self.value(producer.source, source)
+            return self.stored(tensor, index)
+        if isinstance(producer, Source) and self._is_splat(producer.buffer):
+            return self._splat(producer.buffer)
+        if producer is None:
+            with self.at(0):
+                return self.ops.create("llvm.mlir.undef", tensor.element)
+        return self.stored(tensor, index)
+
+    def stored(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
+        """The element of a tensor that is in memory."""
+        buffer = buffer_of(tensor)
+        return self.load(buffer, self.pointer(buffer), ix.linear(index, strides_of(tensor)))
+
+    def _is_splat(self, buffer: Buffer) -> bool:
+        return buffer.kind == "constant" and ir.DenseElementsAttr(buffer.value).is_splat
+
+    def _splat(self, buffer: Buffer) -> ir.Value:
+        attribute = ir.DenseElementsAttr(buffer.value).get_splat_value()
+        return self.constant_value(buffer.element, attribute)
+
+    def constant_value(self, type_: ir.Type, attribute: ir.Attribute) -> ir.Value:
+        """A constant, once per function."""
+        key = ("constant", type_, attribute)
+        memo = self.scopes[0].memo
+        if key not in memo:
+            with self.scopes[0].point():
+                memo[key] = self.ops.create("arith.constant", type_, value=attribute)
+        return memo[key]
+
+    def computed(self, op: Compute, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+        """The element of a tensor that an operation computes."""
+        if op.anchor:
+            return self.stored(tensor, index)
+        return self.inline(op, tensor, index)
+
+    def inline(self, op: Compute, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+        """Compute an element where it is needed, as far outside the loops as possible."""
+        with self.at(self.depth_of(index)):
+            loops = [i if i is not None else ix.constant(0)
+                     for i in op.loop_values(tensor.number, index)]  # fmt: skip
+            values = self.body(op, loops, {})
+            for output, axes, value in zip(op.outputs, op.axes, values, strict=True):
+                self.scope.memo[output, tuple(loops[k] for k in axes)] = value
+        return values[tensor.number]
+
+    def body(
+        self, op: Compute, loops: Sequence[Index], accumulators: dict[int, ir.Value]
+    ) -> list[ir.Value]:
+        """Emit one iteration of an operation in the current scope; returns its new elements.
+
+        ``accumulators``: output number -> previous element.
+        """
+        from .emit_body import BodyEmitter
+
+        emitter = BodyEmitter(self, op, loops, accumulators)
+        if op.location is not None:
+            with op.location:
+                return emitter.run()
+        return emitter.run()
+
+

@@ -1,0 +1,194 @@
+"""NumPy functions and ndarray methods: traced once at one size, evaluated at others."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tracing import check
+
+import profuse.dialect.importers.api as api
+from profuse.dialect.errors import ShapeError, TraceError
+from profuse.dialect.importers.tracer import trace
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+RNG = np.random.default_rng(1)
+X, Y = RNG.normal(size=(2, 3)), RNG.normal(size=(5, 4))
+C, D = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(3, 5, 2))
+
+REDUCTIONS = ["sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "argmax", "argmin",
+              "cumsum", "cumprod"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_reductions_as_functions_and_methods(name, axis):
+    check(lambda x: getattr(np, name)(x, axis=axis), X, again=[(Y,)], exact=False)
+    check(lambda x: getattr(x, name)(axis), X > 0, again=[(Y > 0,)], exact=False)
+    if not name.startswith("cum"):
+        check(lambda x: getattr(x, name)(axis=axis, keepdims=True), X, again=[(Y,)], exact=False)
+
+
+FUNCTIONS = {
+    "sum axes": lambda x: np.sum(x, axis=(0, 1)),
+    "sum dtype": lambda x: np.sum(x, dtype=np.float32),
+    "sum initial": lambda x: x.sum(initial=3.0) + np.prod(x, initial=2.0),
+    "max initial": lambda x: np.max(x, initial=9.0),
+    "amax": lambda x: np.amax(x, 0) - np.amin(x, 0),
+    "mean dtype": lambda x: np.mean(x, dtype=np.float32),
+    "var ddof": lambda x: (np.var(x, ddof=1), x.std(0, ddof=1)),
+    "ptp": lambda x: np.ptp(x, axis=0),
+    "count": lambda x: np.count_nonzero(x > 0, axis=1),
+    "average": lambda x: np.average(x, axis=1),
+    "average weights": lambda x: np.average(x, weights=x * x, axis=0),
+    "average 1-d": lambda x: np.average(x, weights=x[0] ** 2, axis=1),
+    "reshape": lambda x: (np.reshape(x, -1), x.reshape(-1, 1), x.reshape((1, -1))),
+    "reshape F": lambda x: x.reshape(-1, 1, order="F"),
+    "ravel": lambda x: (np.ravel(x), x.flatten(), x.ravel(), x.ravel(order="F")),
+    "transpose": lambda x: (x.T, np.transpose(x), x.transpose(1, 0), np.transpose(x, (0, 1)), x.mT),
+    "swapaxes": lambda x: (np.swapaxes(x, 0, 1), x.swapaxes(-1, 0), np.moveaxis(x, 0, -1)),
+    "rollaxis": lambda x: np.rollaxis(x, 1),
+    "expand": lambda x: (np.expand_dims(x, 0), x[None], np.expand_dims(x, (0, -1))),
+    "squeeze": lambda x: (np.squeeze(x[None], 0), x[None].squeeze(axis=0)),
+    "atleast": lambda x: (np.atleast_1d(x[0, 0]), np.atleast_2d(x[0]), np.atleast_3d(x)),
+    "broadcast": lambda x: np.broadcast_to(x[0], x.shape),
+    "broadcast arrays": lambda x: np.broadcast_arrays(x, x[:1], 3.0),
+    "flip": lambda x: (np.flip(x), np.flip(x, 0), np.fliplr(x), np.flipud(x), np.rot90(x)),
+    "concatenate": lambda x: np.concatenate([x, x * 2, np.ones((1, 1)) * x[:1]]),
+    "concatenate axis": lambda x: np.concatenate((x, x), axis=-1),
+    "concatenate flat": lambda x: np.concatenate((x, x[0]), axis=None),
+    "stack": lambda x: (np.stack([x, x]), np.stack((x, -x), axis=-1)),
+    "stacks": lambda x: (np.vstack([x, x[0]]), np.hstack([x, x]), np.dstack([x, x]),
+                         np.column_stack([x[:, 0], x])),
+    "append": lambda x: (np.append(x, [1.0, 2.0]), np.append(x, x, axis=0)),
+    "array": lambda x: np.array([[x[0, 0], 1], [2, x.sum()]]),
+    "array split": lambda x: (np.array_split(x, 2), np.split(x, [1], axis=1)),
+    "hsplit": lambda x: np.hsplit(x, [1, 2]),
+    "tile": lambda x: (np.tile(x, 2), np.tile(x, (2, 1, 2))),
+    "repeat": lambda x: (np.repeat(x, 2), np.repeat(x, 3, axis=0), x.repeat(2, 1)),
+    "pad": lambda x: (np.pad(x, 1), np.pad(x, ((0, 1), (2, 0)), constant_values=3)),
+    "pad edge": lambda x: np.pad(x, 2, mode="edge"),
+    "pad reflect": lambda x: (np.pad(x, 1, mode="reflect"), np.pad(x, 3, mode="symmetric")),
+    "pad wrap": lambda x: np.pad(x, ((1, 2), (0, 1)), mode="wrap"),
+    "roll": lambda x: (np.roll(x, 1), np.roll(x, -1, axis=0), np.roll(x, (1, 2), axis=(0, 1))),
+    "diff": lambda x: (np.diff(x), np.diff(x, axis=0), np.diff(x, n=2, axis=1)),
+    "take": lambda x: (np.take(x, [0, 1]), x.take([1, 0], axis=1), np.take(x, 7, mode="wrap")),
+    "take along": lambda x: np.take_along_axis(x, np.argmax(x, axis=1, keepdims=True), axis=1),
+    "where": lambda x: (np.where(x > 0, x, 0), np.where(x > 0, 1, -1), np.where(x > 0, x, x.T[0, 0])),
+    "clip": lambda x: (np.clip(x, -1, 1), x.clip(0), np.clip(x, None, 0.5), x.clip(max=0.1)),
+    "clip names": lambda x: np.clip(x, min=0, max=x.max() / 2),
+    "round": lambda x: (np.round(x), x.round(2), np.around(x, -1), round(3.7), np.fix(x)),
+    "nan": lambda x: np.nan_to_num(np.where(x > 0, np.nan, x / 0)),
+    "triangles": lambda x: (np.triu(x), np.tril(x, 1)),
+    "close": lambda x: (np.isclose(x, x + 1e-9), np.allclose(x, x.copy())),
+    "array_equal": lambda x: np.array_equal(x[0], x[0] * 1),
+    "real": lambda x: (np.real(x), x.imag, np.real(x + 1j * x), (x * 1j).conj(), np.angle(x * 1j)),
+    "sinc": lambda x: np.sinc(x),
+    "copy": lambda x: (np.copy(x), x.copy()),
+    "astype": lambda x: (x.astype(np.float32), x.astype(int), (x > 0).astype("f4"), x.astype(float)),
+    "result_type": lambda x: x.astype(np.result_type(x, np.float32, 1)),
+    "norm": lambda x: (np.linalg.norm(x), np.linalg.norm(x, axis=1), np.linalg.norm(x, 1, axis=0),
+                       np.linalg.norm(x, np.inf, axis=0), np.linalg.norm(x[0], 3),
+                       np.linalg.norm(x, axis=1, keepdims=True), np.linalg.norm(x, "fro"),
+                       np.linalg.norm(x, 1), np.linalg.norm(x, np.inf)),
+    "diagonal": lambda x: (np.diagonal(x), x.diagonal(1), np.trace(x), np.diag(x), np.diag(x[0])),
+    "outer": lambda x: (np.outer(x[0], x[1]), np.kron(x, x[:1])),
+    "products": lambda x: (np.dot(x, x.T), x.dot(x.T), x @ x.T, np.matmul(x, x.T), x[0] @ x[1],
+                           np.inner(x, x), np.vdot(x, x), np.inner(x[0], x[1])),
+    "tensordot": lambda x: (np.tensordot(x, x), np.tensordot(x, x, axes=(1, 1)),
+                            np.tensordot(x, x.T, axes=1)),
+    "einsum": lambda x: (np.einsum("ij,kj->ik", x, x), np.einsum("ij->j", x), np.einsum("ij", x),
+                         np.einsum("ij,ij->", x, x)),
+    "like": lambda x: (np.zeros_like(x, dtype=int), np.ones_like(x), np.full_like(x, 2.5),
+                       np.zeros_like(x, shape=(2,))),
+    "softmax": lambda x: np.exp(x - x.max(-1, keepdims=True))
+    / np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True),
+    "helpers": lambda x: (api.erf(x), api.sigmoid(x), api.relu(x), api.rsqrt(np.abs(x))),
+    "contains": lambda x: x.dtype.kind + str(x.ndim),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    check(FUNCTIONS[name], X, again=[(Y,)], exact=False)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda a, b: np.matmul(a, a.swapaxes(-1, -2)), lambda a, b: np.einsum("abc,bde->ade", a, b),
+    lambda a, b: np.tensordot(a, b, axes=((1,), (0,))), lambda a, b: np.cross(a.transpose(0, 2, 1), [1.0, 2.0, 3.0]),
+    lambda a, b: np.transpose(a, (2, 0, 1)), lambda a, b: np.moveaxis(a, (0, 1), (-1, 0)),
+    lambda a, b: np.unstack(a, axis=0)[0] if False else a.sum((0, -1)),
+    lambda a, b: np.dot(a, a.transpose(0, 2, 1)), lambda a, b: np.rot90(a, 3, (1, 2)),
+])  # fmt: skip
+def test_higher_ranks(fn):
+    check(fn, C, D, exact=False)
+
+
+KEYS = {
+    "int": lambda x: x[0], "ints": lambda x: x[1, -1], "slice": lambda x: x[1:],
+    "step": lambda x: x[::-1, ::2], "negative": lambda x: x[-2:, :-1], "ellipsis": lambda x: x[..., 0],
+    "newaxis": lambda x: x[:, None, 1:], "all": lambda x: x[...], "empty": lambda x: x[5:2],
+    "list": lambda x: x[[0, 1, 0]], "array": lambda x: x[:, np.array([[0, 1], [1, 0]])],
+    "pairs": lambda x: x[[0, 1], [1, 0]], "outer": lambda x: x[np.array([[0], [1]]), [0, 2]],
+    "mixed": lambda x: x[0, [0, 1]], "negative array": lambda x: x[:, [-1, 0]],
+    "traced": lambda x: x[np.argmax(x, axis=0)], "traced pair": lambda x: x[[0, 1], x.argmin(1)[:2]],
+    "new and array": lambda x: x[None, [0, 1], :, None], "np int": lambda x: x[np.int64(1)],
+    "traced scalar": lambda x: x[x.argmax() % 2], "split pair": lambda x: x[[0, 1], None, [1, 0]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_indexing(name):
+    check(KEYS[name], X, again=[(Y,)])
+
+
+@pytest.mark.parametrize("key", [
+    (0, slice(None), [0, 1]), ([0, 1], slice(None), [0, 1]), (slice(None), [0, 1], [0, 1]),
+    ([0, 1], [0, 1]), (slice(None), [1], None, [0]), (slice(1), [0, 1], 1), (..., [0, 1], 0),
+    (None, 0, slice(None), [0, 1]), ([[0], [1]], slice(None), [1, 2]), (1, [0, 1]),
+    (slice(None), None, [0, 1]), (slice(None), [0, 1], slice(None, None, -2)),
+], ids=str)  # fmt: skip
+def test_index_arrays_go_where_numpy_puts_them(key):
+    check(lambda x: x[key], C)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_basic_key(data):
+    bound = st.none() | st.integers(-4, 4)
+    item = st.one_of(
+        st.integers(-2, 1), st.just(None),
+        st.builds(slice, bound, bound, st.none() | st.sampled_from([-2, -1, 1, 3])),
+    )  # fmt: skip
+    key = tuple(data.draw(st.lists(item, max_size=3)))
+    if data.draw(st.booleans()):
+        key = (*key, ...)
+    if sum(k is not None and k is not ... for k in key) <= C.ndim:
+        check(lambda x: x[key], C)
+
+
+def test_slices_with_computed_bounds():
+    check(lambda x, k: (x[k:], x[:, : x.shape[1] - k], x[k], x[:: k + 1]), X, 1, again=[(Y, 3)])
+    check(lambda x: x[: x[:, 0].argmax() + 1], X, again=[(Y,)])
+
+
+def test_equal_split_is_checked_at_run_time():
+    traced = check(lambda x: np.split(x, 3, axis=1), X)
+    from tracing import call
+
+    with pytest.raises(ShapeError):
+        call(traced, Y)
+
+
+@pytest.mark.parametrize("fn, message", [
+    (lambda x: np.pad(x, 1, mode="mean"), "mode='mean'"),
+    (lambda x: np.repeat(x, [1, 2], axis=0), "one count per element"),
+    (lambda x: np.linalg.norm(x, "nuc"), "ord='nuc'"),
+    (lambda x: np.einsum(x, [0, 1], [1, 0]), "subscripts as a string"),
+    (lambda x: np.sum(x, out=np.zeros(())), "out="),
+    (lambda x: np.fill_diagonal(x, 0), "np.fill_diagonal is not supported"),
+    (lambda x: x.fill(0), "change an array in place"),
+])  # fmt: skip
+def test_refusals(fn, message):
+    with pytest.raises(TraceError) as info:
+        trace(fn, (X,))
+    assert message in str(info.value)
