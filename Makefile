@@ -28,8 +28,11 @@ format: $(STAMP) ## ruff: fix and format in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# mypy finds packages by folder name, and the checkout may be called anything.
 types: $(STAMP) ## mypy
-	$(BIN)/mypy -p profuse
+	mkdir -p $(VENV)/src && ln -sfn "$(CURDIR)" $(VENV)/src/profuse
+	MYPYPATH=$(VENV)/src $(BIN)/mypy -m profuse -p profuse.dialect -p profuse.lowering \
+		-p profuse.executor -p profuse.tools
 
 lit: $(STAMP) ## IR tests: lit + FileCheck
 	$(BIN)/lit -j2 --timeout 120 test

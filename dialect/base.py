@@ -67,6 +67,14 @@ class AttrDef:
     optional: bool = False
     default: Any = None
 
+    def is_default(self, value: Any) -> bool:
+        """True if IR leaves the attribute out when it has this value."""
+        if not self.optional:
+            return False
+        # Compared by type first: an array compares element by element, and True equals 1.
+        same_type = type(value) is type(self.default)
+        return value is self.default or (same_type and bool(value == self.default))
+
 
 def operand(*, variadic: bool = False) -> Any:
     """Declare an operand field."""

@@ -152,7 +152,7 @@ class _Printer:
         shown = []
         for key, value in sorted(instr.attrs.items()):
             definition = instr.op.attrs.get(key)
-            if definition is None or (definition.optional and value == definition.default):
+            if definition is None or definition.is_default(value):
                 continue
             shown.append(f"{key} = {definition.kind.text(value)}")
         return f" {{{', '.join(shown)}}}" if shown else ""

@@ -268,7 +268,7 @@ def create(
     texts = {
         name: ir.Attribute.parse(cls.attrs[name].kind.text(value))
         for name, value in attrs.items()
-        if not _is_default(cls, name, value)
+        if not cls.attrs[name].is_default(value)
     }
     anchor = ip if isinstance(ip, ir.Operation) else None
     return ir.Operation.create(
@@ -282,15 +282,6 @@ def create(
     )
 
 
-def _is_default(cls: type[Op], name: str, value: Any) -> bool:
-    definition = cls.attrs[name]
-    if not definition.optional:
-        return False
-    default = definition.default
-    # An array compares element by element; no default is one.
-    return value is default or (type(value) is type(default) and bool(value == default))
-
-
 def set_attr(op: ir.Operation, name: str, value: Any) -> None:
     """Set an attribute of an op of the table from a plain value; None removes an optional one."""
     from mlir import ir
@@ -298,7 +289,7 @@ def set_attr(op: ir.Operation, name: str, value: Any) -> None:
     cls = op_class(op)
     if cls is None or name not in cls.attrs:
         raise InternalError(f"{op.name} has no attribute {name!r}")
-    if _is_default(cls, name, value):
+    if cls.attrs[name].is_default(value):
         if name in op.attributes:
             del op.attributes[name]
         return

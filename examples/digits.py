@@ -13,9 +13,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from sklearn.datasets import load_digits
-
 import profuse as pf
+from sklearn.datasets import load_digits
 
 WIDTH = 256
 

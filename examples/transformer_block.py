@@ -1,6 +1,6 @@
 """A transformer encoder block in plain NumPy, run through all tiers.
 
-    python examples/transformer_block.py
+python examples/transformer_block.py
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 
 import numpy as np
-
 import profuse as pf
 
 MODEL, HEADS, HIDDEN = 128, 4, 512

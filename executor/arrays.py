@@ -26,7 +26,7 @@ def _slow_pointer(array: np.ndarray) -> int:
 
 def _probe() -> Callable[[np.ndarray], int]:
     """Use the struct offset only where it agrees with what NumPy itself reports."""
-    samples = [np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2))]
+    samples: list[np.ndarray] = [np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2))]
     agree = all(_fast_pointer(a) == _slow_pointer(a) for a in samples)
     return _fast_pointer if agree else _slow_pointer
 

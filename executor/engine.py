@@ -145,9 +145,7 @@ class Executor:
         behavior = behavior_at(self.strategy, self.depth)
         self.request = CompileRequest(
             ir=self.record.module.to_mlir(),
-            pipeline=optimizing_pipeline(
-                behavior, knobs.min_fusion_size, knobs.max_fusion_values
-            ),
+            pipeline=optimizing_pipeline(behavior, knobs.min_fusion_size, knobs.max_fusion_values),
             target=host_target(),
             verify_each=knobs.verify_each,
             repro_dir=knobs.repro_dir,
@@ -193,7 +191,7 @@ class Executor:
             child = Executor(body, options, self.depth - 1)
             child.plan()  # stores the depth and builds its first plan before it ever runs
             self.fallbacks[name] = child
-        calls = {name: child.run for name, child in self.fallbacks.items()}
+        calls: dict[str, Callable[[list], list]] = {n: c.run for n, c in self.fallbacks.items()}
         return build_plan(result.module, runners, calls, self.counters)
 
     # --- life cycle ---------------------------------------------------------------------------
@@ -208,8 +206,7 @@ class Executor:
     def _retire_fallbacks(self) -> None:
         for child in self.fallbacks.values():
             child._retire_fallbacks()
-            for name, value in child.counters.as_dict().items():
-                setattr(self.counters, name, getattr(self.counters, name) + value)
+            self.counters.add(child.counters)
             retire(child.counters)
 
     def chain(self) -> Iterator[Executor]:
@@ -220,7 +217,5 @@ class Executor:
 
 
 def _fallback_names(module: Module) -> Sequence[str]:
-    names = [
-        i.attrs["callee"] for i in module.main.body.walk() if i.op.name == "call_fallback"
-    ]
+    names = [i.attrs["callee"] for i in module.main.body.walk() if i.op.name == "call_fallback"]
     return list(dict.fromkeys(names))

@@ -8,18 +8,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .knobs import knobs
-
-COUNTERS = (
-    "calls", "profiled_runs", "compiles", "kernels_compiled", "guard_hits", "guard_misses",
-    "fallback_calls", "kernel_launches", "library_calls", "evaluated_ops", "refusals",
-    "compile_failures", "input_copies", "traces", "cache_hits", "cache_misses",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +73,60 @@ def events() -> tuple[Event, ...]:
         return tuple(_ring or ())
 
 
+@dataclass(slots=True)
 class Counters:
-    """Named counts of one executor, also added to the process totals.
+    """Counts of one executor.
 
     Increments are single attribute updates between bytecode boundaries at which CPython may
     switch threads, so no lock is taken on the fast path.
+
+    Attributes:
+        calls: calls of the jitted function (not of fallbacks).
+        profiled_runs: runs recorded by observers.
+        compiles: graphs specialised; one per specialisation.
+        kernels_compiled: native kernels made.
+        guard_hits, guard_misses: outcomes of guards.
+        fallback_calls: calls that went to the other side of a guard.
+        kernel_launches, library_calls: native calls, and library products inside them.
+        evaluated_ops: ops run one by one on tier 0.
+        refusals: ops that fusion refused.
+        compile_failures: graphs or groups that could not be compiled.
+        input_copies: arguments copied because kernels cannot read their layout.
+        traces: graphs made by tracing.
+        cache_hits, cache_misses: look-ups of compiled code.
     """
 
-    __slots__ = COUNTERS
-
-    def __init__(self) -> None:
-        for name in COUNTERS:
-            setattr(self, name, 0)
+    calls: int = 0
+    profiled_runs: int = 0
+    compiles: int = 0
+    kernels_compiled: int = 0
+    guard_hits: int = 0
+    guard_misses: int = 0
+    fallback_calls: int = 0
+    kernel_launches: int = 0
+    library_calls: int = 0
+    evaluated_ops: int = 0
+    refusals: int = 0
+    compile_failures: int = 0
+    input_copies: int = 0
+    traces: int = 0
+    cache_hits: int = 0
+    cache_misses: int = 0
 
     def as_dict(self) -> dict[str, int]:
         """A snapshot."""
         return {name: getattr(self, name) for name in COUNTERS}
 
+    def add(self, other: Counters) -> None:
+        """Add another object's counts to these."""
+        for name in COUNTERS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+COUNTERS = tuple(f.name for f in fields(Counters))
 
 _live: list[Counters] = []
-_retired: Counter[str] = Counter()
+_retired = Counters()
 
 
 def new_counters() -> Counters:
@@ -112,15 +140,16 @@ def new_counters() -> Counters:
 def retire(counters: Counters) -> None:
     """Fold the counts of a dropped executor into the totals and forget the object."""
     with _lock:
-        if counters in _live:
-            _live.remove(counters)
-            _retired.update(counters.as_dict())
+        kept = [c for c in _live if c is not counters]
+        if len(kept) < len(_live):
+            _live[:] = kept
+            _retired.add(counters)
 
 
 def totals() -> dict[str, int]:
     """Sums over every executor that this process has had."""
+    out = Counters()
     with _lock:
-        out = Counter(_retired)
-        for counters in _live:
-            out.update(counters.as_dict())
-    return {name: out.get(name, 0) for name in COUNTERS}
+        for counters in (_retired, *_live):
+            out.add(counters)
+    return out.as_dict()

@@ -59,6 +59,9 @@ class GraphFunction:
         self._lock = threading.RLock()
         self._current: Executor | None = None
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
     def _executors(self) -> list[Executor]:
         raise NotImplementedError
 
@@ -169,9 +172,7 @@ class JitFunction(GraphFunction):
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(
-                f"{self._name}{signature} was called wrongly: {error}"
-            ) from None
+            raise ArgumentError(f"{self._name}{signature} was called wrongly: {error}") from None
 
     def _executors(self) -> list[Executor]:
         return [v.executor for known in self._variants.values() for v in known]
@@ -191,7 +192,9 @@ class LoadedFunction(GraphFunction):
         self.module = module
         self._executor = Executor(module, options)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise ArgumentError(f"@{self._name} takes positional arguments only")
         expected = len(self.module.main.inputs)
         if len(args) != expected:
             raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
@@ -241,7 +244,7 @@ def jit(
     if profiled_runs is not None and profiled_runs < 0:
         raise KnobError(f"profiled_runs={profiled_runs}: expected a number >= 0")
     frozen = None if strategy is None else normalize(strategy)
-    label = name or getattr(fn, "__name__", type(fn).__name__)
+    label = name or str(getattr(fn, "__name__", type(fn).__name__))
     return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label)))
 
 

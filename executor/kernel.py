@@ -93,9 +93,7 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     return "\n".join(lines), scope
 
 
-def interpreted_group(
-    function: Program, module: Module, counters: Counters
-) -> Callable[..., Any]:
+def interpreted_group(function: Program, module: Module, counters: Counters) -> Callable[..., Any]:
     """Stand-in for a kernel that could not be made: evaluates the fusion function."""
 
     def count() -> None:

@@ -190,7 +190,7 @@ class _Generator:
         if type_.strides == "contiguous":
             parts.append(f"{value}.flags.c_contiguous")
         elif type_.strides is not None and None not in type_.strides:
-            strides = tuple(s * size for s in type_.strides)  # type: ignore[operator,union-attr]
+            strides = tuple(s * size for s in type_.strides)  # type: ignore[operator]
             parts.append(f"{value}.strides == {strides!r}")
         elif type_.strides is not None:
             return None

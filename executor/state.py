@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ..dialect.types import TensorType
 from .engine import Executor
-from .events import COUNTERS, Counters
+from .events import Counters
 from .plan import Guard
 
 
@@ -42,7 +42,7 @@ class ExecutorState:
         tier: ``"profiling"``, ``"optimized"``, ``"simple"`` or ``"no-opt"``.
         remaining_depth: re-specialisations that can still happen.
         specializations: all guards of the whole fallback chain, outermost first.
-        counters: sums over the chain (`executor.events.COUNTERS`).
+        counters: sums over the chain (`executor.events.Counters`).
         reasons: refusals and failures, in the order they were met.
     """
 
@@ -64,16 +64,15 @@ def state_of(
     """
     tops = list(executors)
     every = [e for top in tops for e in top.chain()]
-    sums = dict.fromkeys(COUNTERS, 0)
+    sums = Counters()
     for counters in (*(e.counters for e in every), *others):
-        for name, value in counters.as_dict().items():
-            sums[name] += value
+        sums.add(counters)
     reasons = [r for e in every for r in (*e.notes, *e.reasons)]
     return ExecutorState(
         tier=tier_of(current) if current else "profiling",
         remaining_depth=remaining_depth(current) if current else 0,
         specializations=tuple(s for e in every for s in specializations_of(e)),
-        counters=MappingProxyType(sums),
+        counters=MappingProxyType(sums.as_dict()),
         reasons=tuple(dict.fromkeys(reasons)),
     )
 
@@ -87,9 +86,7 @@ def tier_of(executor: Executor) -> str:
 
 def remaining_depth(executor: Executor) -> int:
     """Depth left below the deepest executor that is already specialised."""
-    depths = [
-        e.depth if e.optimized is None else max(e.depth - 1, 0) for e in executor.chain()
-    ]
+    depths = [e.depth if e.optimized is None else max(e.depth - 1, 0) for e in executor.chain()]
     return min(depths)
 
 

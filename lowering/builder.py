@@ -203,6 +203,9 @@ class Builder(Emitter):
         type_ = TensorType(x.dtype, tuple(shape))
         if x.scalar is not None:
             return self.fill(x.scalar, type_)
+        if 0 in type_.shape:  # type: ignore[operator]
+            # linalg refuses maps that leave the operand, even in a loop that never runs.
+            return self.fill(constant(0, x.dtype), type_)
         return self._parallel_generic([(x, exprs)], lambda e: e, type_)
 
     def transpose(self, x: Tensor, perm: Sequence[int] | None = None) -> Tensor:

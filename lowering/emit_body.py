@@ -15,7 +15,7 @@ from mlir import ir
 from ..dialect.errors import LoweringError
 from . import schedule_index as ix
 from .math import expand
-from .schedule_graph import Compute, Tensor
+from .schedule_graph import Compute
 from .schedule_index import Index
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class BodyEmitter:
         if body.view is not None:
             return [self._read(body.view)]
         if body.block is None:
-            return [self.evaluator.value(t, [self.loops[k] for k in op.axes[0]])
-                    for t in (Tensor(op.outputs[0].dims, op.outputs[0].element),)]  # fmt: skip
+            return [self._read(0)]
         self.arguments = {a: k for k, a in enumerate(body.block.arguments)}
         return self._block(body.block)
 
@@ -119,7 +118,7 @@ class BodyEmitter:
             block = region.blocks.append()
             saved = self.values, self.indices
             self.values, self.indices = dict(self.values), dict(self.indices)
-            with self.evaluator.inside(block, conditional=True):
+            with self.evaluator.branch(copy, block):
                 values = self._block(old.blocks[0])
                 ir.Operation.create("scf.yield", operands=values)
             self.values, self.indices = saved
@@ -209,7 +208,7 @@ class BodyEmitter:
                 index = left.scale(right.const)  # type: ignore[union-attr]
             elif not left.terms:  # type: ignore[union-attr]
                 index = right.scale(left.const)  # type: ignore[union-attr]
-        if index is None:
+        if index is None or not _small(index):
             return False
         self._define_index(result, index)
         return True
@@ -236,6 +235,13 @@ _INDEX_OPS = frozenset(("arith.index_cast", "arith.addi", "arith.subi", "arith.m
 def _is_index(type_: ir.Type) -> bool:
     return isinstance(type_, ir.IndexType) or (
         isinstance(type_, ir.IntegerType) and type_.width == 64
+    )
+
+
+def _small(index: Index) -> bool:
+    """True if no sum of these terms overflows: user arithmetic on indices may wrap around."""
+    return all(
+        isinstance(c, int) and abs(c) < 2**31 for c in (*index.terms.values(), index.const)
     )
 
 

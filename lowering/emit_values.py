@@ -89,14 +89,42 @@ class Evaluator:
             self.scopes = saved
 
     @contextmanager
-    def inside(self, block: ir.Block, conditional: bool = False):
-        """Emit in a new scope."""
-        self.scopes = [*self.scopes, Scope(block, conditional)]
+    def branch(self, op: ir.Operation, block: ir.Block):
+        """Emit into a region of ``op``, which has just been created in the current scope."""
+        enclosing = self.scope
+        saved, enclosing.before = enclosing.before, op
+        self.scopes = [*self.scopes, Scope(block, conditional=True)]
         try:
             with ir.InsertionPoint(block):
                 yield
         finally:
             self.scopes = self.scopes[:-1]
+            enclosing.before = saved
+
+    @contextmanager
+    def loop(
+        self, atom: Atom, low: ir.Value, high: ir.Value, step: int = 1,
+        carried: Sequence[ir.Value] = (),
+    ):  # fmt: skip
+        """Emit inside a loop; yields the `scf.ForOp`, which `end_loop` must close."""
+        enclosing = self.scope
+        with enclosing.point():
+            op = self.ops.loop(low, high, self.size(step), carried)
+        enclosing.before = op.operation
+        self.scopes = [*self.scopes, Scope(op.body)]
+        self.atoms[atom] = (op.induction_variable, len(self.scopes) - 1)
+        try:
+            with ir.InsertionPoint(op.body):
+                yield op
+        finally:
+            self.scopes = self.scopes[:-1]
+            enclosing.before = None
+            del self.atoms[atom]
+
+    def end_loop(self, values: Sequence[ir.Value] = ()) -> None:
+        """Terminate the current loop's body."""
+        with ir.InsertionPoint(self.scope.block):
+            ir.Operation.create("scf.yield", operands=list(values))
 
     def remembered(self, key: Any) -> Any:
         for scope in reversed(self.scopes):
@@ -197,6 +225,10 @@ class Evaluator:
             return self.pointers[buffer]
         except KeyError:
             raise InternalError(f"{buffer} is not an argument of this nest") from None
+
+    def tensor_of(self, value: ir.Value) -> Tensor:
+        """The tensor an SSA value of the linalg function stands for."""
+        return self.graph.values[value]
 
     # --- values --------------------------------------------------------------------------------
 

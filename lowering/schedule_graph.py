@@ -230,6 +230,7 @@ class Graph:
         operations: in order; only live ones.
         outputs: results; ``output_specs`` their description.
         opaque: size symbols that stand for index computations with no closed form.
+        values: tensor of each SSA value.
     """
 
     name: str
@@ -241,6 +242,7 @@ class Graph:
     outputs: list[Tensor]
     output_specs: list[TensorSpec]
     opaque: dict[str, Any]
+    values: dict[Any, Tensor]
 
     def uses(self) -> dict[Tensor, list[Any]]:
         """Tensor -> operations that read it (``None`` stands for the function's results)."""

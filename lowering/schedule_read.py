@@ -60,7 +60,7 @@ class _Reader:
                 self._operation(op.operation)
         self.graph = Graph(
             name, inputs, specs, self.symbols, self.strides, self.operations, outputs,
-            self._output_specs(outputs, attributes), self.opaque,
+            self._output_specs(outputs, attributes), self.opaque, self.tensors,
         )  # fmt: skip
         _drop_dead(self.graph)
 

@@ -247,6 +247,8 @@ def _check(module: ir.Module, name: str, start: Loc | None) -> None:
     from ..dialect.context import loc_of, one_line
 
     try:
+        # Explicitly, because a pass that changes nothing is not followed by a verification.
+        module.operation.verify()
         PassManager.parse("builtin.module(cse)").run(module.operation)
     except ir.MLIRError as error:
         found = list(error.error_diagnostics)

@@ -244,10 +244,15 @@ def _int_scalar(rec: Recorder, x: Any) -> int:
     hint = rec.hints[value]
     if isinstance(hint, ScalarType) and hint.dtype is I64:
         return value
-    if isinstance(hint, TensorType) and hint.shape == () and hint.dtype is not None:
-        if hint.dtype.is_int:
-            return rec.emit("item", [value])[0]
+    if _is_integer_array(hint):
+        return rec.emit("item", [value])[0]
     raise trace_error(f"a loop bound must be an integer, not {_describe(hint)}")
+
+
+def _is_integer_array(hint: Type) -> bool:
+    if not isinstance(hint, TensorType) or hint.dtype is None:
+        return False
+    return hint.shape == () and hint.dtype.is_int
 
 
 def _unknown_number(hint: Type) -> Type:

@@ -34,9 +34,7 @@ def _expand(x: Traced, key: tuple) -> list[Any]:
         )
     ellipses = [k for k, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
-        raise BoundsError(
-            "an index can only have a single ellipsis ('...')", loc=user_loc()
-        )
+        raise BoundsError("an index can only have a single ellipsis ('...')", loc=user_loc())
     rest = [slice(None)] * (x.ndim - used)
     if not ellipses:
         return [*items, *rest]
@@ -94,9 +92,7 @@ class _Slices:
     stops: list[int] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
     axes: list[int] = field(default_factory=list)
-    operands: tuple[list[Any], list[Any], list[Any]] = field(
-        default_factory=lambda: ([], [], [])
-    )
+    operands: tuple[list[Any], list[Any], list[Any]] = field(default_factory=lambda: ([], [], []))
 
     def add(self, axis: int, item: slice) -> None:
         self.axes.append(axis)

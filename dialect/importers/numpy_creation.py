@@ -118,9 +118,7 @@ def _is_zero(x: Any) -> bool:
 
 
 @creation_function("linspace")
-def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
-) -> Any:
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Any:
     """`np.linspace` between two numbers."""
     steps = num - 1 if endpoint else num
     divisor = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)
@@ -180,7 +178,7 @@ def _stacked(source: Any) -> Any:
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
         return _ORIGINAL["asarray"](source)
-    from .numpy_shapes import stack
+    from .numpy_joins import stack
 
     return stack([_stacked(item) for item in source])
 
@@ -252,7 +250,7 @@ def _refuser(name: str, original: Callable) -> Callable:
         if current() is None:
             return original(*args, **kwargs)
         raise trace_error(
-            f"np.random.{name} is called while tracing: its numbers would be the same in every call",
+            f"np.random.{name} is called while tracing: every call would get the same numbers",
             "draw them outside and pass them as an argument",
         )
 

@@ -121,7 +121,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
         if ord == -np.inf:
             return min_(size, axes, keepdims)
         if ord == 0:
-            return sum_(op("cast", op("ne", array, 0), dtype=dtype_of(size.dtype)), axes, None, keepdims)
+            return sum_(op("ne", array, 0), axes, size.dtype, keepdims)
         if ord == 1:
             return sum_(size, axes, None, keepdims)
         if isinstance(ord, (int, float)):
@@ -163,9 +163,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @numpy_function("trace", "linalg.trace")
-def trace_(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
-) -> Any:
+def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """`np.trace`."""
     from .numpy_reductions import sum_
 
@@ -194,9 +192,10 @@ def diag(v: Any, k: int = 0) -> Any:
 @numpy_function("cross")
 def cross(a: Any, b: Any, axis: Any = -1) -> Any:
     """`np.cross` of vectors of three components along ``axis``."""
-    from .numpy_shapes import stack
+    from .numpy_joins import stack
 
-    x, y = (op("moveaxis", as_array(v), source=(operator.index(axis),), destination=(-1,)) for v in (a, b))
+    source = (operator.index(axis),)
+    x, y = (op("moveaxis", as_array(v), source=source, destination=(-1,)) for v in (a, b))
     x0, x1, x2 = (x[..., k] for k in range(3))
     y0, y1, y2 = (y[..., k] for k in range(3))
     return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], operator.index(axis))
@@ -214,4 +213,3 @@ def kron(a: Any, b: Any) -> Any:
     left = op("expand_dims", x, axes=(1, 3))
     right = op("expand_dims", y, axes=(0, 2))
     return (left * right).reshape(m * p, n * q)
-

@@ -94,9 +94,7 @@ def repeat(self: Traced, repeats: Any, axis: Any = None) -> Any:
 
 
 @array_method("take")
-def take(
-    self: Traced, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
-) -> Any:
+def take(self: Traced, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     """`ndarray.take`."""
     if out is not None:
         raise refuse_parameter("ndarray.take", "out")
@@ -140,9 +138,7 @@ def diagonal(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 
 @array_method("trace")
-def trace(
-    self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
-) -> Any:
+def trace(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """`ndarray.trace`."""
     return linalg.trace_(self, offset, axis1, axis2, dtype)
 

@@ -146,9 +146,7 @@ def _zero(x: Any) -> Any:
 
 
 @numpy_function("isclose")
-def isclose(
-    a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
-) -> Any:
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """`np.isclose`."""
     near = op("le", op("abs", op("sub", a, b)), op("add", op("mul", op("abs", b), rtol), atol))
     out = op("logical_or", op("logical_and", near, op("isfinite", b)), op("eq", a, b))
@@ -158,9 +156,7 @@ def isclose(
 
 
 @numpy_function("allclose")
-def allclose(
-    a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
-) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """`np.allclose`."""
     return op("truth", op("all", isclose(a, b, rtol, atol, equal_nan)))
 
@@ -169,9 +165,7 @@ def allclose(
 def array_equal(a1: Any, a2: Any) -> Any:
     """`np.array_equal`; whether the shapes agree is baked into the graph."""
     one, two = as_array(a1), as_array(a2)
-    if one.ndim != two.ndim or any(
-        bool(m != n) for m, n in zip(one.shape, two.shape, strict=True)
-    ):
+    if one.ndim != two.ndim or any(bool(m != n) for m, n in zip(one.shape, two.shape, strict=True)):
         return False
     return op("truth", op("all", op("eq", one, two)))
 

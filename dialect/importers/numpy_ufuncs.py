@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ UFUNCS.update(_RENAMED)
 UFUNCS.update({name: name for name in _SAME})
 
 # Ufuncs that are two or three ops.
-_COMPOSED = {
+_COMPOSED: dict[str, Callable[..., Any]] = {
     "fabs": lambda x: op("abs", _as_float(x)),
     "float_power": lambda a, b: op("pow", _as_double(a), _as_double(b)),
     "deg2rad": lambda x: op("mul", _as_float(x), np.pi / 180.0),
@@ -97,10 +98,10 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
 
         raise unsupported_call(recorder_of(inputs), ufunc, f"np.{name}.{method}")
     array, *rest = inputs
-    for key, value in zip(("axis", "dtype", "out"), rest, strict=False):
-        kwargs[key] = value
-    kwargs.setdefault("axis", 0)  # unlike np.sum, a ufunc's reduce takes the first axis
-    return FUNCTIONS[target](array, **{k: v for k, v in kwargs.items() if v is not None or k == "axis"})
+    # Unlike np.sum, a ufunc's reduce takes the first axis.
+    given = {"axis": 0} | kwargs | dict(zip(("axis", "dtype", "out"), rest, strict=False))
+    wanted = {k: v for k, v in given.items() if v is not None or k == "axis"}
+    return FUNCTIONS[target](array, **wanted)
 
 
 def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:

@@ -78,9 +78,7 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     return leaves, TreeDef(spec, len(leaves))
 
 
-def flatten_call(
-    fn: Callable, args: tuple, kwargs: dict[str, Any]
-) -> tuple[list[Any], TreeDef]:
+def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
     """`flatten` of ``(args, kwargs)``; errors name the argument: ``argument 'x'[1]``."""
     leaves: list[Any] = []
     names: list[str] | None = None
@@ -136,14 +134,10 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         leaves.append(tree)
         return _LEAF
     if kind in (tuple, list):
-        children = tuple(
-            _flatten(item, leaves, f"{path}[{k}]") for k, item in enumerate(tree)
-        )
+        children = tuple(_flatten(item, leaves, f"{path}[{k}]") for k, item in enumerate(tree))
         return (kind.__name__, None, children)
     if kind in (dict, OrderedDict):
-        children = tuple(
-            _flatten(item, leaves, f"{path}[{key!r}]") for key, item in tree.items()
-        )
+        children = tuple(_flatten(item, leaves, f"{path}[{key!r}]") for key, item in tree.items())
         return ("dict" if kind is dict else "ordered", tuple(tree), children)
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         children = tuple(
@@ -153,9 +147,7 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         return ("namedtuple", kind, children)
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         names = tuple(f.name for f in dataclasses.fields(tree) if f.init)
-        children = tuple(
-            _flatten(getattr(tree, name), leaves, f"{path}.{name}") for name in names
-        )
+        children = tuple(_flatten(getattr(tree, name), leaves, f"{path}.{name}") for name in names)
         return ("dataclass", (kind, names), children)
     return _static(tree, path)
 

@@ -8,6 +8,7 @@ whatever of them shapes the graph is recorded as a `TraceGuard`.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import zlib
@@ -173,7 +174,7 @@ class Recorder:
             if instr.op.name == "dim":
                 value = shape[instr.attrs["axis"]]
             elif None not in shape:
-                value = int(np.prod(shape, dtype=object)) if shape else 1
+                value = math.prod(shape)  # type: ignore[arg-type]
         elif instr.operands and all(o in self.known for o in instr.operands):
             try:
                 with np.errstate(all="ignore"):
@@ -219,7 +220,9 @@ class Recorder:
 
     def dim(self, value: int, axis: int) -> int:
         """Scalar value: size of a tensor along an axis."""
-        return self.cached(("dim", value, axis), lambda: self.emit("dim", [value], {"axis": axis})[0])
+        return self.cached(
+            ("dim", value, axis), lambda: self.emit("dim", [value], {"axis": axis})[0]
+        )
 
     # --- constants and captured arrays --------------------------------------------------------
 
@@ -232,7 +235,7 @@ class Recorder:
                 value = np.uint64(value)
         if isinstance(value, (np.generic, np.ndarray)):
             array = np.array(value)
-            key = ("array", array.dtype.str, array.shape, array.tobytes())
+            key: tuple[Any, ...] = ("array", array.dtype.str, array.shape, array.tobytes())
             return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
         # repr tells 0.0 from -0.0 and NaNs apart where == does not.
         key = ("number", type(value), repr(value))

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import ShapeError
 from ..types import ScalarType, Shape
+from .mutation import Storage, update
 from .pytree import register_leaf_type
 from .recorder import Recorder, current, trace_error, user_loc
 from .registry import FUNCTIONS, METHODS, UFUNCS, refuse_parameter
@@ -26,21 +27,6 @@ _OPERATORS = {
     "lshift": "shift_left", "rshift": "shift_right",
 }  # fmt: skip
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
-
-class Storage:
-    """Memory that arrays may share: which traced arrays do, and why it must not be written."""
-
-    __slots__ = ("members", "owner")
-
-    def __init__(self, owner: str | None = None) -> None:
-        self.owner = owner
-        self.members: list[weakref.ref] = []
-
-    def shared(self, by: Traced) -> bool:
-        """True if another live array uses this memory."""
-        self.members = [m for m in self.members if m() is not None]
-        return any(m() is not by for m in self.members)
 
 
 def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
@@ -203,14 +189,19 @@ def power(a: Any, b: Any) -> Any:
     if isinstance(a, Traced) and type(b) in (int, float):
         # NumPy's operator takes these shortcuts, which differ from np.power in the last bit.
         kind = a.dtype.kind
-        short = {2: "square", 1: "positive"} if kind in "iu" else {}
+        short: dict[float, str] = {2: "square", 1: "positive"} if kind in "iu" else {}
         if kind in "fc":
             short = {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}
         if b in short and not (kind in "iu" and type(b) is float):
             return op(short[b], a)
-    if _is_int_number(a) and _is_int_number(b) and isinstance(b, TracedScalar) and b < 0:
-        a = a * 1.0  # whether the power is an int or a float is Python's to decide: baked
+    if _is_int_number(a) and _is_int_number(b) and _is_negative(b):
+        a = a * 1.0
     return op("pow", a, b)
+
+
+def _is_negative(x: Any) -> bool:
+    """Baked for a traced number: whether a power of ints is an int or a float hangs on it."""
+    return isinstance(x, TracedScalar) and bool(x < 0)
 
 
 def _is_int_number(x: Any) -> bool:
@@ -444,55 +435,15 @@ class Traced(_Recording):
             self.storage.members.append(weakref.ref(self))
         return self.storage
 
-    def update(self, result: Any) -> Any:
-        """Replace this array's contents as an in-place operator does.
-
-        Raises TraceError where NumPy would change an array seen elsewhere: an argument, memory
-        shared with a live view, or an array from outside the current branch or loop body.
-        """
-        rec = recorder_of((self,))
-        owner = self.storage.owner if self.storage else None
-        if owner:
-            raise trace_error(
-                f"an in-place operator would change {owner}, which the caller still sees",
-                "write x = x + … instead of x += …",
-            )
-        if not self.ndim:
-            return result  # a NumPy scalar: the name is bound to a new one
-        if self.storage and self.storage.shared(self):
-            raise trace_error(
-                "an in-place operator would change an array of which a view (slice, reshape, "
-                "transpose, …) is still in use",
-                "write x = x + … instead of x += …",
-            )
-        if rec.home[self.value] is not rec.blocks[-1]:
-            raise trace_error(
-                "an in-place operator in a branch or loop body would change an array from outside",
-                "return the new array from the branch or body",
-            )
-        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
-            raise DTypeError(
-                f"Cannot cast ufunc output from {result.dtype!r} to {self.dtype!r} with casting "
-                "rule 'same_kind'", loc=user_loc(),
-            )  # fmt: skip
-        if result.ndim != self.ndim or any(
-            a is not None and b is not None and a != b
-            for a, b in zip(result.hint, self.hint, strict=True)
-        ):
-            raise ShapeError(
-                f"non-broadcastable output operand with shape {self.hint} doesn't match the "
-                f"broadcast shape {result.hint}", loc=user_loc(),
-            )  # fmt: skip
-        if result.dtype != self.dtype:
-            result = METHODS["astype"](result, self.dtype)
-        self._value = result.value
-        return self
+    def become(self, value: int) -> None:
+        """Stand for another graph value from now on."""
+        self._value = value
 
 
 def _in_place(call: Callable) -> Callable:
     def method(self: Traced, other: Any) -> Any:
         result = call(self, other)
-        return result if result is NotImplemented else self.update(result)
+        return result if result is NotImplemented else update(self, result)
 
     return method
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import ops
 from ..program import Module
-from . import numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes
+from . import numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes
 from .numpy_creation import patched
 from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
 from .recorder import Recorder, recording
@@ -18,7 +18,7 @@ from .trace_guards import TraceGuard
 from .traced import Traced, TracedScalar, as_value, wrap
 
 # Imported for what they register.
-_TABLES = (ops, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes)
+_TABLES = (ops, numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes)
 
 
 @dataclass

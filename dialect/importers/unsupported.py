@@ -35,7 +35,8 @@ def unsupported_call(rec: Recorder, target: Any, name: str | None = None) -> Tra
         for other, where, line in unsupported_names(rec.fn)
         if other != found or (loc is not None and line != loc.line)
     ]
-    also = f"; also unsupported in this function: {', '.join(dict.fromkeys(others))}" if others else ""
+    listed = ", ".join(dict.fromkeys(others))
+    also = f"; also unsupported in this function: {listed}" if listed else ""
     hint = _WAYS_OUT.get(found.rsplit(".", 1)[-1]) or "call it outside of the traced function"
     return TraceError(f"{found} is not supported while tracing{also}", loc=loc, hint=hint)
 

@@ -12,7 +12,16 @@ from ..base import Fusion, Op, attr, operand, result
 from ..dtypes import I64 as INT64
 from ..types import ScalarType, TensorType, Type, type_of
 from .shape import check_broadcast, prove_broadcast
-from .sizes import check_sizes, known_sizes, nonnegative, normalize_axis, runtime_sizes, tensor_type
+from .sizes import (
+    check_sizes,
+    complete_shape,
+    known_sizes,
+    nonnegative,
+    normalize_axis,
+    runtime_sizes,
+    tensor_type,
+)
+from .structural import Proven
 
 if TYPE_CHECKING:
     from ...lowering.builder import Builder, Tensor

@@ -22,13 +22,21 @@ from ..rewrite import (
     op_class,
     ops_in,
     replace,
+    symbol_of,
     terminator_of,
     type_of,
 )
 from ..symbolic import Sym
 from ..types import ScalarType, TensorType, Type
 from .base import Pass, register_pass
-from .facts import CONSTANTS, constant_value, is_constant, known_type
+from .facts import (
+    CONSTANTS,
+    constant_value,
+    escapes,
+    is_constant,
+    known_type,
+    sharing_matters,
+)
 
 _NUMBERS = (bool, int, float, complex)
 _INT64 = range(-(2**63), 2**63)
@@ -39,29 +47,33 @@ _INT64 = range(-(2**63), 2**63)
 class Fold(Pass):
     """Evaluate pure ops of constants, sizes that types know, and ``scf.if`` of a constant.
 
-    Results of more than ``max-elements`` elements are left to run time, and so is whatever
-    raises or warns: the user must see that where the op stands.
+    Results of more than ``max-elements`` elements are left to run time, and so are those larger
+    than what they are made from (filling is cheaper than loading), those that a caller would get
+    as an array of its own, and whatever raises: the user must see that where the op stands.
     """
 
     name: ClassVar[str] = "fold"
     max_elements: int = 4096
 
     def run(self, module: ir.Module) -> None:
+        shared = sharing_matters(module)
         for func in functions(module):
             for region in func.regions:
                 for block in region.blocks:
-                    self._block(block)
+                    self._block(block, shared[symbol_of(func)])
 
-    def _block(self, block: ir.Block) -> None:
+    def _block(self, block: ir.Block, careful: bool) -> None:
         for op in ops_in(block):
             for region in op.regions:
                 for inner in region.blocks:
-                    self._block(inner)
+                    self._block(inner, careful)
             if op.name == "scf.if":
                 self._branch(op)
                 continue
             cls = op_class(op)
             if cls is None or op.name in CONSTANTS or not _may_fold(cls):
+                continue
+            if careful and any(map(escapes, op.results)):
                 continue
             values = self._values(cls, op)
             if values is not None and _fit(values, op):
@@ -79,14 +91,16 @@ class Fold(Pass):
         found = [t.value if isinstance(t, ScalarType) else None for t in inferred]
         if found and not any(v is None or isinstance(v, Sym) for v in found):
             return found
-        if not all(map(is_constant, op.operands)) or not all(map(self._small, inferred)):
+        if not all(map(is_constant, op.operands)) or _leave(cls, types, inferred):
             return None
-        if _leave(cls, types, inferred):
+        args = [constant_value(v) for v in op.operands]
+        limit = min(self.max_elements, max(1, *map(np.size, args), 1))
+        if not all(_elements(t) <= limit for t in inferred):
             return None
-        return self._evaluate(cls, attrs, [constant_value(v) for v in op.operands])
+        return self._evaluate(cls, attrs, args, limit)
 
     def _evaluate(
-        self, cls: type[Op], attrs: dict[str, Any], args: Sequence[Any]
+        self, cls: type[Op], attrs: dict[str, Any], args: Sequence[Any], limit: int
     ) -> Sequence[Any] | None:
         try:
             with np.errstate(divide="raise", over="raise", invalid="raise"):
@@ -95,23 +109,7 @@ class Fold(Pass):
             # Whatever it is, it belongs to run time, where tier 0 reports it.
             return None
         values = result if isinstance(result, tuple) else (result,)
-        return values if all(map(self._representable, values)) else None
-
-    def _small(self, type_: Type) -> bool:
-        shape = type_.shape if isinstance(type_, TensorType) else None
-        sizes = [d for d in shape or () if isinstance(d, int)]
-        return prod(sizes) <= self.max_elements
-
-    def _representable(self, value: Any) -> bool:
-        if type(value) is int:
-            return value in _INT64
-        if isinstance(value, (np.ndarray, np.generic)):
-            try:
-                dtype_of(value.dtype)
-            except ProfuseError:
-                return False
-            return value.size <= self.max_elements
-        return type(value) in _NUMBERS
+        return values if all(_representable(v, limit) for v in values) else None
 
     def _branch(self, op: ir.Operation) -> None:
         """Put the block that is taken in the place of the ``scf.if``."""
@@ -131,6 +129,25 @@ class Fold(Pass):
                 inner.move_before(op)
         replace(op, values)
         self.count("branches-taken")
+
+
+def _elements(type_: Type) -> int:
+    """Number of elements, as far as sizes are known."""
+    shape = type_.shape if isinstance(type_, TensorType) else None
+    return prod(d for d in shape or () if isinstance(d, int))
+
+
+def _representable(value: Any, limit: int) -> bool:
+    """True if a constant op can hold the value."""
+    if type(value) is int:
+        return value in _INT64
+    if isinstance(value, (np.ndarray, np.generic)):
+        try:
+            dtype_of(value.dtype)
+        except ProfuseError:
+            return False
+        return value.size <= limit
+    return type(value) in _NUMBERS
 
 
 def _may_fold(cls: type[Op]) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-import pytest
-
 import profuse as pf
+import pytest
 
 
 def thrice(f, *args):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
 import profuse as pf
+import pytest
 from profuse.dialect import ops  # noqa: F401
 from profuse.dialect.base import op_named
 from profuse.dialect.dtypes import F32, F64

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import profuse as pf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import profuse as pf
 
 N, M = "n", "m"
 SIZES = [{N: 4, M: 6}, {N: 7, M: 5}, {N: 9, M: 3}]
@@ -79,7 +78,9 @@ def graphs(draw, most=40):
             fn, operands, shape = product, (a, b), (shapes[a][0], shapes[b][1])
         steps.append((fn, operands))
         shapes.append(shape)
-    outputs = draw(st.lists(st.integers(4, len(shapes) - 1), min_size=1, max_size=4)) if steps else []
+    outputs = (
+        draw(st.lists(st.integers(4, len(shapes) - 1), min_size=1, max_size=4)) if steps else []
+    )
     return steps, outputs or [len(shapes) - 1]
 
 

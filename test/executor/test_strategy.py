@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import profuse as pf
+import pytest
 from profuse.executor.knobs import Knobs, knobs
 from profuse.executor.strategy import behavior_at, normalize, total_depth
 
@@ -13,7 +12,7 @@ DEFAULT = (("static", 2), ("dynamic", 10))
 
 def test_behavior_at_depth():
     """R1.6: entries are counted from the last one; beyond the total it warns and is static."""
-    expected = {12: "static", 11: "static", **{d: "dynamic" for d in range(1, 11)}}
+    expected = {12: "static", 11: "static", **dict.fromkeys(range(1, 11), "dynamic")}
     assert {d: behavior_at(DEFAULT, d) for d in expected} == expected
     seen = len(pf.events())
     assert behavior_at(DEFAULT, 13) == "static"
@@ -26,7 +25,9 @@ def test_total_depth():
     assert total_depth(()) == 0
 
 
-@pytest.mark.parametrize("bad", [[("fast", 1)], [("static", -1)], [("static",)], 3, [("static", "x")]])
+@pytest.mark.parametrize(
+    "bad", [[("fast", 1)], [("static", -1)], [("static",)], 3, [("static", "x")]]
+)
 def test_malformed_strategy(bad):
     with pytest.raises(pf.KnobError, match="fusion strategy"):
         normalize(bad)

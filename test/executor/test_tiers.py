@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import profuse as pf
 import pytest
 from kernels import FUNCTIONS, arguments
-
-import profuse as pf
 
 
 def as_double(args):

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from tracing import call, check, same
-
 from profuse.dialect.errors import TraceError
 from profuse.dialect.importers.control import cond, fori_loop, while_loop
 from profuse.dialect.importers.tracer import trace
+from tracing import call, check, same
 
 X = np.array([1.0, -2.0, 3.0])
 
@@ -98,7 +97,9 @@ def test_newton_iteration_carries_numbers():
 
 
 def test_fori_loop():
-    both(lambda x, n: fori_loop(0, n, lambda i, v: v * 0.5 + i, x), X, 3, again=[(X[:1], 5), (X, 0)])
+    both(
+        lambda x, n: fori_loop(0, n, lambda i, v: v * 0.5 + i, x), X, 3, again=[(X[:1], 5), (X, 0)]
+    )
     both(lambda x: fori_loop(0, x.shape[0], lambda i, s: s + x[i] * i, x[0] * 0), X,
          again=[(np.arange(6.0),)])  # fmt: skip
 

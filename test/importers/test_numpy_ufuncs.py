@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special
-from tracing import check, line_of
-
 from profuse.dialect.errors import DTypeError, ShapeError, TraceError
 from profuse.dialect.importers.numpy_ufuncs import COMPOSED
 from profuse.dialect.importers.registry import UFUNCS
 from profuse.dialect.importers.tracer import trace
+from scipy import special
+from tracing import check, line_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 RNG = np.random.default_rng(0)

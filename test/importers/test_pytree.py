@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from profuse.dialect.errors import ArgumentError, DTypeError
 from profuse.dialect.importers.pytree import (
     flatten,
@@ -60,8 +59,8 @@ def test_unflatten_inverts_flatten_and_structures_hash(tree):
 
 
 def test_structures_tell_containers_statics_and_orders_apart():
-    trees = [[1], (1,), {"a": 1}, {"b": 1}, Pair(1, 2), (1, 2), (1, None), (1, "x"), (1, Mode.TRAIN),
-             (1, Mode.TEST), Layer(1), {"a": 1, "b": 2}, {"b": 1, "a": 2}]  # fmt: skip
+    trees = [[1], (1,), {"a": 1}, {"b": 1}, Pair(1, 2), (1, 2), (1, None), (1, "x"),
+             (1, Mode.TRAIN), (1, Mode.TEST), Layer(1), {"a": 1, "b": 2}, {"b": 1, "a": 2}]  # fmt: skip
     assert len({flatten(t)[1] for t in trees}) == len(trees)
 
 

@@ -4,11 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-from tracing import call, check, line_of, same
-
 from profuse.dialect.errors import BoundsError, DTypeError, ProfuseError, ShapeError, TraceError
 from profuse.dialect.importers.pytree import flatten
 from profuse.dialect.importers.tracer import is_tracing, trace
+from tracing import call, check, line_of, same
 
 A, B = np.arange(6.0).reshape(2, 3), np.arange(15.0).reshape(5, 3)
 
@@ -107,7 +106,7 @@ def test_sizes_that_cannot_be_told_are_guarded_by_all_sizes():
 
 
 def test_known_sizes_need_no_guard():
-    check(lambda x: [r for r in x.reshape(-1, 3).T], A)
+    check(lambda x: list(x.reshape(-1, 3).T), A)
 
 
 @pytest.mark.parametrize("fn, hint", [

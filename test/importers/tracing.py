@@ -1,7 +1,6 @@
 """Helpers of the importer tests: trace a function, run its graph, compare with NumPy."""
 
 import numpy as np
-
 from profuse.dialect.importers.pytree import flatten
 from profuse.dialect.importers.tracer import Trace, trace
 from profuse.executor.evaluate import evaluate

@@ -110,15 +110,16 @@ def run_op(op, *args, types=None, symbols=None, **attrs):
     p.body.args = operands = tuple(p.new_value(t) for t in types)
     cls = op if isinstance(op, type) else op_named(op)
     wanted = cls.operand_dtypes(types, cls.full_attrs(attrs)) or (None,) * len(types)
-    cast = []
+    cast, cast_types = [], []
     for value, type_, dtype in zip(operands, types, wanted, strict=True):
         # A Python number becomes a 0-d array even if it has the dtype already.
         if dtype is not None and (dtype is not type_.dtype or isinstance(type_, ScalarType)):
             result = p.new_value()
             p.body.instrs.append(Instr(op_named("cast"), (value,), (result,), {"dtype": dtype}))
-            value = result
+            value, type_ = result, TensorType(dtype, getattr(type_, "shape", ()))
         cast.append(value)
-    results = tuple(p.new_value() for _ in cls.results)
+        cast_types.append(type_)
+    results = tuple(p.new_value() for _ in cls.infer(cast_types, cls.full_attrs(attrs)))
     p.body.instrs.append(Instr(cls, tuple(cast), results, attrs))
     p.body.outputs = results
     return run(p, args, symbols)

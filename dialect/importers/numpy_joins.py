@@ -1,0 +1,152 @@
+"""NumPy's functions that make larger arrays: joining, repeating, padding, as ops."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import dtype_of
+from ..errors import ShapeError
+from .numpy_shapes import at_least, ravel, reshape
+from .recorder import trace_error, user_loc
+from .registry import numpy_function
+from .shapes import as_array, dtype_like, ndim, sizes
+from .traced import Traced, op
+
+# --- joining ----------------------------------------------------------------------------------
+
+
+@numpy_function("concatenate", "concat")
+def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    """`np.concatenate`."""
+    parts = [as_array(a) for a in arrays]
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    out = op("concatenate", *parts, axis=operator.index(axis))
+    return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
+
+
+@numpy_function("stack")
+def _stack(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    out = stack(list(arrays), axis)
+    return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
+
+
+def stack(arrays: Sequence[Any], axis: Any = 0) -> Any:
+    """`np.stack`."""
+    return op("stack", *map(as_array, arrays), axis=operator.index(axis))
+
+
+@numpy_function("vstack")
+def vstack(tup: Any) -> Any:
+    """`np.vstack`."""
+    return concatenate([at_least(2, [a]) for a in tup], 0)
+
+
+@numpy_function("hstack")
+def hstack(tup: Any) -> Any:
+    """`np.hstack`."""
+    parts = [at_least(1, [a]) for a in tup]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+@numpy_function("dstack")
+def dstack(tup: Any) -> Any:
+    """`np.dstack`."""
+    return concatenate([at_least(3, [a]) for a in tup], 2)
+
+
+@numpy_function("column_stack")
+def column_stack(tup: Any) -> Any:
+    """`np.column_stack`."""
+    parts = [as_array(a) for a in tup]
+    return concatenate([a if a.ndim >= 2 else reshape(a, (-1, 1)) for a in parts], 1)
+
+
+@numpy_function("append")
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """`np.append`."""
+    return concatenate([arr, values], axis)
+
+
+# --- repeating and padding --------------------------------------------------------------------
+
+
+@numpy_function("tile")
+def tile(A: Any, reps: Any) -> Any:
+    """`np.tile`."""
+    static, dynamic = sizes(reps)
+    if dynamic:
+        raise trace_error(
+            "np.tile with a number of repetitions known only at run time is not supported",
+            "use np.broadcast_to and reshape",
+        )
+    return op("tile", A, reps=static)
+
+
+@numpy_function("repeat")
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """`np.repeat` with one number of repetitions."""
+    if isinstance(repeats, Traced) or np.size(repeats) != 1:
+        raise trace_error(
+            "np.repeat with one count per element is not supported while tracing: the size of the "
+            "result depends on the counts", "use a single integer, or np.take with indices",
+        )  # fmt: skip
+    count = operator.index(np.asarray(repeats).reshape(()).item())
+    if axis is None:
+        return op("repeat", ravel(a), repeats=count, axis=0)
+    return op("repeat", a, repeats=count, axis=operator.index(axis))
+
+
+@numpy_function("pad")
+def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    """`np.pad` with a constant, the edge, or by reflection."""
+    rank = ndim(array)
+    if isinstance(pad_width, dict):
+        widths = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
+        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in widths]
+    pairs = np.broadcast_to(np.asarray(pad_width), (rank, 2))
+    low, high = ([int(v) for v in pairs[:, k]] for k in (0, 1))
+    if min((*low, *high), default=0) < 0:
+        raise ShapeError("index can't contain negative values", loc=user_loc())
+    if mode == "constant":
+        if isinstance(constant_values, (list, tuple)) or np.ndim(constant_values) > 0:
+            raise trace_error(
+                "np.pad with several constants is not supported while tracing",
+                "pad one side at a time",
+            )
+        value = op("cast", constant_values, dtype=dtype_of(dtype_like(array)))
+        return op("pad", array, value, widths=tuple(int(v) for v in pairs.reshape(-1)))
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise trace_error(
+            f"np.pad with mode={mode!r} is not supported while tracing",
+            "use mode='constant', 'edge', 'reflect', 'symmetric' or 'wrap'",
+        )
+    out = as_array(array)
+    for axis in range(rank):
+        out = _pad_axis(out, axis, low[axis], high[axis], mode)
+    return out
+
+
+def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
+    if not low and not high:
+        return x
+    from .numpy_creation import iota
+
+    n = x.shape[axis]
+    position = iota(n + (low + high), dtype_of(np.int64)) - low
+    if mode == "edge":
+        index = op("clip", position, 0, n - 1)
+    elif mode == "wrap":
+        index = op("remainder", position, n)
+    else:
+        period = 2 * n if mode == "symmetric" else op("maximum", 2 * n - 2, 1)
+        folded = op("remainder", position, period)
+        last = period - 1 if mode == "symmetric" else period
+        index = op("minimum", folded, op("sub", last, folded))
+    return op("take", x, index, axis=axis)
+
+

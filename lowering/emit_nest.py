@@ -1,0 +1,288 @@
+"""One nest as a function: outer loops, stages, temporaries and accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+
+from mlir import ir
+
+from . import schedule_index as ix
+from .emit_base import Ops
+from .emit_reduce import Carried, StageReduction
+from .emit_values import Evaluator
+from .schedule_graph import Buffer, Compute, Graph, Tensor, buffer_of, strides_of
+from .schedule_groups import Loop, loop_index
+from .schedule_index import Index, row_major
+from .schedule_nests import TILE, Nest, Scratch, Stage
+
+
+class NestEmitter(Evaluator):
+    """Emits a nest into a function body; `first`: bounds of the first outer loop, if any."""
+
+    def __init__(
+        self, ops: Ops, graph: Graph, nest: Nest, block: ir.Block,
+        pointers: dict[Buffer, ir.Value], names: dict[str, ir.Value],
+        first: tuple[ir.Value, ir.Value],
+    ) -> None:  # fmt: skip
+        super().__init__(ops, graph, block, pointers, names)
+        self.nest, self.first = nest, first
+        self.stage_number = 0
+        self.scratch: dict[Tensor, ir.Value] = {}
+        self.cells: dict[Tensor, ir.Value] = {}
+        self.tile_end: ir.Value | None = None
+
+    def run(self) -> None:
+        """Emit everything."""
+        for tensor, scratch in self.nest.scratch.items():
+            self.scratch[tensor] = self._temporary(scratch)
+        for op in self.nest.accumulated:
+            self._start_accumulator(op)
+        self._outer(list(self.nest.outer))
+        for op in self.nest.accumulated:
+            self._finish_accumulator(op)
+
+    def _temporary(self, scratch: Scratch) -> ir.Value:
+        if scratch.buffer is not None:
+            return self.pointer(scratch.buffer)
+        with self.scopes[0].point():
+            count = max(1, int(ix.product(scratch.dims)))  # type: ignore[call-overload]
+            return self.ops.alloca(count, scratch.tensor.element)
+
+    # --- loops ---------------------------------------------------------------------------------
+
+    def _outer(self, loops: list[Loop]) -> None:
+        if loops:
+            loop = loops[0]
+            low, high = self.size(0), self.size(loop.extent)
+            if loop is self.nest.outer[0]:
+                low, high = self.first
+            with self.loop(loop, low, high):
+                self._outer(loops[1:])
+                self.end_loop()
+        elif self.nest.tile is not None and self.tile_end is None:
+            self._tiles(self.nest.tile)
+        else:
+            self._row()
+
+    def _tiles(self, loop: Loop) -> None:
+        low, high = self.size(0), self.size(loop.extent)
+        if not self.nest.outer:
+            low, high = self.first
+        with self.loop(("tile", loop), low, high, TILE):
+            start = self.atoms["tile", loop][0]
+            end = self.ops.add(start, self.size(TILE))
+            self.tile_end = self.ops.create("arith.minsi", self.ops.i64, end, high)
+            self._row()
+            self.end_loop()
+
+    def _row(self) -> None:
+        for number, stage in enumerate(self.nest.stages):
+            self.stage_number = number
+            self.stage(stage)
+        self.stage_number = len(self.nest.stages)
+        for op in self.nest.tail:
+            self._tail(op)
+
+    @contextmanager
+    def over(self, loop: Loop):
+        """Emit inside a loop of a stage; the caller ends it."""
+        low, high = self.size(0), self.size(loop.extent)
+        if loop is self.nest.tile and self.tile_end is not None:
+            low, high = self.atoms["tile", loop][0], self.tile_end
+        with self.loop(loop, low, high) as op:
+            yield op
+
+    def nested(self, loops: Sequence[Loop], inside: Callable[[], None]) -> None:
+        """Emit ``inside`` in these loops; it runs with all of them open."""
+        if not loops:
+            inside()
+            return
+        with self.over(loops[0]):
+            self.nested(loops[1:], inside)
+            self.end_loop()
+
+    # --- stages --------------------------------------------------------------------------------
+
+    def stage(self, stage: Stage) -> None:
+        """Emit one stage."""
+        if not stage.reductions:
+            self.nested(stage.parallel, lambda: self.maps(stage))
+        elif stage.in_memory:
+            self.nested(stage.parallel[:-1], lambda: self._memory_stage(stage))
+        else:
+            self.nested(stage.parallel, lambda: StageReduction(self, stage).run())
+
+    def maps(self, stage: Stage) -> None:
+        """Evaluate and store the pointwise members of a stage in its innermost loop."""
+        with self.scope.point():
+            for op in stage.maps:
+                self.store_outputs(op)
+
+    def store_outputs(self, op: Compute) -> None:
+        """Evaluate a pointwise member and store the results that have storage."""
+        for number, tensor in enumerate(op.outputs):
+            if tensor.buffer is not None or tensor in self.scratch:
+                index = self.own_index(op, number)
+                key = (tensor, index)
+                value = self.remembered(key)
+                if value is None:
+                    value = self.inline(op, tensor, index)
+                self.write(tensor, index, value)
+
+    def _memory_stage(self, stage: Stage) -> None:
+        lane = stage.parallel[-1]
+        fresh = [op for op in stage.reductions if op not in self.nest.accumulated]
+        if fresh:
+            self.nested([lane], lambda: self._initialise(fresh))
+        self.nested([*stage.reduced, lane], lambda: self._accumulate(stage))
+
+    def _initialise(self, ops: list[Compute]) -> None:
+        with self.scope.point():
+            for op in ops:
+                for carried in self.carried(op):
+                    index = self.own_index(op, carried.number)
+                    self.write(carried.tensor, index, self.initial(carried))
+
+    def _accumulate(self, stage: Stage) -> None:
+        self.maps(stage)
+        with self.scope.point():
+            for op in stage.reductions:
+                carried = self.carried(op)
+                previous = {}
+                for one in carried:
+                    pointer = self.slot(one.tensor, self.own_index(op, one.number))
+                    previous[one.number] = self.ops.load(pointer, one.tensor.element)
+                values = self.body(op, self.own_loops(op), previous)
+                for number, tensor in enumerate(op.outputs):
+                    if tensor.buffer is not None or tensor in self.scratch:
+                        self.write(tensor, self.own_index(op, number), values[number])
+
+    # --- members -------------------------------------------------------------------------------
+
+    def own_loops(self, op: Compute) -> list[Index]:
+        """The member's loops as indices."""
+        return [loop_index(g) for g in self.nest.group.loops[op]]
+
+    def own_index(self, op: Compute, number: int) -> tuple[Index, ...]:
+        """Where one iteration of a member puts its output."""
+        loops = self.nest.group.loops[op]
+        return tuple(loop_index(loops[k]) for k in op.axes[number])
+
+    def carried(self, op: Compute) -> list[Carried]:
+        """The accumulators of a reduction."""
+        found = []
+        for number, tensor in enumerate(op.outputs):
+            if not any(op.reduction[k] for k in op.axes[number]):
+                found.append(Carried(op, number, tensor, op.combiners[number]))
+        return found
+
+    def initial(self, carried: Carried) -> ir.Value:
+        """First value of an accumulator."""
+        op = carried.op
+        init = op.inits[carried.number]
+        if init is None:
+            return self.ops.create("llvm.mlir.undef", carried.tensor.element)
+        return self.value(init, self.own_index(op, carried.number))
+
+    def computed(self, op: Compute, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+        if op not in self.nest.group.loops or not op.anchor:
+            return super().computed(op, tensor, index)
+        if self.nest.inner(op) and (op.is_reduction or self._is_past(op)):
+            return self._reload(tensor, index)
+        return self.inline(op, tensor, index)
+
+    def _is_past(self, op: Compute) -> bool:
+        stored = all(t.buffer is not None or t in self.scratch for t in op.outputs)
+        return stored and self.nest.place[op] < self.stage_number
+
+    def _reload(self, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+        if tensor in self.scratch:
+            offset = self._scratch_offset(self.nest.scratch[tensor], index)
+            key = ("scratch", tensor, index)
+            found = self.remembered(key)
+            if found is None:
+                with self.at(self.depth_of(index)):
+                    pointer = self.ops.offset(
+                        self.scratch[tensor], self.index_value(offset), tensor.element
+                    )
+                    found = self.ops.load(pointer, tensor.element)
+                    self.scope.memo[key] = found
+            return found
+        return self.stored(tensor, index)
+
+    # --- storage -------------------------------------------------------------------------------
+
+    def _scratch_offset(self, scratch: Scratch, index: tuple[Index, ...]) -> Index:
+        strides = row_major(scratch.dims)
+        parts = []
+        for axis, loop in zip(scratch.axes, scratch.loops, strict=True):
+            part = index[axis]
+            if loop is self.nest.tile:
+                part = part + ix.atom(("tile", loop)).scale(-1)
+            parts.append(part)
+        return ix.linear(parts, strides)
+
+    def slot(self, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+        """Pointer to where a member's element is stored."""
+        if tensor in self.scratch:
+            offset = self._scratch_offset(self.nest.scratch[tensor], index)
+            return self.ops.offset(self.scratch[tensor], self.index_value(offset), tensor.element)
+        buffer = buffer_of(tensor)
+        offset = ix.linear(index, strides_of(tensor))
+        return self.address(buffer, self.pointer(buffer), offset)
+
+    def write(self, tensor: Tensor, index: tuple[Index, ...], value: ir.Value) -> None:
+        """Store a member's element, in the current scope."""
+        with self.scope.point():
+            self.ops.store(value, self.slot(tensor, index))
+
+    # --- members without loops of their own, and accumulation over outer loops --------------------
+
+    def _tail(self, op: Compute) -> None:
+        if op in self.nest.accumulated:
+            for carried in self.carried(op):
+                self.fold_in(carried, lambda start: self.body(op, self.own_loops(op), start))
+        else:
+            self.store_outputs(op)
+
+    def fold_in(self, carried: Carried, fold: Callable[[dict[int, ir.Value]], list]) -> None:
+        """Continue an accumulator over outer loops; ``fold``: from start values to end values."""
+        with self.scope.point():
+            cell = self.cells.get(carried.tensor)
+            if cell is not None:
+                wide = self.ops.load(cell, self.ops.f64)
+                zero = self.ops.float_constant(-0.0, carried.tensor.element)
+                part = fold({carried.number: zero})[carried.number]
+                total = self.ops.create("arith.addf", self.ops.f64, wide, carried.widen(self, part))
+                self.ops.store(total, cell)
+                return
+            pointer = self.slot(carried.tensor, self.own_index(carried.op, carried.number))
+            start = self.ops.load(pointer, carried.tensor.element)
+            self.ops.store(fold({carried.number: start})[carried.number], pointer)
+
+    def _start_accumulator(self, op: Compute) -> None:
+        for carried in self.carried(op):
+            loops = [g for g in (self.nest.group.loops[op][k] for k in op.axes[carried.number])
+                     if g.extent != 1]  # fmt: skip
+            if not loops and carried.is_wide:
+                with self.scopes[0].point():
+                    cell = self.ops.alloca(1, self.ops.f64, 8)
+                    self.cells[carried.tensor] = cell
+                    start = carried.widen(self, self.initial(carried))
+                    self.ops.store(start, cell)
+            else:
+                self.nested(loops, lambda c=carried: self._initialise_one(c))  # type: ignore[misc]
+
+    def _initialise_one(self, carried: Carried) -> None:
+        index = self.own_index(carried.op, carried.number)
+        self.write(carried.tensor, index, self.initial(carried))
+
+    def _finish_accumulator(self, op: Compute) -> None:
+        for carried in self.carried(op):
+            cell = self.cells.get(carried.tensor)
+            if cell is not None:
+                with self.scopes[0].point():
+                    wide = self.ops.load(cell, self.ops.f64)
+                    value = self.ops.create("arith.truncf", carried.tensor.element, wide)
+                    self.write(carried.tensor, self.own_index(op, carried.number), value)

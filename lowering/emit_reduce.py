@@ -1,0 +1,170 @@
+"""Reductions whose accumulators are loop-carried values.
+
+Long float sums are summed in blocks, and block sums in a wider type, so that the rounding error
+stays near that of pairwise summation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mlir import ir
+
+from .schedule_graph import Combiner, Compute, Tensor
+from .schedule_groups import Loop
+from .schedule_nests import Stage
+
+if TYPE_CHECKING:
+    from .emit_nest import NestEmitter
+
+BLOCK = 4096  # elements summed in the element type before widening
+
+
+@dataclass(frozen=True)
+class Carried:
+    """One accumulator of a reduction."""
+
+    op: Compute
+    number: int
+    tensor: Tensor
+    combiner: Combiner | None
+
+    @property
+    def is_sum(self) -> bool:
+        """A float sum that may be reassociated."""
+        return self.combiner is not None and self.combiner.is_float_sum and not self.combiner.ordered
+
+    @property
+    def is_wide(self) -> bool:
+        """True if partial sums are added up in f64."""
+        return self.is_sum and isinstance(self.tensor.element, ir.F32Type)
+
+    def widen(self, emitter: NestEmitter, value: ir.Value) -> ir.Value:
+        """An element as a partial sum."""
+        if not self.is_wide:
+            return value
+        return emitter.ops.create("arith.extf", emitter.ops.f64, value)
+
+    def narrow(self, emitter: NestEmitter, value: ir.Value) -> ir.Value:
+        """A partial sum as an element."""
+        if not self.is_wide:
+            return value
+        return emitter.ops.create("arith.truncf", self.tensor.element, value)
+
+
+class StageReduction:
+    """Emits the reduced loops of a stage in the current scope."""
+
+    def __init__(self, nest: NestEmitter, stage: Stage) -> None:
+        self.nest, self.stage, self.ops = nest, stage, nest.ops
+        self.carried = [c for op in stage.reductions for c in nest.carried(op)]
+        last = stage.reduced[-1]
+        blocked = any(c.is_sum for c in self.carried) and not (
+            isinstance(last.extent, int) and last.extent <= BLOCK
+        )
+        self.levels: list[tuple[str, Loop]] = [("all", g) for g in stage.reduced]
+        if blocked:
+            self.levels[-1:] = [("blocks", last), ("block", last)]
+
+    def run(self) -> None:
+        """Emit the loops; results are remembered, stored, or folded into outer accumulators."""
+        nest = self.nest
+        outside = {c.tensor for c in self.carried if c.op in nest.nest.accumulated}
+        with nest.scope.point():
+            starts = [self._start(c, c.tensor in outside) for c in self.carried]
+            results = self._level(0, starts)
+            for carried, result in zip(self.carried, results, strict=True):
+                if len(self.levels) > 1 and carried.is_sum:
+                    result = carried.narrow(nest, result)
+                self._finish(carried, result, carried.tensor in outside)
+
+    def _start(self, carried: Carried, outside: bool) -> ir.Value:
+        nest = self.nest
+        if outside and carried.tensor in nest.cells:
+            value = self._zero(carried)
+        elif outside:
+            index = nest.own_index(carried.op, carried.number)
+            value = self.ops.load(nest.slot(carried.tensor, index), carried.tensor.element)
+        else:
+            value = nest.initial(carried)
+        if len(self.levels) > 1 and carried.is_sum:
+            return carried.widen(nest, value)
+        return value
+
+    def _zero(self, carried: Carried) -> ir.Value:
+        return self.ops.float_constant(-0.0, carried.tensor.element)
+
+    def _finish(self, carried: Carried, result: ir.Value, outside: bool) -> None:
+        nest = self.nest
+        index = nest.own_index(carried.op, carried.number)
+        if outside and carried.tensor in nest.cells:
+            cell = nest.cells[carried.tensor]
+            wide = self.ops.load(cell, self.ops.f64)
+            part = carried.widen(nest, result)
+            self.ops.store(self.ops.create("arith.addf", self.ops.f64, wide, part), cell)
+            return
+        nest.scope.memo[carried.tensor, index] = result
+        if carried.tensor.buffer is not None or carried.tensor in nest.scratch:
+            nest.write(carried.tensor, index, result)
+
+    # --- loops ---------------------------------------------------------------------------------
+
+    def _level(self, number: int, starts: Sequence[ir.Value]) -> list[ir.Value]:
+        """Emit one level of loops; returns the accumulators after it."""
+        nest = self.nest
+        kind, loop = self.levels[number]
+        low, high, step = nest.size(0), nest.size(loop.extent), 1
+        atom: object = loop
+        if kind == "blocks":
+            atom, step = ("block", loop), BLOCK
+        elif kind == "block":
+            low = nest.atoms["block", loop][0]
+            end = self.ops.add(low, nest.size(BLOCK))
+            high = self.ops.create("arith.minsi", self.ops.i64, end, high)
+        with nest.loop(atom, low, high, step, starts) as op:
+            inner = list(op.inner_iter_args)
+            if number == len(self.levels) - 1:
+                nest.end_loop(self._iteration(inner))
+            else:
+                nest.end_loop(self._partial(number + 1, inner))
+        return list(op.results)
+
+    def _partial(self, number: int, totals: list[ir.Value]) -> list[ir.Value]:
+        """The next level of loops, its sums added to ``totals`` in the wide type."""
+        innermost = number == len(self.levels) - 1
+        starts = [
+            self._zero(c) if innermost and c.is_sum else total
+            for c, total in zip(self.carried, totals, strict=True)
+        ]
+        ends = self._level(number, starts)
+        if not innermost:
+            return ends
+        return [
+            self._add(c, total, end) if c.is_sum else end
+            for c, total, end in zip(self.carried, totals, ends, strict=True)
+        ]
+
+    def _add(self, carried: Carried, total: ir.Value, part: ir.Value) -> ir.Value:
+        wide = carried.widen(self.nest, part)
+        return self.ops.create("arith.addf", wide.type, total, wide)
+
+    def _iteration(self, accumulators: list[ir.Value]) -> list[ir.Value]:
+        nest = self.nest
+        nest.maps(self.stage)
+        out: list[ir.Value] = []
+        with nest.scope.point():
+            for op in self.stage.reductions:
+                mine = {
+                    c.number: a
+                    for c, a in zip(self.carried, accumulators, strict=True)
+                    if c.op is op
+                }
+                values = nest.body(op, nest.own_loops(op), mine)
+                for number, tensor in enumerate(op.outputs):
+                    if number in mine:
+                        out.append(values[number])
+                    elif tensor.buffer is not None or tensor in nest.scratch:
+                        nest.write(tensor, nest.own_index(op, number), values[number])
+        return out
