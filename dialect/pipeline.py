@@ -54,7 +54,7 @@ def parse_pipeline(text: str) -> list[Stage]:
     stages: list[Stage] = []
     for item in _expand(split_items(text), ()):
         cls = PASSES.get(item.name)
-        if cls is not None and not item.nested:
+        if cls is not None and item.nested is None:
             stages.append(make_pass(cls, item))
         elif stages and isinstance(stages[-1], tuple):
             stages[-1] = (*stages[-1], item.text)
@@ -65,9 +65,9 @@ def parse_pipeline(text: str) -> list[Stage]:
 
 def _expand(items: list[Item], inside: tuple[str, ...]) -> Iterator[Item]:
     for item in items:
-        if item.name == "builtin.module" and item.nested:
+        if item.name == "builtin.module" and item.nested is not None:
             yield from _expand(split_items(item.nested), inside)
-        elif item.name in PIPELINES and not item.nested:
+        elif item.name in PIPELINES and item.nested is None:
             if item.name in inside:
                 raise PipelineError(f"pipeline {item.name} contains itself")
             if item.options:
@@ -83,7 +83,7 @@ def _refuse_ours_inside(item: Item) -> None:
     if not item.nested:
         return
     for inner in split_items(item.nested):
-        if inner.name in PASSES and not inner.nested:
+        if inner.name in PASSES and inner.nested is None:
             raise PipelineError(
                 f"pass {inner.name} runs on a module and cannot stand inside {item.name}(…)"
             )

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .attrs import SYMBOL, AttrKind
-from .base import DIALECT, OPS, OperandDef, Op, ResultDef
+from .base import DIALECT, OPS, Op, OperandDef, ResultDef
 from .context import TEXT, near, one_line, position_of, similar_op
 from .errors import IRError, Loc, ProfuseError
 from .rewrite import attributes, symbol_of, walk
-from .types import ScalarType, TensorType, Type, type_from_mlir
+from .types import TENSOR, ListType, ScalarType, TensorType, Type, type_from_mlir
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -54,7 +54,13 @@ def verify_module(module: ir.Module, filename: str = TEXT) -> list[Diagnostic]:
 
 
 def contradicts(stated: Type, inferred: Type) -> bool:
-    """True if no value can have both types. Knowing less, or more, is no contradiction."""
+    """True if no value can have both types. Knowing less, or more, is no contradiction.
+
+    A bare tensor type is also what is inferred where a Python number may result (``2 ** n``), so
+    it does not contradict one.
+    """
+    if TENSOR in (stated, inferred):
+        return isinstance(stated, ListType) != isinstance(inferred, ListType)
     if isinstance(stated, TensorType) and isinstance(inferred, TensorType):
         if stated.dtype and inferred.dtype and stated.dtype is not inferred.dtype:
             return True
@@ -246,7 +252,8 @@ def _call(op: ir.Operation, target: ir.Operation) -> Iterator[str]:
             continue
         for index, (mine, its) in enumerate(zip(own, theirs, strict=True)):
             try:
-                wrong = contradicts(type_from_mlir(str(mine)), type_from_mlir(str(its)))
+                one, other = type_from_mlir(str(mine)), type_from_mlir(str(its))
+                wrong = type(one) is not type(other) or contradicts(one, other)
             except IRError:
                 wrong = mine != its
             if wrong:

@@ -258,9 +258,8 @@ class Builder(Emitter):
     ) -> Tensor:
         """Elements ``starts + index * steps`` of ``x``, which are in bounds; same rank."""
         assert type_.shape is not None
-        if all(isinstance(s, int) for s in starts):
-            loops = dims(x.rank)
-            exprs = [d * step + start for d, step, start in zip(loops, steps, starts, strict=True)]
+        exprs = _slice_map(x.shape, starts, steps, type_.shape)  # type: ignore[arg-type]
+        if exprs is not None:
             return self._copy(x, exprs, type_.shape)  # type: ignore[arg-type]
         begins = [s if isinstance(s, Scalar) else self.size(s) for s in starts]
 
@@ -305,6 +304,27 @@ def _broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
     """How an operand of this shape is read by loops over the result, aligned at the right."""
     aligned = loops[len(loops) - len(shape) :]
     return [literal(0) if d == 1 else e for d, e in zip(shape, aligned, strict=True)]
+
+
+def _slice_map(
+    source: Sequence[Dim], starts: Sequence[Any], steps: Sequence[int], sizes: Sequence[Dim]
+) -> list[Expr] | None:
+    """How a slice reads its operand; None where no affine expression says it."""
+    from mlir import ir
+
+    exprs: list[Expr] = []
+    loops = dims(len(source))
+    for loop, size, start, step, length in zip(loops, source, starts, steps, sizes, strict=True):
+        if not isinstance(start, int):
+            return None
+        if start or step != 1 or size == length:
+            exprs.append(loop * step + start)
+        elif isinstance(size, int):
+            # A bare loop index would say that the loop covers the whole axis.
+            exprs.append(ir.AffineExpr.get_mod(loop, size))
+        else:
+            return None
+    return exprs
 
 
 def _limit(dtype: DType, which: str) -> Number:

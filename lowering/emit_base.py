@@ -11,9 +11,6 @@ from mlir.dialects import scf
 from ..dialect.errors import InternalError
 from ..dialect.symbolic import Dim
 
-_DYNAMIC = -(2**31)  # the marker of a run-time index in llvm.getelementptr
-_INBOUNDS = 3  # LLVM's GEPNoWrapFlags: inbounds implies nusw
-
 
 class Ops:
     """Types and operation constructors, all at the current insertion point and location."""
@@ -28,9 +25,8 @@ class Ops:
         self.index = ir.IndexType.get()
         self.pointer = ir.Type.parse("!llvm.ptr")
         self._nsw = ir.Attribute.parse("#arith.overflow<nsw>")
-        self._inbounds = ir.IntegerAttr.get(self.i32, _INBOUNDS)
-        self._one_index = ir.DenseI32ArrayAttr.get([_DYNAMIC])
-        self.interleave: dict[int, ir.Attribute] = {}
+        self._offsets: dict[ir.Type, ir.Operation] = {}
+        self._templates: list[ir.Module] = []
 
     def create(self, name: str, type_: ir.Type, *operands: ir.Value, **attributes: Any) -> ir.Value:
         """An operation with one result."""
@@ -77,10 +73,22 @@ class Ops:
 
     def offset(self, base: ir.Value, index: ir.Value, element: ir.Type) -> ir.Value:
         """Pointer ``base + index`` elements."""
-        return self.create(
-            "llvm.getelementptr", self.pointer, base, index, elem_type=ir.TypeAttr.get(element),
-            rawConstantIndices=self._one_index, noWrapFlags=self._inbounds,
-        )  # fmt: skip
+        template = self._offsets.get(element)
+        if template is None:
+            template = self._offsets[element] = self._offset_template(element)
+        copy = template.clone(ir.InsertionPoint.current)
+        copy.operands[0], copy.operands[1] = base, index
+        return copy.results[0]
+
+    def _offset_template(self, element: ir.Type) -> ir.Operation:
+        # The bindings cannot set the no-wrap flags of this operation; parsing can.
+        text = f"""llvm.func @t(%p: !llvm.ptr, %i: i64) {{
+          %q = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i64) -> !llvm.ptr, {element}
+          llvm.return
+        }}"""
+        self._templates.append(ir.Module.parse(text))
+        function = self._templates[-1].body.operations[0]
+        return function.regions[0].blocks[0].operations[0].operation
 
     def load(self, pointer: ir.Value, element: ir.Type) -> ir.Value:
         return self.create("llvm.load", element, pointer)

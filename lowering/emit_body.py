@@ -15,7 +15,7 @@ from mlir import ir
 from ..dialect.errors import LoweringError
 from . import schedule_index as ix
 from .math import expand
-from .schedule_graph import Compute
+from .schedule_graph import Compute, definition
 from .schedule_index import Index
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ class BodyEmitter:
         symbol = evaluator.symbol_values.get(value)
         if symbol is not None:
             return self.ops.cast_index(symbol, value.type)
-        op = value.owner
-        if not isinstance(op, ir.Operation):
+        op = definition(value)
+        if op is None:
             raise LoweringError(f"{self.op.name} uses a value that is no scalar")
         with evaluator.at(0):
             scalars = BodyEmitter(evaluator, self.op, (), {})

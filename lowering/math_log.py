@@ -64,15 +64,14 @@ def tail(k: K, f: ir.Value) -> ir.Value:
     return k.sub(k.mul(s, k.fma(z, k.polynomial(z, LOG_F64), half)), half)
 
 
-def parts(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """e, f and log(1 + f) - f, for finite x > 0, subnormal ones included."""
+def reduce_log(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """e and f, for finite x > 0, subnormal ones included."""
     form = k.format
     lift = form.mantissa + 2
     subnormal = k.lt(x, form.smallest_normal)
     biased, significand = split(k, k.select(subnormal, k.mul(x, 2.0**lift), x))
     e = k.sub(k.to_float(biased), k.select(subnormal, form.bias + lift, form.bias))
-    f = k.exact_sub(significand, 1.0)
-    return e, f, tail(k, f)
+    return e, k.exact_sub(significand, 1.0)
 
 
 def at_limits(k: K, x: ir.Value, result: ir.Value, pole: float) -> ir.Value:
@@ -88,14 +87,16 @@ def log_of(k: K, e: ir.Value, f: ir.Value, rest: ir.Value) -> ir.Value:
 
 
 def log(k: K, x: ir.Value) -> ir.Value:
-    return at_limits(k, x, log_of(k, *parts(k, x)), 0.0)
+    e, f = reduce_log(k, x)
+    return at_limits(k, x, log_of(k, e, f, tail(k, f)), 0.0)
 
 
 def log_base(
     k: K, x: ir.Value, per_octave: tuple[float, float], factor: tuple[float, float]
 ) -> ir.Value:
     """e * per_octave + log(1 + f) * factor, both constants in two parts."""
-    e, f, rest = parts(k, x)
+    e, f = reduce_log(k, x)
+    rest = tail(k, f)
     natural = k.exact_add(f, rest)
     error = k.exact_add(k.exact_sub(f, natural), rest)
     high, low = factor

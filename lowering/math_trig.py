@@ -12,15 +12,15 @@ from mlir import ir
 from .math_emit import K
 
 # 1 / (2 * pi) in parts of 28 bits, so that their products with an f32 are exact in f64, and a last
-# one of 53. From 2**82 on the bits above 2**-58 give whole turns and are left out; what is missing
-# at the end is below 2**-58 of a turn for the largest argument of each.
-LARGE = 2.0**82
+# one of 53. From 2**77 on the bits above 2**-53 give whole turns and are left out; what is missing
+# at the end is below 2**-64 of a turn for the largest argument of each.
+LARGE = 2.0**77
 TURNS = (0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19, 6.317065088957875e-27)
-TURNS_LARGE = (5.69002511952534e-19, 6.3170650472507054e-27, 4.170716914254881e-35,
-               2.897178338357036e-44)  # fmt: skip
+TURNS_LARGE = (7.342738823155979e-17, 2.7773570257824794e-25, 1.0046721373901103e-33,
+               3.975028258922255e-42)  # fmt: skip
 
-# (sin(r) - r) / r**3 in r**2 for |r| <= pi/2; error 0.1 ulp
-SIN = (2.605772351671476e-06, -0.00019809600780718029, 0.00833306647837162,
+# (sin(r) - r) / r**3 in r**2 for |r| <= pi/2 + 0.0127; error 0.1 ulp
+SIN = (2.6034442726086127e-06, -0.00019808635988738388, 0.0083330562338233,
        -0.16666659712791443)  # fmt: skip
 # (tan(r) - r) / r**3 in r**2 for |r| <= pi/4; error 0.02 ulp
 TAN = (0.004418184980750084, 1.260389581148047e-06, 0.010908469557762146, 0.021252792328596115,
@@ -54,7 +54,7 @@ TAN_3PI_8 = 2.414213562373095
 def turns(k: K, x: ir.Value) -> tuple[K, ir.Value]:
     """x / (2 * pi) less a near integer, in f64, and its emitter; NaN for infinite x.
 
-    Within 2**-3 of [-1/2, 1/2]. One part of the constant after another, whole turns dropped after
+    Within 2**-9 of [-1/2, 1/2]. One part of the constant after another, whole turns dropped after
     each: every sum is exact or rounded below 2**-54 of a turn, for every finite x, without a table
     or a branch.
     """
@@ -74,22 +74,21 @@ def sin_of_turns(k: K, d: K, turn: ir.Value) -> ir.Value:
     """sin(2 * pi * turn) for |turn| up to about 1/4, in f32."""
     r = k.truncate(d.mul(turn, 2.0 * pi))
     square = k.mul(r, r)
-    return k.fma(k.mul(k.polynomial(square, SIN), square), r, r)
+    return k.clamp(k.fma(k.mul(k.polynomial(square, SIN), square), r, r), -1.0, 1.0)
 
 
 def sin(k: K, x: ir.Value) -> ir.Value:
-    """sin of the turn, or of half a turn less it, in magnitude; then the sign of the turn."""
+    """sin of the turn or, with the sign of the turn, of half a turn less it."""
     d, turn = turns(k, x)
     a = d.abs(turn)
-    result = sin_of_turns(k, d, d.min(a, d.exact_sub(0.5, a)))
-    result = k.flip_sign(result, k.truncate(turn))
-    return k.select(k.eq(x, 0.0), x, result)
+    folded = d.flip_sign(d.min(a, d.exact_sub(0.5, a)), turn)
+    return k.select(k.eq(x, 0.0), x, sin_of_turns(k, d, folded))
 
 
 def cos(k: K, x: ir.Value) -> ir.Value:
     """sin of a quarter turn less |x|; the difference is exact near the zeros."""
     d, turn = turns(k, x)
-    return k.min(sin_of_turns(k, d, d.exact_sub(0.25, d.abs(turn))), 1.0)
+    return sin_of_turns(k, d, d.exact_sub(0.25, d.abs(turn)))
 
 
 def tan(k: K, x: ir.Value) -> ir.Value:
@@ -98,12 +97,11 @@ def tan(k: K, x: ir.Value) -> ir.Value:
     half = d.exact_sub(turn, d.mul(d.roundeven(d.add(turn, turn)), 0.5))
     a = d.abs(half)
     complement = d.exact_sub(0.25, a)
-    r = k.truncate(d.mul(d.min(a, complement), 2.0 * pi))
+    r = k.truncate(d.mul(d.copysign(d.min(a, complement), half), 2.0 * pi))
     square = k.mul(r, r)
     t = k.fma(k.mul(k.polynomial(square, TAN), square), r, r)
     far = d.gt(a, 0.125)
     result = k.div(k.select(far, 1.0, t), k.select(far, t, 1.0))
-    result = k.copysign(result, k.truncate(half))
     return k.select(k.eq(x, 0.0), x, result)
 
 

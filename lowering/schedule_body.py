@@ -8,7 +8,7 @@ from typing import Any
 from mlir import ir
 
 from ..dialect.errors import LoweringError
-from .schedule_graph import Body, Combiner, Tensor
+from .schedule_graph import Body, Combiner, Tensor, definition
 
 CHEAP = 8  # cost up to which recomputing an element beats a round trip through memory
 _COSTS = {
@@ -104,8 +104,8 @@ class _Facts:
         if value in self.seen:
             return
         self.seen.add(value)
-        op = value.owner
-        if not isinstance(op, ir.Operation):
+        op = definition(value)
+        if op is None:
             return
         if op.name == "tensor.extract":
             self._extract(op)
@@ -120,8 +120,8 @@ class _Facts:
 
 
 def _combiner(value: ir.Value, accumulator: ir.Value, block: ir.Block) -> Combiner | None:
-    op = value.owner
-    if not isinstance(op, ir.Operation) or op.block != block:
+    op = definition(value)
+    if op is None or op.block != block:
         return None
     name = op.name
     if name not in _REORDERABLE and name not in _FLOAT:

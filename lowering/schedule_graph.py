@@ -255,6 +255,12 @@ class Graph:
         return found
 
 
+def definition(value: Any) -> Any:
+    """The operation that defines an SSA value; None for block arguments."""
+    owner = value.owner
+    return getattr(owner, "operation", None)
+
+
 def operands(op: Compute | Reshape | Product) -> list[Tensor]:
     """Tensors that an operation reads, with repetitions."""
     if isinstance(op, Reshape):

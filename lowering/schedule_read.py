@@ -22,6 +22,7 @@ from .schedule_graph import (
     Reshape,
     Source,
     Tensor,
+    definition,
     operands,
     results,
 )
@@ -136,8 +137,8 @@ class _Reader:
         return found
 
     def _size(self, value: ir.Value) -> Dim:
-        op = value.owner
-        name = op.name if isinstance(op, ir.Operation) else ""
+        op = definition(value)
+        name = op.name if op is not None else ""
         if name == "arith.constant":
             return ir.IntegerAttr(op.attributes["value"]).value
         if name == "arith.index_cast":
@@ -257,8 +258,8 @@ class _Reader:
     def _reshape(self, op: ir.Operation) -> None:
         source = self.tensors[op.operands[0]]
         type_ = ir.RankedTensorType(op.results[0].type)
-        listed = op.operands[1].owner
-        if not isinstance(listed, ir.Operation) or listed.name != "tensor.from_elements":
+        listed = definition(op.operands[1])
+        if listed is None or listed.name != "tensor.from_elements":
             raise LoweringError("tensor.reshape whose shape is not tensor.from_elements")
         dims = tuple(
             type_.get_dim_size(k) if not type_.is_dynamic_dim(k) else self.size(v)
@@ -364,8 +365,8 @@ def _is_zero_fill(tensor: Tensor) -> bool:
     producer = tensor.producer
     if not isinstance(producer, Compute) or producer.body.fill is None:
         return False
-    op = producer.body.fill.owner
-    if not isinstance(op, ir.Operation) or op.name != "arith.constant":
+    op = definition(producer.body.fill)
+    if op is None or op.name != "arith.constant":
         return False
     return float(op.attributes["value"].value) == 0.0
 

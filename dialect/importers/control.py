@@ -16,9 +16,10 @@ from ..base import op_named
 from ..dtypes import BOOL, I64
 from ..program import Block, Instr
 from ..types import INT_SCALAR, ScalarType, TensorType, Type
+from .operators import as_value, op, recorder_of, wrap
 from .pytree import TreeDef, flatten, unflatten
 from .recorder import Recorder, current, trace_error, user_loc
-from .traced import Traced, TracedScalar, as_value, op, recorder_of, wrap
+from .traced import Traced, TracedScalar
 
 _ROUNDS = 4  # joins of carried types until they must have settled: dtype, then each size
 

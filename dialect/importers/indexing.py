@@ -11,8 +11,9 @@ import numpy as np
 from ..attrs import DYNAMIC
 from ..errors import BoundsError
 from ..ops.slicing import encode_bound
+from .operators import op
 from .recorder import trace_error, user_loc
-from .traced import Traced, TracedScalar, op
+from .traced import Traced, TracedScalar
 
 
 def get_item(x: Traced, key: Any) -> Any:

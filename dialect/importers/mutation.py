@@ -7,7 +7,7 @@ nobody else sees the memory of ``y``; elsewhere the operator is refused.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_of
+from .operators import op, recorder_of
 from .recorder import Recorder, current, trace_error
 from .registry import CREATION, METHODS, creation_function, numpy_function
 from .shapes import sizes
-from .traced import Traced, TracedScalar, op
+from .traced import Traced, TracedScalar
 
 _LOCK = threading.Lock()
 _ACTIVE = 0
@@ -177,7 +178,7 @@ def _stacked(source: Any) -> Any:
     if not isinstance(source, (list, tuple)):
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
-        return _ORIGINAL["asarray"](source)
+        return remember(recorder_of(), _ORIGINAL["array"](source))
     from .numpy_joins import stack
 
     return stack([_stacked(item) for item in source])
@@ -232,14 +233,15 @@ def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
             return original(*args, **kwargs)
         if any(map(_traced, args)) or any(map(_traced, kwargs.values())):
             return handler(*args, **kwargs)
-        return remember(rec, original(*args, **kwargs))
+        made = original(*args, **kwargs)
+        return made if any(made is given for given in args) else remember(rec, made)
 
     return call
 
 
 def remember(rec: Recorder, made: Any) -> Any:
     """Note an array made while tracing: small ones become constants, not captured inputs."""
-    if isinstance(made, np.ndarray):
+    if isinstance(made, np.ndarray) and made.base is None:
         rec.created[id(made)] = made
     return made
 

@@ -11,10 +11,11 @@ import numpy as np
 from ..dtypes import dtype_of
 from ..errors import ShapeError
 from .numpy_shapes import at_least, ravel, reshape
+from .operators import op
 from .recorder import trace_error, user_loc
 from .registry import numpy_function
 from .shapes import as_array, dtype_like, ndim, sizes
-from .traced import Traced, op
+from .traced import Traced
 
 # --- joining ----------------------------------------------------------------------------------
 
@@ -106,7 +107,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
     """`np.pad` with a constant, the edge, or by reflection."""
     rank = ndim(array)
     if isinstance(pad_width, dict):
-        widths = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
+        widths: list[Any] = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in widths]
     pairs = np.broadcast_to(np.asarray(pad_width), (rank, 2))
     low, high = ([int(v) for v in pairs[:, k]] for k in (0, 1))
@@ -148,5 +149,3 @@ def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
         last = period - 1 if mode == "symmetric" else period
         index = op("minimum", folded, op("sub", last, folded))
     return op("take", x, index, axis=axis)
-
-

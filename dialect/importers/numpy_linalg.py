@@ -10,11 +10,12 @@ import numpy as np
 
 from ..attrs import DYNAMIC
 from ..dtypes import dtype_of
-from ..errors import ShapeError
+from ..errors import ProfuseError, ShapeError
+from ..ops.einsum import decompose_einsum
+from .operators import op
 from .recorder import trace_error, user_loc
 from .registry import numpy_function
 from .shapes import as_array, axis_of, axis_tuple, ndim
-from .traced import op
 
 
 @numpy_function("dot")
@@ -23,7 +24,7 @@ def dot(a: Any, b: Any) -> Any:
     ra, rb = ndim(a), ndim(b)
     if ra == 0 or rb == 0:
         return op("mul", a, b)
-    if ra <= 2 and rb <= 2:
+    if rb <= 2:
         return op("matmul", a, b)
     return tensordot(a, b, ((ra - 1,), (max(rb - 2, 0),)))
 
@@ -41,6 +42,8 @@ def inner(a: Any, b: Any) -> Any:
     ra, rb = ndim(a), ndim(b)
     if ra == 0 or rb == 0:
         return op("mul", a, b)
+    if rb <= 2:
+        return op("matmul", a, b if rb == 1 else op("transpose", b))
     return tensordot(a, b, ((ra - 1,), (rb - 1,)))
 
 
@@ -89,9 +92,12 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, out: Any = 
 
 
 def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
-    from ..ops.contract import decompose_einsum
-
-    return decompose_einsum(_emit, subscripts, [as_array(a) for a in arrays])
+    try:
+        return decompose_einsum(_emit, subscripts, [as_array(a) for a in arrays])
+    except ProfuseError as error:
+        if error.loc is not None:
+            raise
+        raise type(error)(error.what, loc=user_loc(), hint=error.hint) from None
 
 
 def _emit(name: str, *operands: Any, **attrs: Any) -> Any:

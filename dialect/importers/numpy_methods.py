@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_of
+from . import numpy_joins as joins
 from . import numpy_linalg as linalg
 from . import numpy_selection as selection
 from . import numpy_shapes as shapes
+from .operators import op
 from .recorder import trace_error
 from .registry import array_method, refuse_parameter
-from .traced import Traced, op
+from .traced import Traced
 
 
 def _sizes_of(args: tuple) -> Any:
@@ -90,7 +92,7 @@ def squeeze(self: Traced, axis: Any = None) -> Any:
 @array_method("repeat")
 def repeat(self: Traced, repeats: Any, axis: Any = None) -> Any:
     """`ndarray.repeat`."""
-    return shapes.repeat(self, repeats, axis)
+    return joins.repeat(self, repeats, axis)
 
 
 @array_method("take")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_of
+from .operators import op
 from .recorder import trace_error
 from .registry import array_method, numpy_function
-from .traced import Traced, op
+from .traced import Traced
 
 
 def axes_of(axis: Any) -> tuple[int, ...] | None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_of
+from .operators import op
 from .recorder import trace_error
 from .registry import numpy_function
 from .shapes import as_array, dtype_like, ndim
-from .traced import Traced, TracedScalar, op
+from .traced import Traced, TracedScalar
 
 _MISSING = object()
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import dtype_of
 from ..errors import ShapeError
-from .recorder import trace_error, user_loc
+from .operators import op
+from .recorder import user_loc
 from .registry import numpy_function
-from .shapes import as_array, axis_of, axis_tuple, dtype_like, ndim, sizes
-from .traced import Traced, TracedScalar, op
+from .shapes import as_array, as_traced, axis_of, axis_tuple, ndim, sizes
+from .traced import Traced, TracedScalar
 
 
 @numpy_function("reshape")
@@ -211,8 +211,7 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
     found = list(pieces) if isinstance(pieces, tuple) else [pieces]
     if isinstance(x, Traced):
         for piece in found:
-            piece.storage = x.shared_storage()
-            piece.shared_storage()
+            piece.share(x)
     return found
 
 
@@ -244,16 +243,15 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return reshape(roll(ravel(a), shift, 0), a.shape)
     axes = axis_tuple(axis)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
-    out = a
+    out = as_traced(a)
     for amount, place in zip(shifts, axes, strict=True):
         where = axis_of(place, ndim(a))
         n = out.shape[where]
         # An empty axis has nothing to roll, but a remainder by its size would be undefined.
         first = (0 - amount) % op("maximum", n, 1)
         before = (slice(None),) * where
-        out = concatenate(
-            [out[(*before, slice(first, None))], out[(*before, slice(None, first))]], where
-        )
+        head, tail = out[(*before, slice(None, first))], out[(*before, slice(first, None))]
+        out = op("concatenate", tail, head, axis=where)
     return out
 
 

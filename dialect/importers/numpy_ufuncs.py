@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .operators import op, recorder_of
 from .recorder import trace_error
 from .registry import FUNCTIONS, UFUNCS, refuse_parameter
-from .traced import Traced, TracedScalar, op, recorder_of
+from .traced import Traced, TracedScalar
 
 # Names of ufuncs whose op is called differently.
 _RENAMED = {

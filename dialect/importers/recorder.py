@@ -174,7 +174,7 @@ class Recorder:
             if instr.op.name == "dim":
                 value = shape[instr.attrs["axis"]]
             elif None not in shape:
-                value = math.prod(shape)  # type: ignore[arg-type]
+                value = math.prod(shape)
         elif instr.operands and all(o in self.known for o in instr.operands):
             try:
                 with np.errstate(all="ignore"):

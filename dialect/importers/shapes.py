@@ -9,8 +9,9 @@ import numpy as np
 
 from ..attrs import DYNAMIC
 from ..errors import AxisError
+from .operators import as_value, op, recorder_of, wrap
 from .recorder import user_loc
-from .traced import Traced, TracedScalar, op
+from .traced import Traced, TracedScalar
 
 
 def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
@@ -54,6 +55,15 @@ def as_array(x: Any) -> Any:
     from .numpy_creation import array
 
     return array(x) if isinstance(x, (list, tuple)) else np.asarray(x)
+
+
+def as_traced(x: Any) -> Any:
+    """``x`` as a traced array, ordinary arrays captured."""
+    array = as_array(x)
+    if isinstance(array, Traced):
+        return array
+    rec = recorder_of()
+    return wrap(rec, as_value(rec, array))
 
 
 def axis_of(axis: Any, rank: int) -> int:

@@ -14,204 +14,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..types import ScalarType, Shape
+from ..types import Shape
 from .mutation import Storage, update
+from .operators import IN_PLACE, Recording, op, recorder_of
 from .pytree import register_leaf_type
-from .recorder import Recorder, current, trace_error, user_loc
-from .registry import FUNCTIONS, METHODS, UFUNCS, refuse_parameter
-
-_NUMBERS = (bool, int, float, complex)
-_OPERATORS = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div",
-    "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "lshift": "shift_left", "rshift": "shift_right",
-}  # fmt: skip
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
-
-def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
-    """Record one op on anything array-like; the traced result (a tuple if there are several).
-
-    ``view_of``: the array whose memory the result shares under NumPy.
-    """
-    rec = recorder_of(operands)
-    results = rec.emit(name, [as_value(rec, x) for x in operands], attrs)
-    if len(results) != 1:
-        return tuple(wrap(rec, r) for r in results)
-    out = wrap(rec, results[0])
-    if isinstance(view_of, Traced) and isinstance(out, Traced):
-        out.storage = view_of.shared_storage()
-        out.storage.members.append(weakref.ref(out))
-    return out
-
-
-def recorder_of(operands: Any = ()) -> Recorder:
-    """The trace in progress; raises TraceError if there is none or the values are another's."""
-    rec = current()
-    for x in operands:
-        if isinstance(x, _Recording) and x.rec is not rec:
-            raise trace_error(
-                "a traced value is used outside of the trace that made it",
-                "return it from the traced function instead of storing it elsewhere",
-            )
-    if rec is None:
-        raise trace_error("no function is being traced")
-    return rec
-
-
-def wrap(rec: Recorder, value: int) -> Any:
-    """The traced object of a graph value."""
-    if isinstance(rec.hints[value], ScalarType):
-        return TracedScalar(rec, value)
-    return Traced(rec, value)
-
-
-def as_value(rec: Recorder, x: Any) -> int:
-    """The graph value of an operand: traced, a number, or an array the function closes over."""
-    if isinstance(x, _Recording):
-        return x.value
-    if type(x) in _NUMBERS or isinstance(x, np.generic):
-        return rec.constant(x)
-    if isinstance(x, np.ndarray):
-        return rec.capture(x)
-    if isinstance(x, (list, tuple)):
-        from .numpy_creation import array
-
-        return as_value(rec, array(x))
-    raise trace_error(f"an object of type {type(x).__name__} is no operand of an array operation")
-
-
-def is_operand(x: Any) -> bool:
-    """True for what `as_value` takes."""
-    return isinstance(x, (_Recording, *_NUMBERS, np.generic, np.ndarray, list, tuple))
-
-
-class _Recording:
-    """Operators shared by traced arrays and numbers."""
-
-    __slots__ = ("__weakref__", "_value", "rec")
-    __array_priority__ = 1000.0
-
-    def __init__(self, rec: Recorder, value: int | None) -> None:
-        self.rec = rec
-        self._value = value
-
-    @property
-    def value(self) -> int:
-        """The graph value this stands for."""
-        assert self._value is not None
-        return self._value
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from .numpy_ufuncs import call_ufunc
-
-        return call_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-        handler = FUNCTIONS.get(func)
-        if handler is None:
-            from .unsupported import unsupported_call
-
-            raise unsupported_call(self.rec, func)
-        return handler(*args, **kwargs)
-
-    def takes(self, other: Any) -> bool:
-        """True if operators combine this with ``other``."""
-        return is_operand(other)
-
-    def __neg__(self) -> Any:
-        return op("neg", self)
-
-    def __pos__(self) -> Any:
-        return op("positive", self)
-
-    def __abs__(self) -> Any:
-        return op("abs", self)
-
-    def __invert__(self) -> Any:
-        return op("bitwise_not", self)
-
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
-
-    def __pow__(self, other: Any) -> Any:
-        return power(self, other) if self.takes(other) else NotImplemented
-
-    def __rpow__(self, other: Any) -> Any:
-        return power(other, self) if self.takes(other) else NotImplemented
-
-    def __bool__(self) -> bool:
-        return bool(self.bake())
-
-    def __int__(self) -> int:
-        return int(self.bake())
-
-    def __float__(self) -> float:
-        return float(self.bake())
-
-    def __complex__(self) -> complex:
-        return complex(self.bake())
-
-    def __index__(self) -> int:
-        number = self.bake()
-        if not isinstance(number, int):
-            raise TypeError(f"{type(number).__name__!r} object cannot be interpreted as an integer")
-        return number
-
-    def bake(self) -> Any:
-        """The number for the example arguments, guarded; raises TraceError if none is known."""
-        return self.rec.bake(self.value)
-
-
-def _operator(name: str) -> tuple[Callable, Callable]:
-    def forward(self: Any, other: Any) -> Any:
-        return op(name, self, other) if self.takes(other) else NotImplemented
-
-    def reflected(self: Any, other: Any) -> Any:
-        return op(name, other, self) if self.takes(other) else NotImplemented
-
-    return forward, reflected
-
-
-for _python, _name in _OPERATORS.items():
-    _forward, _reflected = _operator(_name)
-    setattr(_Recording, f"__{_python}__", _forward)
-    setattr(_Recording, f"__r{_python}__", _reflected)
-for _name in _COMPARISONS:
-    setattr(_Recording, f"__{_name}__", _operator(_name)[0])
-
-
-def power(a: Any, b: Any) -> Any:
-    """``a ** b`` as the operator of NumPy arrays and of Python numbers computes it."""
-    if isinstance(a, Traced) and type(b) in (int, float):
-        # NumPy's operator takes these shortcuts, which differ from np.power in the last bit.
-        kind = a.dtype.kind
-        short: dict[float, str] = {2: "square", 1: "positive"} if kind in "iu" else {}
-        if kind in "fc":
-            short = {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}
-        if b in short and not (kind in "iu" and type(b) is float):
-            return op(short[b], a)
-    if _is_int_number(a) and _is_int_number(b) and _is_negative(b):
-        a = a * 1.0
-    return op("pow", a, b)
-
-
-def _is_negative(x: Any) -> bool:
-    """Baked for a traced number: whether a power of ints is an int or a float hangs on it."""
-    return isinstance(x, TracedScalar) and bool(x < 0)
-
-
-def _is_int_number(x: Any) -> bool:
-    if isinstance(x, TracedScalar):
-        return x.kind in (bool, int)
-    return type(x) in (bool, int)
+from .recorder import Recorder, trace_error, user_loc
+from .registry import METHODS
 
 
 @register_leaf_type
-class TracedScalar(_Recording):
+class TracedScalar(Recording):
     """A Python number of the traced call: an argument, a size, or computed from those.
 
     A size is recorded at its first use only, by a ``dim`` op on its array.
@@ -237,7 +49,7 @@ class TracedScalar(_Recording):
 
     def takes(self, other: Any) -> bool:
         """True if operators combine this with ``other``; sequences are not numbers."""
-        return is_operand(other) and not isinstance(other, (list, tuple))
+        return super().takes(other) and not isinstance(other, (list, tuple))
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, (list, tuple, str, bytes)):
@@ -248,6 +60,12 @@ class TracedScalar(_Recording):
         if isinstance(other, (list, tuple, str, bytes)):
             return other * self.__index__()
         return op("mul", other, self) if self.takes(other) else NotImplemented
+
+    def __pow__(self, other: Any) -> Any:
+        return _number_power(self, other) if self.takes(other) else NotImplemented
+
+    def __rpow__(self, other: Any) -> Any:
+        return _number_power(other, self) if self.takes(other) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.bake())
@@ -286,8 +104,22 @@ class TracedScalar(_Recording):
         return complex(self.real, -self.imag) if self.kind is complex else self
 
 
+def _number_power(a: Any, b: Any) -> Any:
+    """``a ** b`` of which one is a traced number.
+
+    Whether a power of ints is an int or a float hangs on the sign of the exponent: it is baked.
+    """
+    if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and bool(op("lt", b, 0)):
+        a = a * 1.0
+    return op("pow", a, b)
+
+
+def _is_int(x: Any) -> bool:
+    return (x.kind if isinstance(x, TracedScalar) else type(x)) in (bool, int)
+
+
 @register_leaf_type
-class Traced(_Recording):
+class Traced(Recording):
     """An array of the traced call. ``shape`` holds traced sizes, ``ndim`` and ``dtype`` are
     constants of the trace.
     """
@@ -392,7 +224,7 @@ class Traced(_Recording):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise trace_error(
             "an array's contents are needed here, but are not known while tracing",
-            "use NumPy functions that profuse supports, reached as np.<name>",
+            "call NumPy functions as np.<name>; make one array of a list with np.stack first",
         )
 
     def __len__(self) -> int:
@@ -419,11 +251,17 @@ class Traced(_Recording):
             "build a new array with np.where, np.concatenate or np.stack",
         )
 
+    def __pow__(self, other: Any) -> Any:
+        if not self.takes(other):
+            return NotImplemented
+        short = _shortcut(self.dtype.kind, other)
+        return op(short, self) if short else op("pow", self, other)
+
     def __matmul__(self, other: Any) -> Any:
-        return op("matmul", self, other) if is_operand(other) else NotImplemented
+        return op("matmul", self, other) if self.takes(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return op("matmul", other, self) if is_operand(other) else NotImplemented
+        return op("matmul", other, self) if self.takes(other) else NotImplemented
 
     # --- in-place operators -------------------------------------------------------------------
 
@@ -435,9 +273,23 @@ class Traced(_Recording):
             self.storage.members.append(weakref.ref(self))
         return self.storage
 
+    def share(self, base: Recording) -> None:
+        if isinstance(base, Traced):
+            self.storage = base.shared_storage()
+            self.storage.members.append(weakref.ref(self))
+
     def become(self, value: int) -> None:
         """Stand for another graph value from now on."""
         self._value = value
+
+
+def _shortcut(kind: str, exponent: Any) -> str | None:
+    """The op that NumPy's ``**`` takes for this exponent; its last bit differs from np.power's."""
+    if kind in "iu" and type(exponent) is int:
+        return {2: "square", 1: "positive"}.get(exponent)
+    if kind in "fc" and type(exponent) in (int, float):
+        return {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(exponent)
+    return None
 
 
 def _in_place(call: Callable) -> Callable:
@@ -448,10 +300,7 @@ def _in_place(call: Callable) -> Callable:
     return method
 
 
-for _python in (*_OPERATORS, "pow", "matmul"):
+for _python in IN_PLACE:
     setattr(Traced, f"__i{_python}__", _in_place(getattr(Traced, f"__{_python}__")))
 
-__all__ = [
-    "FUNCTIONS", "UFUNCS", "Storage", "Traced", "TracedScalar", "as_value", "is_operand", "op",
-    "power", "recorder_of", "refuse_parameter", "wrap",
-]  # fmt: skip
+__all__ = ["Traced", "TracedScalar"]

@@ -10,15 +10,18 @@ import numpy as np
 
 from .. import ops
 from ..program import Module
-from . import numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes
+from . import numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection
 from .numpy_creation import patched
+from .operators import as_value, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
 from .recorder import Recorder, recording
 from .trace_guards import TraceGuard
-from .traced import Traced, TracedScalar, as_value, wrap
+from .traced import Traced, TracedScalar
 
 # Imported for what they register.
-_TABLES = (ops, numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection, numpy_shapes)
+_TABLES = (
+    ops, numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection,
+)  # fmt: skip
 
 
 @dataclass

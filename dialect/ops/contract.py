@@ -1,4 +1,4 @@
-"""Matrix products. `numpy.einsum` and `tensordot` are decomposed into them, see `einsum`."""
+"""Matrix products. `numpy.einsum` and `tensordot` are taken apart into them by `einsum`."""
 
 from __future__ import annotations
 

@@ -132,7 +132,10 @@ def real(dtype: DType) -> DType:
 
 def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DType) -> Any:
     """Mean computed in ``inside``."""
-    return _sum(x, axes, keepdims, inside) / _count(x, axes)
+    total, count = _sum(x, axes, keepdims, inside), _count(x, axes)
+    if inside.kind == "c":  # NumPy divides complex sums in double precision
+        return (total / np.complex128(count)).astype(inside.numpy)
+    return total / count
 
 
 def _var(x: np.ndarray, attrs: Mapping[str, Any], inside: DType) -> Any:

@@ -7,7 +7,16 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ..rewrite import functions, is_private, is_pure, is_terminator, is_used, ops_in, symbol_of, walk
+from ..rewrite import (
+    functions,
+    is_private,
+    is_pure,
+    is_terminator,
+    is_used,
+    ops_in,
+    symbol_of,
+    walk,
+)
 from .base import Pass, register_pass
 
 

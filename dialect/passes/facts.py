@@ -16,6 +16,8 @@ from ..ops.speculation import FusionGroup, Guard, Identity, Subgraph
 from ..rewrite import defining_op, functions, is_terminator, op_class, symbol_of, type_of, walk
 from ..types import ScalarType, Type
 
+# Ops that are no views but may return their operand, or a part of its memory, in NumPy.
+_SHARING = frozenset({"real", "imag", "to_tensor"})
 CONSTANTS = frozenset({"profuse.constant", "arith.constant"})
 
 
@@ -83,6 +85,7 @@ def passes_on(op: ir.Operation) -> bool:
         return True
     return (
         cls.fusion is Fusion.VIEW
+        or cls.name in _SHARING
         or cls.regions > 0
         or issubclass(cls, (Identity, Guard, Subgraph))
     )

@@ -85,13 +85,15 @@ class Fold(Pass):
         try:
             attrs = attrs_of(op)
             types = [known_type(v) for v in op.operands]
+            if _may_be_huge(cls, types):
+                return None
             inferred = cls.infer(types, attrs)
         except ProfuseError:
             return None
         found = [t.value if isinstance(t, ScalarType) else None for t in inferred]
         if found and not any(v is None or isinstance(v, Sym) for v in found):
             return found
-        if not all(map(is_constant, op.operands)) or _leave(cls, types, inferred):
+        if not all(map(is_constant, op.operands)) or _warns(cls, types, inferred):
             return None
         args = [constant_value(v) for v in op.operands]
         limit = min(self.max_elements, max(1, *map(np.size, args), 1))
@@ -103,7 +105,8 @@ class Fold(Pass):
         self, cls: type[Op], attrs: dict[str, Any], args: Sequence[Any], limit: int
     ) -> Sequence[Any] | None:
         try:
-            with np.errstate(divide="raise", over="raise", invalid="raise"):
+            # As tier 0 does: a call must not warn on one tier and not on another.
+            with np.errstate(all="ignore"):
                 result = cls.evaluate(attrs, *args)
         except Exception:
             # Whatever it is, it belongs to run time, where tier 0 reports it.
@@ -160,16 +163,17 @@ def _may_fold(cls: type[Op]) -> bool:
     )
 
 
-def _leave(cls: type[Op], types: Sequence[Type], inferred: Sequence[Type]) -> bool:
-    """True for ops that would evaluate, but not as they do at run time."""
-    if cls.name == "cast":
-        # NumPy warns that the imaginary part goes.
-        return _kind(types[0]) == "c" != _kind(inferred[0])
-    if cls.name in ("pow", "shift_left") and all(isinstance(t, ScalarType) for t in types):
-        # Python's integers grow: the result may take all memory before it is seen not to fit.
-        last = types[-1]
-        return isinstance(last, ScalarType) and type(last.value) is int and abs(last.value) > 64
-    return False
+def _may_be_huge(cls: type[Op], types: Sequence[Type]) -> bool:
+    """True for powers and shifts of Python ints: these grow until they take all memory."""
+    if cls.name not in ("pow", "shift_left") or not all(isinstance(t, ScalarType) for t in types):
+        return False
+    last = types[-1]
+    return isinstance(last, ScalarType) and type(last.value) is int and abs(last.value) > 64
+
+
+def _warns(cls: type[Op], types: Sequence[Type], inferred: Sequence[Type]) -> bool:
+    """True for casts that NumPy warns of: the imaginary part goes."""
+    return cls.name == "cast" and _kind(types[0]) == "c" != _kind(inferred[0])
 
 
 def _kind(type_: Type) -> str:

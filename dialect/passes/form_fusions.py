@@ -100,13 +100,14 @@ class _BlockFuser:
         self.types = Types()
         self.types.known.update(constants)
         self.constants = constants
-        self.fusible: set[ir.Operation] = set()
+        # By first result: the hash of an `ir.Operation` changes with its operands.
+        self.fusible: set[ir.Value] = set()
 
     def run(self) -> None:
         for op in ops_in(self.block):
             reason = self._refusal(op)
             if reason is None:
-                self.fusible.add(op)
+                self.fusible.add(op.results[0])
             elif reason:
                 self.options.refuse(op, reason)
         if not self.fusible:
@@ -148,6 +149,9 @@ class _BlockFuser:
             types, attrs
         )
 
+    def _is_fusible(self, op: ir.Operation) -> bool:
+        return len(op.results) > 0 and op.results[0] in self.fusible
+
     def _operand_refusal(self, types: list[Type]) -> str | None:
         devices = set()
         for index, type_ in enumerate(types):
@@ -165,38 +169,37 @@ class _BlockFuser:
     def _split_scalars(self) -> None:
         """Give each user of a query its own copy, as a group can return tensors only."""
         for op in reversed(ops_in(self.block)):
-            if op not in self.fusible or not _is_scalar(op):
+            if not self._is_fusible(op) or not _is_scalar(op):
                 continue
             value = op.results[0]
             for use in list(value.uses)[1:]:
                 owner = use.owner.operation
                 copy = clone_op(op, {}, ir.InsertionPoint(op))
                 self.types[copy.results[0]] = self.types[value]
-                self.fusible.add(copy)
+                self.fusible.add(copy.results[0])
                 owner.operands[use.operand_number] = copy.results[0]
 
     # --- which groups -------------------------------------------------------------------------
 
     def _analyse(self) -> None:
         """Edges of the block's graph, and per op what it reads and makes."""
-        index = {op: n for n, op in enumerate(self.ops)}
-        home = {r: n for op, n in index.items() for r in op.results}
+        home = {r: n for n, op in enumerate(self.ops) for r in op.results}
         self.home = home
         self.users: dict[ir.Value, set[int]] = {}
         edges: set[tuple[int, int]] = set()
-        for op, n in index.items():
+        for n, op in enumerate(self.ops):
             for user in (op, *walk(op)):
                 for value in user.operands:
                     self.users.setdefault(value, set()).add(n)
                     if value in home and home[value] != n:
                         edges.add((home[value], n))
-        edges.update(chain([n for op, n in index.items() if self._is_ordered(op)]))
+        edges.update(chain([n for n, op in enumerate(self.ops) if self._is_ordered(op)]))
         last = len(self.ops) - 1
         edges.update((n, last) for n in range(last))
         self.groups = Groups(len(self.ops), edges)
         self.sets: dict[int, _Set] = {}
-        for op, n in index.items():
-            if op in self.fusible:
+        for n, op in enumerate(self.ops):
+            if self._is_fusible(op):
                 defs = set(op.results)
                 uses = {v for v in op.operands if not self._embedded(v)}
                 outs = {v for v in defs if self.users.get(v)}
@@ -218,18 +221,22 @@ class _BlockFuser:
         return isinstance(type_, ScalarType)
 
     def _merge(self) -> None:
+        self._merge_along_values()
+        # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
+        starts = [n for n in sorted(self.sets) if self._is_group(n)]
+        for k, a in enumerate(starts):
+            for b in starts[k + 1 :]:
+                if self._is_group(a) and self._is_group(b):
+                    self._try(a, b)
+        # Queries and views whose producer and user were apart before.
+        self._merge_along_values()
+
+    def _merge_along_values(self) -> None:
         for n in sorted(self.sets):
             for value in self.ops[n].operands:
                 producer = self.home.get(value)
                 if producer in self.sets:
                     self._try(producer, n)
-        # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
-        starts = [n for n in sorted(self.sets) if self._is_group(n)]
-        for k, a in enumerate(starts):
-            if self._is_group(a):
-                for b in starts[k + 1 :]:
-                    if self._is_group(b):
-                        self._try(a, b)
 
     def _is_group(self, n: int) -> bool:
         return self.groups.group(n) == n and self.sets[n].size > 0

@@ -155,13 +155,13 @@ def _make_symbolic(op: ir.Operation, callee: ir.Operation) -> str | None:
             inferred = known.infer(inner)
         except ProfuseError as error:
             return f"{name}: {error.what}"
-        for value, type_ in zip(inner.results, inferred, strict=True):
-            if isinstance(type_, ScalarType):
-                known[value] = type_
+        for value, found in zip(inner.results, inferred, strict=True):
+            if isinstance(found, ScalarType):
+                known[value] = found
                 continue
-            if not isinstance(type_, TensorType) or not type_.is_complete:
+            if not isinstance(found, TensorType) or not found.is_complete:
                 return f"{name}: sizes do not follow from the operands' symbols"
-            set_type(value, type_)
+            set_type(value, found)
         reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
         if reason is not None:
             return f"{name}: {reason}"

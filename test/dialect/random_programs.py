@@ -27,9 +27,10 @@ def tensor_types(draw: st.DrawFn) -> TensorType:
     if dtype is None or draw(st.booleans()):
         return TensorType(dtype)
     shape = tuple(draw(st.lists(_SIZES, max_size=4)))
+    some = tuple(None if k % 2 else k for k in range(len(shape)))
     return TensorType(
         dtype, shape,
-        draw(st.sampled_from([None, "contiguous", tuple(None if k % 2 else k for k in range(len(shape)))])),
+        draw(st.sampled_from([None, "contiguous", some])),
         draw(st.sampled_from([None, "cpu", "cuda:0"])),
         draw(st.sampled_from([None, True, False])),
         draw(st.sampled_from([None, True, False])),
@@ -38,10 +39,9 @@ def tensor_types(draw: st.DrawFn) -> TensorType:
 
 SCALARS = [ScalarType(d) for d in DTYPES if d.name in ("bool", "i64", "f64", "c128")]
 TYPES = st.one_of(tensor_types(), st.sampled_from([*SCALARS, ListType()]))
+_SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
 _ARRAYS = st.sampled_from(DTYPES).flatmap(
-    lambda d: hnp.arrays(
-        np.uint8, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3), fill=st.nothing()
-    ).map(lambda a: _bits(a, d))
+    lambda d: hnp.arrays(np.uint8, _SHAPES, fill=st.nothing()).map(lambda a: _bits(a, d))
 )
 
 

@@ -222,6 +222,12 @@ def test_equal_split_is_checked_at_run_time():
         call(traced, Y)
 
 
+def test_contraction_errors_have_a_line():
+    with pytest.raises(ShapeError) as info:
+        trace(lambda x: np.einsum("ij,ij->ij", x, x[:, :2]), (X,))
+    assert info.value.loc.file == __file__
+
+
 @pytest.mark.parametrize("fn, message", [
     (lambda x: np.pad(x, 1, mode="mean"), "mode='mean'"),
     (lambda x: np.repeat(x, [1, 2], axis=0), "one count per element"),

@@ -59,8 +59,10 @@ def test_unflatten_inverts_flatten_and_structures_hash(tree):
 
 
 def test_structures_tell_containers_statics_and_orders_apart():
-    trees = [[1], (1,), {"a": 1}, {"b": 1}, Pair(1, 2), (1, 2), (1, None), (1, "x"),
-             (1, Mode.TRAIN), (1, Mode.TEST), Layer(1), {"a": 1, "b": 2}, {"b": 1, "a": 2}]  # fmt: skip
+    trees = [
+        [1], (1,), {"a": 1}, {"b": 1}, Pair(1, 2), (1, 2), (1, None), (1, "x"), (1, Mode.TRAIN),
+        (1, Mode.TEST), Layer(1), {"a": 1, "b": 2}, {"b": 1, "a": 2},
+    ]  # fmt: skip
     assert len({flatten(t)[1] for t in trees}) == len(trees)
 
 

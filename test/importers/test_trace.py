@@ -146,6 +146,21 @@ def test_small_arrays_made_while_tracing_become_constants():
     assert len(trace(lambda x: x + np.zeros((100, 3)), (np.ones((100, 3)),)).captured) == 1
 
 
+def test_small_arrays_from_outside_stay_references():
+    w = np.ones(3)
+    traced = trace(lambda x: x + np.asarray(w) + [1.0, 2.0, 3.0], (A,))
+    assert [c is w for c in traced.captured] == [True]
+
+
+def test_functions_imported_by_name_are_not_patched():
+    from numpy import array, zeros
+
+    traced = trace(lambda x: x + zeros((x.shape[0], 1)), (A,))
+    assert [str(g.expr) for g in traced.guards] == ["a0.shape[0]"]
+    with pytest.raises(TraceError, match="contents are needed"):
+        trace(lambda x: array([x[0], x[1]]), (A,))
+
+
 def test_changing_a_captured_array_is_refused():
     def f(x):
         buffer = np.zeros(100)

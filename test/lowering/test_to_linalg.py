@@ -182,6 +182,8 @@ def test_views(dtype):
     check(lambda b, v: b.reshape(v, TensorType(t, (4, 3))), x.reshape(4, 3))
     check(lambda b, v: b.slice(v, (1, 0, 1), (1, 1, 2), TensorType(t, (1, 1, 3))), x[1:, :, 1::2])
     check(lambda b, v: b.slice(v, (0, 0, 5), (1, 1, -2), TensorType(t, (2, 1, 3))), x[:, :, ::-2])
+    check(lambda b, v: b.slice(v, (0, 0, 0), (1, 1, 1), TensorType(t, (1, 1, 4))), x[:1, :, :4])
+    check(lambda b, v: b.slice(v, (2, 0, 3), (1, 1, 2), TensorType(t, (0, 1, 2))), x[2:, :, 3::2])
 
 
 def test_reshape_of_one_element():
@@ -277,6 +279,9 @@ def test_symbolic_views():
     last = TensorType(F32, (2, 2))
     check(lambda b, v: b.slice(v, (S0 - 2, 1), (1, 2), last), (2, 2), x[-2:, 1::2])
     half = (S0 + 1) // 2
+    check(lambda b, v: b.slice(v, (0, 0), (1, 1), TensorType(F32, (half, 4))), (half, 4), x[:3])
+    check(lambda b, v: b.slice(v, (0, 0), (1, 1), TensorType(F32, (2, 4))), (2, 4), x[:2])
+    check(lambda b, v: b.slice(v, (1, 0), (1, 1), TensorType(F32, (half, 4))), (half, 4), x[1:4])
     check(lambda b, v: b.slice(v, (0, 0), (2, 1), TensorType(F32, (half, 4))), (half, 4), x[::2])
 
 

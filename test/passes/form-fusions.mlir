@@ -7,6 +7,7 @@
 
 // R1.48: every refused op is counted, with the reason.
 // STATS-DAG: 1 refused: exp: too few neighbours to fuse with
+// STATS-DAG: 1 refused: reshape: result sizes depend on run-time values
 // STATS-DAG: 1 refused: tanh: type of operand 0 is not known
 // STATS-DAG: 1 refused: mul: operands are on different devices
 // STATS-DAG: 1 refused: add: a Python integer may not fit i8
@@ -124,6 +125,31 @@ func.func @large_constant(%x: tensor<65xf32>) -> tensor<65xf32> {
   return %1 : tensor<65xf32>
 }
 
+// A query goes with its user; one whose result is used outside stays there.
+// CHECK-LABEL: func.func @query(
+// CHECK-NEXT:    %[[F:.*]]:2 = "profuse.fusion_group"(%{{.*}}) {callee = @[[QUERY:fusion_[0-9]+]]}
+// CHECK-NEXT:    %[[N:.*]] = "profuse.size"(%[[F]]#0)
+// CHECK-NEXT:    return %[[F]]#1, %[[N]]
+func.func @query(%x: tensor<4x8xf32>) -> (tensor<8x4xf32>, i64) {
+  %t = "profuse.tanh"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %n = "profuse.size"(%t) : (tensor<4x8xf32>) -> i64
+  %u = "profuse.div"(%t, %n) : (tensor<4x8xf32>, i64) -> tensor<4x8xf32>
+  %d = "profuse.dim"(%u) {axis = 1 : i64} : (tensor<4x8xf32>) -> i64
+  %e = "profuse.exp"(%u) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %r = "profuse.reshape"(%e, %d) {shape = array<i64: -9223372036854775808, -1>} : (tensor<4x8xf32>, i64) -> tensor<8x4xf32>
+  return %r, %n : tensor<8x4xf32>, i64
+}
+
+// Sizes that are known only when the graph runs are nothing a guard of types could check.
+// CHECK-LABEL: func.func @run_time_size(
+// CHECK-NOT:     fusion_group
+// CHECK:         return
+func.func @run_time_size(%x: tensor<4x8xf32>, %n: i64) -> tensor<8x4xf32> {
+  %t = "profuse.tanh"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %r = "profuse.reshape"(%t, %n) {shape = array<i64: -9223372036854775808, -1>} : (tensor<4x8xf32>, i64) -> tensor<8x4xf32>
+  return %r : tensor<8x4xf32>
+}
+
 // Groups inside branches and loops, reading values from outside.
 // CHECK-LABEL: func.func @nested(
 // CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] =
@@ -189,3 +215,9 @@ func.func @symbolic(%x: tensor<?xf32, {dims = ["s0"]}>) -> tensor<?xf32, {dims =
 // CHECK-NEXT:    "profuse.mul"
 // CHECK-NEXT:    "profuse.constant"() {value = dense
 // CHECK-NEXT:    "profuse.add"
+
+// CHECK:       func.func private @[[QUERY]](
+// CHECK:         %[[SIZE:.*]] = "profuse.size"
+// CHECK:         "profuse.div"(%{{.*}}, %[[SIZE]])
+// CHECK:         %[[DIM:.*]] = "profuse.dim"
+// CHECK:         "profuse.reshape"(%{{.*}}, %[[DIM]])

@@ -1,0 +1,139 @@
+"""The descent of a CPU kernel: loops -> LLVM dialect -> LLVM IR -> object code."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mlir import ir
+from mlir.passmanager import PassManager
+
+from ..dialect.errors import InternalError, LoweringError
+from .target import Target
+
+# In order: structured loops become branches; math with an LLVM intrinsic becomes that, the rest a
+# call of libm; then each remaining dialect. Index arithmetic is i64 already, so no canonicalizer
+# is needed: LLVM's own simplification runs anyway and costs less.
+TO_LLVM = (
+    "builtin.module(convert-scf-to-cf,convert-math-to-llvm,convert-math-to-libm,"
+    "convert-arith-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
+    "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts)"
+)
+ANNOTATION = "llvm.loop_annotation"
+INTERLEAVE = 4
+
+
+def annotate_loops(module: ir.Module) -> None:
+    """Ask for interleaving on innermost loops: LLVM's own estimate is too small for them."""
+    with module.context:
+        annotation = ir.Attribute.parse(
+            f"#llvm.loop_annotation<interleave = <count = {INTERLEAVE} : i32>>"
+        )
+    for function in module.body.operations:
+        for region in function.operation.regions:
+            for block in region.blocks:
+                _annotate(block, annotation)
+
+
+def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
+    """True if the block contains a loop."""
+    found = False
+    for view in block.operations:
+        op = view.operation
+        if op.name == "scf.for":
+            found = True
+            if not _annotate(op.regions[0].blocks[0], annotation):
+                op.attributes[ANNOTATION] = annotation
+        elif op.name == "scf.if":
+            for region in op.regions:
+                for inner in region.blocks:
+                    found |= _annotate(inner, annotation)
+    return found
+
+
+def to_llvm_dialect(module: ir.Module) -> None:
+    """Lower loops to the LLVM dialect in place; raises LoweringError."""
+    try:
+        PassManager.parse(TO_LLVM, module.context).run(module.operation)
+    except ir.MLIRError as error:
+        found = list(error.error_diagnostics)
+        text = found[0].message if found else str(error)
+        raise LoweringError(f"loops do not lower to LLVM: {text}") from error
+    for view in module.body.operations:
+        op = view.operation
+        if not op.name.startswith("llvm."):
+            raise LoweringError(f"{op.name} is left after lowering to LLVM")
+        if op.name == "llvm.func":
+            _finish_function(op)
+
+
+def _finish_function(function: ir.Operation) -> None:
+    """Move loop annotations to where translation looks, and refuse what it would crash on."""
+    for block in function.regions[0].blocks:
+        last = None
+        for view in block.operations:
+            last = view.operation
+            if not last.name.startswith("llvm."):
+                raise LoweringError(f"{last.name} is left after lowering to LLVM")
+        if last is not None and ANNOTATION in last.attributes:
+            last.attributes["loop_annotation"] = last.attributes[ANNOTATION]
+            del last.attributes[ANNOTATION]
+
+
+def to_llvm_ir(module: ir.Module) -> str:
+    """LLVM IR text of a module that is entirely in the LLVM dialect."""
+    from mlir.dialects import llvm
+
+    return llvm.translate_module_to_llvmir(module.operation)
+
+
+@functools.cache
+def _initialise() -> None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@functools.lru_cache(maxsize=4)
+def target_machine(target: Target) -> Any:
+    """LLVM's code generator for a target; raises LoweringError for an unknown one."""
+    import llvmlite.binding as llvm
+
+    _initialise()
+    try:
+        found = llvm.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise LoweringError(f"no code generator for {target.triple}: {error}") from error
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="small"
+    )
+
+
+def optimise(text: str, target: Target) -> Any:
+    """LLVM IR text -> optimised llvmlite module."""
+    import llvmlite.binding as llvm
+
+    machine = target_machine(target)
+    try:
+        module = llvm.parse_assembly(text)
+    except RuntimeError as error:
+        raise InternalError(f"LLVM refuses the generated IR: {error}") from error
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.loop_interleaving = True
+    options.slp_vectorization = options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def to_object(module: Any, target: Target) -> bytes:
+    """Optimised llvmlite module -> relocatable object code."""
+    return target_machine(target).emit_object(module)
+
+
+def to_assembly(module: Any, target: Target) -> str:
+    """Optimised llvmlite module -> assembly text."""
+    return target_machine(target).emit_assembly(module)

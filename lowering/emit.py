@@ -1,0 +1,272 @@
+"""Schedule -> loops: a module with one function per nest and the entry function.
+
+Nests take bare pointers that do not alias one another, the bounds of their first outer loop, and
+every size; the entry function unpacks the slots (`lowering.abi`) and runs the steps in order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from ..dialect.errors import LoweringError
+from ..dialect.symbolic import Dim
+from .emit_base import Ops, Sizes
+from .emit_body import BodyEmitter
+from .emit_nest import NestEmitter
+from .emit_products import ProductEmitter
+from .emit_values import Evaluator
+from .schedule import Schedule
+from .schedule_access import accesses
+from .schedule_graph import Buffer, Compute, Product, Source, Tensor, buffer_of
+from .schedule_nests import Nest
+
+DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
+
+
+def emit_module(schedule: Schedule) -> tuple[ir.Module, str]:
+    """The loop form, in the current context; returns the module and the entry's name."""
+    for dialect in DIALECTS:
+        _ = ir.Context.current.dialects[dialect]
+    with ir.Location.unknown():
+        module = ir.Module.create()
+        emitter = _ModuleEmitter(schedule, module)
+        emitter.run()
+    return module, emitter.entry
+
+
+class _ModuleEmitter:
+    def __init__(self, schedule: Schedule, module: ir.Module) -> None:
+        self.schedule, self.graph, self.module = schedule, schedule.graph, module
+        self.ops = Ops()
+        self.entry = f"{self.graph.name}_entry"
+        self.pointers: dict[Buffer, ir.Value] = {}
+        self.declared: dict[str, ir.FunctionType] = {}
+        self.names: list[str] = [*self.graph.symbols, *self.graph.strides, *self.graph.opaque]
+
+    def run(self) -> None:
+        function = self._function(self.entry, [self.ops.pointer], [None])
+        block = function.regions[0].blocks[0]
+        nests: list[tuple[str, Nest, list[Buffer]]] = []
+        with ir.InsertionPoint(block):
+            names = self._unpack(block)
+            self.sizes = Sizes(self.ops, names)
+            for number, step in enumerate(self.schedule.steps):
+                if isinstance(step, Product):
+                    self._product(step)
+                else:
+                    name = f"{self.graph.name}_nest{number}"
+                    buffers = self._buffers(step)
+                    nests.append((name, step, buffers))
+                    self._call_nest(name, step, buffers, names)
+            ir.Operation.create("func.return")
+        for name, nest, buffers in nests:
+            self._nest(name, nest, buffers)
+
+    # --- functions -----------------------------------------------------------------------------
+
+    def _function(
+        self, name: str, types: list[ir.Type], attributes: list[ir.Attribute | None]
+    ) -> ir.Operation:
+        with ir.InsertionPoint(self.module.body):
+            function = ir.Operation.create(
+                "func.func",
+                attributes={
+                    "sym_name": ir.StringAttr.get(name),
+                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+                    "arg_attrs": ir.ArrayAttr.get([a or ir.DictAttr.get({}) for a in attributes]),
+                },
+                regions=1,
+            )
+        function.regions[0].blocks.append(*types)
+        return function
+
+    def _declare(self, name: str, type_: ir.FunctionType) -> str:
+        if name not in self.declared:
+            self.declared[name] = type_
+            with ir.InsertionPoint.at_block_begin(self.module.body):
+                ir.Operation.create(
+                    "func.func",
+                    attributes={
+                        "sym_name": ir.StringAttr.get(name),
+                        "function_type": ir.TypeAttr.get(type_),
+                        "sym_visibility": ir.StringAttr.get("private"),
+                    },
+                    regions=1,
+                )
+        return name
+
+    def _nest(self, name: str, nest: Nest, buffers: list[Buffer]) -> None:
+        ops = self.ops
+        noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+        scalars = [ops.i64] * (2 + len(self.names))
+        function = self._function(
+            name, [ops.pointer] * len(buffers) + scalars,
+            [noalias] * len(buffers) + [None] * len(scalars),
+        )  # fmt: skip
+        function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        block = function.regions[0].blocks[0]
+        arguments = list(block.arguments)
+        pointers = dict(zip(buffers, arguments, strict=False))
+        low, high, *sizes = arguments[len(buffers) :]
+        names = dict(zip(self.names, sizes, strict=True))
+        NestEmitter(ops, self.graph, nest, block, pointers, names, (low, high)).run()
+        with ir.InsertionPoint(block):
+            ir.Operation.create("func.return")
+
+    # --- entry ---------------------------------------------------------------------------------
+
+    def _unpack(self, block: ir.Block) -> dict[str, ir.Value]:
+        """Read the slots; returns sizes and run-time strides by name."""
+        ops, graph = self.ops, self.graph
+        slots = block.arguments[0]
+        place = 0
+        for tensor in graph.inputs:
+            assert isinstance(tensor.producer, Source)
+            buffer = tensor.producer.buffer
+            self.pointers[buffer] = (
+                self._slot(slots, place) if buffer.scalar else self._pointer(slots, place)
+            )
+            place += 1
+        for tensor in graph.outputs:
+            self.pointers[buffer_of(tensor)] = self._pointer(slots, place)
+            place += 1
+        workspace = self._pointer(slots, place) if self.schedule.offsets else None
+        place += 1
+        names = {}
+        for name in [*graph.symbols, *graph.strides]:
+            names[name] = ops.load(self._slot(slots, place), ops.i64)
+            place += 1
+        self._opaque_sizes(block, names)
+        sizes = Sizes(ops, names)
+        point = ir.InsertionPoint.current
+        for buffer, offset in self.schedule.offsets.items():
+            assert workspace is not None
+            self.pointers[buffer] = ops.offset(workspace, sizes.value(offset, point), ops.i8)
+        return names
+
+    def _opaque_sizes(self, block: ir.Block, names: dict[str, ir.Value]) -> None:
+        if not self.graph.opaque:
+            return
+        evaluator = Evaluator(self.ops, self.graph, block, self.pointers, names)
+        for name, value in self.graph.opaque.items():
+            scalars = BodyEmitter(evaluator, _NO_OP, (), {})
+            found = self.ops.cast_index(scalars.captured(value), self.ops.i64)
+            names[name] = found
+
+    def _slot(self, slots: ir.Value, place: int) -> ir.Value:
+        return self.ops.offset(slots, self.ops.constant(place), self.ops.i64)
+
+    def _pointer(self, slots: ir.Value, place: int) -> ir.Value:
+        return self.ops.load(self._slot(slots, place), self.ops.pointer)
+
+    def _size(self, dim: Dim) -> ir.Value:
+        return self.sizes.value(dim, ir.InsertionPoint(self._entry_end()))
+
+    def _entry_end(self) -> ir.Block:
+        return self.module.body.operations[0].regions[0].blocks[0]
+
+    def _call_nest(
+        self, name: str, nest: Nest, buffers: list[Buffer], names: dict[str, ir.Value]
+    ) -> None:
+        loop = nest.outer[0] if nest.outer else nest.tile
+        point = ir.InsertionPoint.current
+        high = self.sizes.value(loop.extent if loop is not None else 1, point)
+        self.ops.call(
+            name,
+            [*(self._address(b) for b in buffers), self.sizes.value(0, point), high,
+             *(names[n] for n in self.names)],
+        )  # fmt: skip
+
+    def _product(self, step: Product) -> None:
+        point = ir.InsertionPoint.current
+        # Sizes needed in a batch loop are emitted before it.
+        for dim in (0, 1, *step.output.dims, *step.left.dims, *step.right.dims):
+            self.sizes.value(dim, point)
+        for _, offset in (step.left_view, step.right_view):
+            for coefficient in (*offset.terms.values(), offset.const):
+                self.sizes.value(coefficient, point)
+        dims = step.output.dims
+        if step.kind == "batch_matmul":
+            self.sizes.value(dims[1] * dims[2], point)
+        if step.init is not None:
+            self._copy_init(step)
+        ProductEmitter(
+            self.ops, lambda d: self.sizes.value(d, ir.InsertionPoint.current),
+            lambda t: self._address(buffer_of(t)), self._declare,
+        ).emit(step)  # fmt: skip
+
+    def _copy_init(self, step: Product) -> None:
+        raise LoweringError(f"{step.kind} onto an accumulator that is not zero")
+
+    def _address(self, buffer: Buffer) -> ir.Value:
+        found = self.pointers.get(buffer)
+        if found is None:
+            if buffer.kind != "constant":
+                raise LoweringError(f"{buffer} is never allocated")
+            found = self.pointers[buffer] = self._global(buffer)
+        return found
+
+    def _global(self, buffer: Buffer) -> ir.Value:
+        name = f"{self.graph.name}_{buffer.name}"
+        type_ = _array_type(buffer)
+        with ir.InsertionPoint.at_block_begin(self.module.body):
+            ir.Operation.create(
+                "llvm.mlir.global",
+                attributes={
+                    "sym_name": ir.StringAttr.get(name),
+                    "global_type": ir.TypeAttr.get(type_),
+                    "value": buffer.value,
+                    "constant": ir.UnitAttr.get(),
+                    "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+                    "addr_space": ir.IntegerAttr.get(self.ops.i32, 0),
+                    "alignment": ir.IntegerAttr.get(self.ops.i64, 64),
+                },
+                regions=1,
+            )
+        return self.ops.create(
+            "llvm.mlir.addressof", self.ops.pointer, global_name=ir.FlatSymbolRefAttr.get(name)
+        )
+
+    # --- what a nest touches -------------------------------------------------------------------
+
+    def _buffers(self, nest: Nest) -> list[Buffer]:
+        """Buffers that a nest reads or writes."""
+        found: dict[Buffer, None] = {}
+
+        def add(tensor: Tensor) -> None:
+            if isinstance(tensor.producer, Source):
+                buffer = tensor.producer.buffer
+                if buffer.kind != "constant" or not _is_splat(buffer):
+                    found[buffer] = None
+            elif tensor.producer is not None:
+                try:
+                    found[buffer_of(tensor)] = None
+                except AssertionError:
+                    pass  # stays in registers or on the stack
+
+        for op in nest.group.members:
+            for access in accesses(op):
+                add(access.tensor)
+            for tensor in op.outputs:
+                if tensor.buffer is not None:
+                    add(tensor)
+        for scratch in nest.scratch.values():
+            if scratch.buffer is not None:
+                found[scratch.buffer] = None
+        return list(found)
+
+
+def _is_splat(buffer: Buffer) -> bool:
+    return ir.DenseElementsAttr(buffer.value).is_splat
+
+
+def _array_type(buffer: Buffer) -> ir.Type:
+    text = str(buffer.element)
+    for dim in reversed(buffer.dims):
+        text = f"array<{dim} x {text}>"
+    return ir.Type.parse(f"!llvm.{text}" if buffer.dims else text)
+
+
+_NO_OP: Any = Compute("sizes", (), (), [], [], [], [], None)  # type: ignore[arg-type]

@@ -1,0 +1,159 @@
+"""Calls of library products (CBLAS), with strides as transposition flags and leading dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlir import ir
+
+from ..dialect.errors import InternalError
+from ..dialect.symbolic import Dim
+from .emit_base import Ops
+from .schedule_graph import Product, Tensor
+from .schedule_index import Index
+
+_ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand: pointer, strides of its rows and columns (None: of size 1), sizes."""
+
+    pointer: ir.Value
+    rows: Dim
+    columns: Dim
+    height: Dim
+    width: Dim
+
+
+class ProductEmitter:
+    """Emits one product.
+
+    Args:
+        size: value of a size expression (i64).
+        pointer: start of a stored tensor.
+        declare: makes an external function of this type known and returns its name.
+    """
+
+    def __init__(
+        self, ops: Ops, size: Callable[[Dim], ir.Value], pointer: Callable[[Tensor], ir.Value],
+        declare: Callable[[str, ir.FunctionType], str],
+    ) -> None:  # fmt: skip
+        self.ops, self.size, self.pointer, self.declare = ops, size, pointer, declare
+
+    def emit(self, op: Product) -> None:
+        """Emit the call, in a loop over the batch if there is one."""
+        out = self.pointer(op.output)
+        left, right = self._base(op.left_view), self._base(op.right_view)
+        if op.kind != "batch_matmul":
+            self._one(op, left, right, out)
+            return
+        ops = self.ops
+        batch, *shape = op.output.dims
+        loop = ops.loop(self.size(0), self.size(batch), self.size(1), [])
+        with ir.InsertionPoint(loop.body):
+            index = loop.induction_variable
+            bases = []
+            for base, stride in (
+                (left, op.left_view[1].coefficient(0)),
+                (right, op.right_view[1].coefficient(0)),
+                (out, shape[0] * shape[1]),
+            ):
+                step = ops.mul(index, self.size(stride))
+                bases.append(ops.offset(base, step, op.output.element))
+            self._one(op, *bases)
+            ir.Operation.create("scf.yield")
+
+    def _base(self, view: tuple[Tensor, Index]) -> ir.Value:
+        tensor, offset = view
+        start = self.pointer(tensor)
+        if offset.const == 0:
+            return start
+        return self.ops.offset(start, self.size(offset.const), tensor.element)
+
+    def _one(self, op: Product, left: ir.Value, right: ir.Value, out: ir.Value) -> None:
+        """A single product as a matrix product; vectors are matrices of one row or column."""
+        a_axes, b_axes = {
+            "matmul": ((0, 1), (0, 1)),
+            "batch_matmul": ((1, 2), (1, 2)),
+            "matvec": ((0, 1), (0, None)),
+            "vecmat": ((None, 0), (0, 1)),
+            "dot": ((None, 0), (0, None)),
+        }[op.kind]
+        a = self._matrix(op.left, op.left_view[1], left, a_axes)
+        b = self._matrix(op.right, op.right_view[1], right, b_axes)
+        if op.kind == "matvec":
+            self._gemv(op, a, b, b.rows, out)
+        elif op.kind == "vecmat":
+            transposed = Matrix(b.pointer, b.columns, b.rows, b.width, b.height)
+            self._gemv(op, transposed, a, a.columns, out)
+        else:
+            self._gemm(op, a, b, out)
+
+    def _matrix(
+        self, tensor: Tensor, offset: Index, pointer: ir.Value, axes: tuple[int | None, int | None]
+    ) -> Matrix:
+        (rows, height), (columns, width) = (
+            (0, 1) if k is None else (offset.coefficient(k), tensor.dims[k]) for k in axes
+        )
+        return Matrix(pointer, rows, columns, height, width)
+
+    def _int(self, value: Dim) -> ir.Value:
+        if isinstance(value, int):
+            return self.ops.constant(value, self.ops.i32)
+        return self.ops.create("arith.trunci", self.ops.i32, self.size(value))
+
+    def _leading(self, stride: Dim, least: Dim) -> ir.Value:
+        """A leading dimension: at least 1 and the row width, even where it is never used."""
+        ops = self.ops
+        if isinstance(stride, int) and isinstance(least, int):
+            return self._int(max(stride, least, 1))
+        wide = ops.create("arith.maxsi", ops.i64, self.size(stride), self.size(least))
+        wide = ops.create("arith.maxsi", ops.i64, wide, self.size(1))
+        return ops.create("arith.trunci", ops.i32, wide)
+
+    def _layout(self, m: Matrix) -> tuple[int, ir.Value]:
+        """Transposition flag and leading dimension."""
+        if m.columns == 1 or m.width == 1:
+            return _NO_TRANS, self._leading(m.rows, m.width)
+        if m.rows == 1 or m.height == 1:
+            return _TRANS, self._leading(m.columns, m.height)
+        raise InternalError("a product operand has no unit stride")
+
+    def _scale(self, op: Product, value: float) -> ir.Value:
+        return self.ops.float_constant(value, op.output.element)
+
+    def _prefix(self, op: Product) -> str:
+        return "scipy_cblas_" + ("s" if isinstance(op.output.element, ir.F32Type) else "d")
+
+    def _gemm(self, op: Product, a: Matrix, b: Matrix, out: ir.Value) -> None:
+        i32, element, pointer = self.ops.i32, op.output.element, self.ops.pointer
+        a_flag, a_leading = self._layout(a)
+        b_flag, b_leading = self._layout(b)
+        self._call(
+            self._prefix(op) + "gemm",
+            [i32, i32, i32, i32, i32, i32, element, pointer, i32, pointer, i32, element, pointer,
+             i32],
+            [self._int(_ROW_MAJOR), self._int(a_flag), self._int(b_flag), self._int(a.height),
+             self._int(b.width), self._int(a.width), self._scale(op, 1.0), a.pointer, a_leading,
+             b.pointer, b_leading, self._scale(op, 0.0 if op.init is None else 1.0), out,
+             self._leading(b.width, 1)],
+        )  # fmt: skip
+
+    def _gemv(self, op: Product, m: Matrix, x: Matrix, stride: Dim, out: ir.Value) -> None:
+        i32, element, pointer = self.ops.i32, op.output.element, self.ops.pointer
+        flag, leading = self._layout(m)
+        rows, columns = (m.height, m.width) if flag == _NO_TRANS else (m.width, m.height)
+        self._call(
+            self._prefix(op) + "gemv",
+            [i32, i32, i32, i32, element, pointer, i32, pointer, i32, element, pointer, i32],
+            [self._int(_ROW_MAJOR), self._int(flag), self._int(rows), self._int(columns),
+             self._scale(op, 1.0), m.pointer, leading, x.pointer, self._leading(stride, 1),
+             self._scale(op, 0.0 if op.init is None else 1.0), out, self._int(1)],
+        )  # fmt: skip
+
+    def _call(self, name: str, types: list[ir.Type], operands: list[ir.Value]) -> None:
+        self.ops.call(self.declare(name, ir.FunctionType.get(types, [])), operands)
+
+

@@ -1,0 +1,155 @@
+"""The ordered stages of a kernel, graph -> linalg -> loops -> llvm -> object, and the entry points.
+
+Every stage's text can be kept, and compiling can start from the text of any of them.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..dialect.errors import LoweringError
+from .abi import KernelABI, KernelArtifact, TensorSpec
+from .target import Target
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+    from ..dialect.program import Program
+
+STAGES = ("graph", "linalg", "loops", "llvm", "asm", "object")
+
+
+@dataclass
+class _Run:
+    """One compile: what has been kept and timed so far."""
+
+    target: Target
+    keep: bool
+    stages: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, stage: str):
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+    def note(self, stage: str, text: Any) -> None:
+        if self.keep:
+            self.stages[stage] = str(text)
+
+
+def compile_program(
+    function: Program, target: Target, *, keep_stages: bool = False
+) -> KernelArtifact:
+    """Compile one fusion function; raises LoweringError."""
+    from .to_linalg import to_linalg
+
+    run = _Run(target, keep_stages)
+    run.note("graph", function)
+    with run.timed("linalg"):
+        module = to_linalg(function)
+    artifact = _from_linalg(module, run)
+    outputs = [function.type_of(v) for v in function.outputs]
+    inputs = [function.type_of(v) for v in function.inputs]
+    return _with_dtypes(artifact, inputs, outputs)
+
+
+def compile_linalg(
+    module: ir.Module, target: Target, *, keep_stages: bool = False
+) -> KernelArtifact:
+    """Compile a module with one linalg function (`docs/architecture.md`, "Lowering").
+
+    The module is left as it is. Raises LoweringError.
+    """
+    return _from_linalg(module, _Run(target, keep_stages))
+
+
+def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
+    from .emit import emit_module
+    from .schedule import schedule
+
+    run.note("linalg", module)
+    functions = [op.operation for op in module.body.operations]
+    if len(functions) != 1 or functions[0].name != "func.func":
+        raise LoweringError("expected a module with one func.func")
+    with module.context:
+        with run.timed("schedule"):
+            plan = schedule(functions[0])
+        with run.timed("loops"):
+            loops, entry = emit_module(plan)
+        graph = plan.graph
+        abi = KernelABI(
+            inputs=tuple(graph.specs),
+            outputs=tuple(graph.output_specs),
+            symbols=_bindings(graph.specs, list(graph.symbols)),
+            strides=tuple(graph.strides.values()),
+            workspace=str(plan.workspace),
+        )
+        code = _from_loops(loops, run)
+    return KernelArtifact(
+        graph.name, code, entry, abi, run.stages, run.seconds, plan.library_calls
+    )
+
+
+def _from_loops(module: ir.Module, run: _Run) -> bytes:
+    from . import cpu
+
+    with run.timed("loops"):
+        cpu.annotate_loops(module)
+    run.note("loops", module)
+    with run.timed("llvm"):
+        cpu.to_llvm_dialect(module)
+        text = cpu.to_llvm_ir(module)
+    return _from_llvm(text, run)
+
+
+def _from_llvm(text: str, run: _Run) -> bytes:
+    from . import cpu
+
+    run.note("llvm", text)
+    with run.timed("optimise"):
+        module = cpu.optimise(text, run.target)
+    with run.timed("object"):
+        code = cpu.to_object(module, run.target)
+    if run.keep:
+        run.note("asm", cpu.to_assembly(module, run.target))
+    return code
+
+
+def _bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
+    """Where each size symbol can be read off."""
+    found: dict[str, tuple[int, int]] = {}
+    for name in symbols:
+        for number, spec in enumerate(specs):
+            if name in spec.dims:
+                found[name] = (number, spec.dims.index(name))
+                break
+        else:
+            raise LoweringError(f"size symbol {name} is not the size of any argument")
+    return found
+
+
+def _with_dtypes(artifact: KernelArtifact, inputs: Any, outputs: Any) -> KernelArtifact:
+    """Storage types do not tell bool and unsigned: take the dtypes of the graph's types."""
+    import dataclasses
+
+    abi = artifact.abi
+
+    def typed(specs: tuple[TensorSpec, ...], types: Any) -> tuple[TensorSpec, ...]:
+        return tuple(
+            dataclasses.replace(s, dtype=t.dtype.name) if t.dtype is not None else s
+            for s, t in zip(specs, types, strict=True)
+        )
+
+    return dataclasses.replace(
+        artifact,
+        abi=dataclasses.replace(
+            abi, inputs=typed(abi.inputs, inputs), outputs=typed(abi.outputs, outputs)
+        ),
+    )

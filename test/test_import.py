@@ -1,0 +1,28 @@
+"""What `import profuse`, tracing and tier 0 may load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def loaded_after(code: str) -> set[str]:
+    script = f"{code}\nimport sys\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_is_light():
+    loaded = loaded_after("import profuse as pf; pf.jit")
+    assert not {"mlir", "llvmlite", "scipy", "hypothesis"} & loaded
+
+
+def test_tracing_profiling_and_tier_0_need_no_mlir():
+    loaded = loaded_after(
+        "import numpy as np, profuse as pf\n"
+        "f = pf.jit(lambda x: np.tanh(x @ x) + x.sum())\n"
+        "f(np.ones((3, 3)))\n"
+        "assert f.state().counters['profiled_runs'] == 1\n"
+        "f.ir('graph'), f.ir('profiled'), f.explain()"
+    )
+    assert not {"mlir", "llvmlite"} & loaded
