@@ -81,6 +81,17 @@ class Module:
     functions: dict[str, Program] = field(default_factory=dict)
     semantics: str = "numpy"
 
+    def part(self, name: str) -> Module:
+        """The private function ``name`` as a module of its own, with what it calls."""
+        wanted, found = [name], {}
+        while wanted:
+            current = wanted.pop()
+            if current not in found:
+                found[current] = self.functions[current]
+                called = (i.attrs.get("callee") for i in found[current].body.walk())
+                wanted += (callee for callee in called if callee is not None)
+        return Module(found.pop(name), found, self.semantics)
+
     def to_mlir(self, *, locations: bool = True) -> str:
         """IR text of the whole module (inverse of `dialect.decode.decode_module`)."""
         printer = _Printer(locations)

@@ -186,7 +186,7 @@ class Executor:
             )
         self.fallbacks = {}
         for name in _fallback_names(result.module):
-            body = Module(result.module.functions[name], result.module.functions)
+            body = result.module.part(name)
             options = replace(self.options, name=f"{self.options.name}/{name}")
             child = Executor(body, options, self.depth - 1)
             child.plan()  # stores the depth and builds its first plan before it ever runs
