@@ -204,7 +204,18 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "type": _is("TypeAttr"),
     "type array": _elements("TypeAttr"),
     "string array": _elements("StringAttr"),
+    "constant value": lambda a: _is_value(a),
 }
+
+
+def _is_value(attribute: Any) -> bool:
+    """A Python number (complex: its two parts), or elements of a tensor."""
+    name = type(attribute).__name__
+    if name == "ArrayAttr":
+        return len(attribute) == 2 and all(map(_FITS["float"], attribute))
+    if name in ("BoolAttr", "IntegerAttr", "FloatAttr"):
+        return str(attribute.type) in ("i1", "i64", "f64")
+    return name.startswith("Dense") and name.endswith("ElementsAttr")
 
 
 def _fits(kind: AttrKind, attribute: ir.Attribute) -> bool:

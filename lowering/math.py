@@ -2,7 +2,8 @@
 
 `expand` is the entry; a function without an expansion for its type is left to libm. Results at
 special values (signed zeros, infinities, NaN, overflow, gradual underflow) are those of C99 and
-NumPy. Floating-point exception flags are not modelled.
+NumPy. Floating-point exception flags are not modelled. Subnormals need a thread that does not flush
+them to zero, as every thread starts out.
 """
 
 from __future__ import annotations
@@ -39,30 +40,32 @@ EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
     "powf": math_pow.powf,
 }
 
-# Largest error in units in the last place, over all arguments: f32, f64. None: not expanded.
-ULP_BOUNDS: dict[str, tuple[float, float | None]] = {
-    "exp": (1.0, 1.0),
-    "exp2": (1.0, 1.0),
+# Largest error in units in the last place of the correctly rounded result, over all arguments, on a
+# target with fused multiply-add (without one, half a unit more): f32 and f64. None: not expanded,
+# libm is called.
+ULP_BOUNDS: dict[str, tuple[float | None, float | None]] = {
+    "exp": (1.0, 1.25),
+    "exp2": (1.0, 1.25),
     "expm1": (2.0, 2.0),
     "sinh": (2.0, 2.0),
     "cosh": (2.0, 2.0),
-    "tanh": (5.0, 3.0),
+    "tanh": (5.5, 3.0),
     "log": (1.0, 1.0),
-    "log2": (2.0, 2.0),
-    "log10": (2.0, 2.0),
-    "log1p": (2.0, 2.0),
-    "asinh": (4.0, 4.0),
-    "acosh": (4.0, 4.0),
-    "atanh": (4.0, 4.0),
-    "erf": (5.0, 3.0),
-    "sin": (2.0, None),
-    "cos": (2.0, None),
-    "tan": (4.0, None),
-    "asin": (4.0, 4.0),
-    "acos": (4.0, 4.0),
-    "atan": (4.0, 4.0),
-    "atan2": (4.0, 4.0),
-    "powf": (2.0, 2.0),
+    "log2": (1.0, 1.25),
+    "log10": (1.0, 1.25),
+    "log1p": (2.0, 1.5),
+    "asinh": (2.5, 2.5),
+    "acosh": (3.0, 3.0),
+    "atanh": (2.5, 2.5),
+    "erf": (6.0, 2.0),
+    "sin": (2.5, None),
+    "cos": (2.5, None),
+    "tan": (3.0, None),
+    "asin": (3.0, 3.0),
+    "acos": (1.5, 1.5),
+    "atan": (2.5, 2.5),
+    "atan2": (2.5, 2.5),
+    "powf": (0.75, 2.0),
 }
 
 
@@ -76,7 +79,6 @@ def expand(name: str, operands: Sequence[ir.Value]) -> ir.Value | None:
     type = operands[0].type
     if function is None or not isinstance(type, (ir.F32Type, ir.F64Type)):
         return None
-    bounds = ULP_BOUNDS[name]
-    if bounds[0 if isinstance(type, ir.F32Type) else 1] is None:
+    if ULP_BOUNDS[name][0 if isinstance(type, ir.F32Type) else 1] is None:
         return None
     return function(K(type), *operands)

@@ -46,9 +46,9 @@ F64 = Format(64, 52, 1023)
 class K:
     """Emits floating-point and bit operations of one element type, f32 or f64.
 
-    `mul add sub fma` carry fastmath `contract`: the back end may fuse a product into a sum where the
-    target has the instruction. `exact_fma` is fused on every target, for error-free transformations.
-    Constants are created once per emitter, so an emitter serves one insertion block.
+    `mul add sub fma` carry fastmath `contract`: the back end may fuse a product into a sum where
+    the target has the instruction. `exact_fma` is fused on every target, for error-free
+    transformations. Constants are created once per emitter, which so serves one insertion block.
     """
 
     def __init__(self, type: ir.Type) -> None:
@@ -75,7 +75,7 @@ class K:
             self._floats[key] = arith.constant(self.type, ir.FloatAttr.get(self.type, value))
         return self._floats[key]
 
-    def int(self, value: int) -> ir.Value:
+    def integer(self, value: int) -> ir.Value:
         if value not in self._ints:
             attr = ir.IntegerAttr.get(self.int_type, value)
             self._ints[value] = arith.constant(self.int_type, attr)
@@ -211,15 +211,15 @@ class K:
         return arith.maxsi(a, b)
 
     def shl(self, a, count: int) -> ir.Value:
-        return arith.shli(a, self.int(count))
+        return arith.shli(a, self.integer(count))
 
     def shr(self, a, count: int) -> ir.Value:
         """Logical shift right."""
-        return arith.shrui(a, self.int(count))
+        return arith.shrui(a, self.integer(count))
 
     def sar(self, a, count: int) -> ir.Value:
         """Arithmetic shift right."""
-        return arith.shrsi(a, self.int(count))
+        return arith.shrsi(a, self.integer(count))
 
     def to_float(self, i) -> ir.Value:
         """Signed integer of small magnitude to float.
@@ -250,9 +250,9 @@ class K:
 
     def sign_bit(self, x) -> ir.Value:
         """Whether the sign bit is set: true for -0."""
-        return arith.cmpi(arith.CmpIPredicate.slt, self.bits(x), self.int(0))
+        return arith.cmpi(arith.CmpIPredicate.slt, self.bits(x), self.integer(0))
 
     def flip_sign(self, x, sign) -> ir.Value:
         """x with its sign changed where that of `sign` is set."""
-        mask = self.int(-(1 << (self.format.bits - 1)))
+        mask = self.integer(-(1 << (self.format.bits - 1)))
         return self.from_bits(self.ixor(self.bits(x), self.iand(self.bits(sign), mask)))

@@ -47,8 +47,8 @@ def split(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     form = k.format
     mask = (1 << form.mantissa) - 1
     least = SQRT_HALF_BITS[form.bits]
-    shifted = k.iadd(k.bits(x), k.int((form.bias << form.mantissa) - least))
-    significand = k.from_bits(k.iadd(k.iand(shifted, k.int(mask)), k.int(least)))
+    shifted = k.iadd(k.bits(x), k.integer((form.bias << form.mantissa) - least))
+    significand = k.from_bits(k.iadd(k.iand(shifted, k.integer(mask)), k.integer(least)))
     return k.shr(shifted, form.mantissa), significand
 
 
@@ -122,7 +122,7 @@ def log1p(k: K, x: ir.Value) -> ir.Value:
     lost = k.exact_sub(x, k.exact_sub(u, 1.0))
     biased, significand = split(k, u)
     # 2**-e; where its exponent runs out of range, x is so large that nothing was lost
-    exponent = k.imax(k.isub(k.int(2 * form.bias), biased), k.int(0))
+    exponent = k.imax(k.isub(k.integer(2 * form.bias), biased), k.integer(0))
     unit = k.from_bits(k.shl(exponent, form.mantissa))
     f = k.fma(lost, unit, k.exact_sub(significand, 1.0))
     e = k.sub(k.to_float(biased), form.bias)

@@ -68,6 +68,9 @@ def _run(options: argparse.Namespace) -> str:
         from ..dialect.irdl import irdl_text
 
         return irdl_text()
+    from ..dialect.pipeline import parse_pipeline
+
+    parse_pipeline(options.pipeline)  # a misspelt command is reported before any IR is looked at
     text, name = _read(options.file)
     outputs = [_process(part, name, options) for part in _parts(text, options.split_input_file)]
     return f"{SPLIT}\n".join(outputs)

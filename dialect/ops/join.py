@@ -39,8 +39,8 @@ class _Join(Structural):
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
-        dtype = promote([tensor_type(t).dtype for t in types])
-        return (TensorType(dtype, cls.result_shape(types, attrs)),)
+        shape = cls.result_shape(types, attrs)
+        return (TensorType(promote([tensor_type(t).dtype for t in types]), shape),)
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:

@@ -124,10 +124,10 @@ def _build(
 def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
     """A private copy of a fusion function without anything known of its types."""
     name = symbol_of(callee).replace("fusion", "fallback")
+    if function_named(module, name) is not None:
+        name = unique_symbol(module, "fallback")
     copy = callee.clone(ip=ir.InsertionPoint(module.body)).operation
-    copy.attributes["sym_name"] = ir.StringAttr.get(
-        name if function_named(module, name) in (None, callee) else unique_symbol(module, name)
-    )
+    copy.attributes["sym_name"] = ir.StringAttr.get(name)
     map_types(copy, erased)
     return copy
 

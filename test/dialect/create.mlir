@@ -8,7 +8,7 @@ func.func @numbers() {
   %1 = "profuse.constant"() {value = -3 : i64} : () -> i64
   // CHECK-NEXT: "profuse.constant"() {value = 0x7FF0000000000000 : f64} : () -> f64
   %2 = "profuse.constant"() {value = 0x7FF0000000000000 : f64} : () -> f64
-  // CHECK-NEXT: "profuse.constant"() {value = [1.000000e+00 : f64, -0.000000e+00 : f64]} : () -> complex<f64>
+  // CHECK-NEXT: "profuse.constant"() {value = [1.000000e+00, -0.000000e+00]} : () -> complex<f64>
   %3 = "profuse.constant"() {value = [1.0 : f64, -0.0 : f64]} : () -> complex<f64>
   // What people write in IR text.
   // CHECK-NEXT: arith.constant 4 : i64

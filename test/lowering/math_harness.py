@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -12,7 +13,6 @@ from mlir import ir
 from mlir.dialects import llvm as llvm_dialect
 from mlir.dialects import math as math_dialect
 from mlir.passmanager import PassManager
-
 from profuse.lowering import math
 
 llvm.initialize_native_target()
@@ -28,9 +28,10 @@ _JIT = None
 
 @dataclass
 class Kernel:
-    """A compiled `out[i] = f(in0[i], …)`, with the optimised LLVM IR it came from."""
+    """A compiled `out[i] = f(in0[i], …)`, with what it was compiled to."""
 
     llvm_ir: str
+    assembly: str
     address: int
     dtype: np.dtype
     arity: int
@@ -85,6 +86,7 @@ def loop(name: str, element: str, arity: int, emit: Callable[..., ir.Value]) -> 
     return module
 
 
+@cache
 def compile_function(name: str, dtype: object, arity: int = 1, inline: bool = True) -> Kernel:
     """The expansion of `math.<name>`, or with `inline=False` the operation itself (libm)."""
     global _JIT
@@ -117,7 +119,6 @@ def compile_function(name: str, dtype: object, arity: int = 1, inline: bool = Tr
     options.loop_vectorization = options.loop_interleaving = True
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
-    optimised = str(parsed)
     if _JIT is None:
         _JIT = llvm.create_lljit_compiler()
     library = (
@@ -128,7 +129,7 @@ def compile_function(name: str, dtype: object, arity: int = 1, inline: bool = Tr
         .link(_JIT, f"math{len(_LIBRARIES)}")
     )
     _LIBRARIES.append(library)
-    return Kernel(optimised, library["kernel"], dtype, arity)
+    return Kernel(str(parsed), machine.emit_assembly(parsed), library["kernel"], dtype, arity)
 
 
 def ulp_error(result: np.ndarray, reference: np.ndarray) -> np.ndarray:

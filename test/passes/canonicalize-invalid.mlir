@@ -1,4 +1,4 @@
-// RUN: not profuse-opt -p "canonicalize-profuse{fast=true}" %s 2>&1 | FileCheck %s --check-prefix=OPTION
+// RUN: not profuse-opt --no-verify -p "canonicalize-profuse{fast=true}" %s 2>&1 | FileCheck %s --check-prefix=OPTION
 // RUN: profuse-opt --no-verify -p canonicalize-profuse %s | FileCheck %s
 
 // OPTION: profuse-opt: error: pass canonicalize-profuse has no option 'fast'

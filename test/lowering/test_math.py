@@ -1,0 +1,174 @@
+"""Inline math: error bounds, special values, and that the loop around it becomes SIMD code."""
+
+import re
+
+import math_harness
+import numpy as np
+import pytest
+import scipy.special
+from mlir import ir
+from profuse.lowering import math
+
+BINARY = {"powf": np.power, "atan2": np.arctan2}
+UNARY = {
+    name: scipy.special.erf if name == "erf" else getattr(np, name)
+    for name in math.EXPANSIONS
+    if name not in BINARY
+}
+FLOATS = {"f32": np.float32, "f64": np.float64}
+CASES = [
+    pytest.param(name, FLOATS[dtype], id=f"{name}-{dtype}")
+    for name in math.EXPANSIONS
+    for dtype, bound in zip(FLOATS, math.ULP_BOUNDS[name], strict=True)
+    if bound is not None
+]
+COUNT = 20_000
+
+
+def bound(name: str, dtype: type) -> float:
+    value = math.ULP_BOUNDS[name][dtype is np.float64]
+    assert value is not None
+    return value
+
+
+def kernel(name: str, dtype: type) -> math_harness.Kernel:
+    return math_harness.compile_function(name, dtype, 2 if name in BINARY else 1)
+
+
+def erf_long(x: np.ndarray) -> np.ndarray:
+    """erf in long double, by the series of positive terms x**(2n+1) * 2**n / (2n+1)!!."""
+    a = np.minimum(np.abs(x), np.longdouble(7))
+    term = total = a
+    for n in range(1, 260):
+        term = term * (2 * a * a / (2 * n + 1))
+        total = total + term
+    value = 2 / np.sqrt(np.longdouble("3.14159265358979323846264338327950288")) * total
+    return np.copysign(np.minimum(value * np.exp(-a * a), 1), x)
+
+
+def reference(name: str, *arrays: np.ndarray) -> np.ndarray:
+    wide = np.float64 if arrays[0].dtype == np.float32 else np.longdouble
+    if name == "erf" and wide is np.longdouble:
+        return erf_long(arrays[0].astype(wide))
+    function = BINARY.get(name) or UNARY[name]
+    return function(*[a.astype(wide) for a in arrays])
+
+
+def specials(dtype: type) -> np.ndarray:
+    info = np.finfo(dtype)
+    positive = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 2.0**53, 2.0**53 + 2, np.inf, info.tiny, info.max]
+    positive += [info.smallest_subnormal, info.tiny / 4, 1 + info.eps, 1 - info.epsneg, 1e10, 1e-10]
+    half = np.array(positive, dtype)
+    return np.concatenate([half, -half, np.array([np.nan], dtype)])
+
+
+def any_bits(rng: np.random.Generator, dtype: type) -> np.ndarray:
+    """Every exponent, both signs, subnormals, NaN: bit patterns at random."""
+    word = np.dtype(f"i{np.dtype(dtype).itemsize}")
+    limits = np.iinfo(word)
+    return rng.integers(limits.min, limits.max, COUNT, word, endpoint=True).view(dtype)
+
+
+def unary_samples(dtype: type) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    # To where e**x leaves the range at either end.
+    widest = 110.0 if dtype is np.float32 else 760.0
+    ranges = [
+        any_bits(rng, dtype),
+        *(rng.uniform(-limit, limit, COUNT) for limit in (1.0, 3.0, 20.0, widest, 1e5)),
+        *(1.0 + rng.normal(size=COUNT) * scale for scale in (0.3, 1e-3, 1e-6)),
+        np.ldexp(rng.uniform(1, 2, COUNT), rng.integers(-40, 40, COUNT)),
+    ]
+    return np.concatenate([r.astype(dtype) for r in ranges] + [specials(dtype)])
+
+
+def binary_samples(dtype: type) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    ranges = [
+        (any_bits(rng, dtype), any_bits(rng, dtype)),
+        (any_bits(rng, dtype), rng.normal(size=COUNT)),
+        (rng.normal(size=COUNT), rng.normal(size=COUNT) * 10),
+        (rng.normal(size=COUNT), rng.integers(-50, 50, COUNT)),
+        (np.exp(rng.uniform(-60, 60, COUNT)), rng.uniform(-13, 13, COUNT)),
+        (1 + rng.normal(size=COUNT) * 1e-3, rng.normal(size=COUNT) * 1e5),
+        tuple(grid.ravel() for grid in np.meshgrid(specials(dtype), specials(dtype))),
+    ]
+    return [np.concatenate([r[i].astype(dtype) for r in ranges]) for i in range(2)]
+
+
+def describe(name: str, arrays: list[np.ndarray], result: np.ndarray, error: np.ndarray) -> str:
+    worst = int(error.argmax())
+    arguments = ", ".join(repr(a[worst]) for a in arrays)
+    return f"{name}({arguments}) = {result[worst]!r}: {error[worst]:.3f} ulp"
+
+
+def check(name: str, dtype: type, *arrays: np.ndarray) -> None:
+    with np.errstate(all="ignore"):
+        result = kernel(name, dtype)(*arrays)
+        error = math_harness.ulp_error(result, reference(name, *arrays))
+    assert error.max() <= bound(name, dtype), describe(name, arrays, result, error)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_error_bound(name, dtype):
+    arrays = binary_samples(dtype) if name in BINARY else [unary_samples(dtype)]
+    check(name, dtype, *arrays)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_special_values_are_numpys(name, dtype):
+    values = specials(dtype)
+    arrays = [g.ravel() for g in np.meshgrid(values, values)] if name in BINARY else [values]
+    with np.errstate(all="ignore"):
+        expected = (BINARY.get(name) or UNARY[name])(*arrays)
+    result = kernel(name, dtype)(*arrays)
+    special = ~np.isfinite(expected) | (expected == 0)
+    if name not in BINARY:
+        special |= np.abs(expected) == 1
+    np.testing.assert_array_equal(result[special], expected[special])
+    signs = np.signbit(result) == np.signbit(expected)
+    assert (signs | np.isnan(expected)).all()
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_loop_is_vectorised(name, dtype):
+    compiled = kernel(name, dtype)
+    element = "float" if dtype is np.float32 else "double"
+    assert re.search(rf"store <\d+ x {element}>", compiled.llvm_ir)
+    assert not re.search(r"^\s+(call|bl)\w*\s", compiled.assembly, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_f32_arguments_nearest_to_multiples_of_half_pi(name):
+    nearest = [1.5458357838905804e29, 43998769152.0, 3.0916715677811608e29, 7.729178919452902e28,
+               21999384576.0, 4.638183382783466e25, 2.5940733853654057e19, 3.70779555881562e21,
+               3.11298398550767e25, 575488.0, 27968.0, 2.0**77, 2.0**78, 3e38]  # fmt: skip
+    x = np.array(nearest, np.float32)
+    check(name, np.float32, np.concatenate([x, -x, np.nextafter(x, np.float32(0))]))
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "sin", "cos"])
+def test_f32_results_do_not_exceed_one(name):
+    """sqrt(1 - y**2) and atanh(y) would be NaN."""
+    first, last = (int(np.float32(v).view(np.int32)) for v in (1.0, 12.0))
+    x = np.arange(first, last, 7, np.int32).view(np.float32)
+    assert np.abs(kernel(name, np.float32)(x)).max() == 1.0
+
+
+def test_what_has_no_expansion_is_left_alone():
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse("func.func private @f(f64, f16, i64)")
+        types = module.body.operations[0].type.inputs
+        owner = ir.Operation.create("builtin.module", regions=1)
+        block = ir.Block.create_at_start(owner.regions[0])
+        double, half, integer = (block.add_argument(t, ir.Location.unknown()) for t in types)
+        with ir.InsertionPoint(block):
+            assert math.expand("sin", [double]) is None
+            assert math.expand("exp", [half]) is None
+            assert math.expand("exp", [integer]) is None
+            assert math.expand("cbrt", [double]) is None
+        assert len(block.operations) == 0
+
+
+def test_every_expansion_states_its_bound():
+    assert math.EXPANSIONS.keys() == math.ULP_BOUNDS.keys()
