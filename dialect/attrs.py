@@ -119,7 +119,7 @@ def decode_dense(attr: Any) -> np.ndarray:
     shape, dtype = tuple(int(d) for d in found.shape), found.dtype  # type: ignore[arg-type]
     if 0 in shape:
         return np.empty(shape, dtype.numpy)
-    if dtype.bits == 16 and dtype.kind == "f" or dtype.kind == "c":
+    if (dtype.bits == 16 and dtype.kind == "f") or dtype.kind == "c":
         return _decode_by_text(str(attr), shape, dtype)
     data = np.array(attr)
     if data.dtype != dtype.numpy:
@@ -144,7 +144,7 @@ def _decode_by_text(text: str, shape: tuple[int, ...], dtype: DType) -> np.ndarr
         part,
     )
     flat = flat.view(dtype.numpy)
-    return (np.broadcast_to(flat, shape) if flat.size == 1 else flat.reshape(shape)).copy()
+    return np.broadcast_to(flat.reshape(()), shape).copy() if flat.size == 1 else flat.reshape(shape)
 
 
 def _decode_type(attr: Any) -> Type:

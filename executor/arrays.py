@@ -1,4 +1,9 @@
-"""Reading and making NumPy arrays for kernels: data pointers, aligned outputs, workspaces."""
+"""Reading and making NumPy arrays for kernels: data pointers, aligned outputs, workspaces.
+
+Large outputs come from a pool: memory of a result that nobody holds any more serves the next one.
+Without it every call of a memory-bound kernel pays for fresh pages from the kernel, which costs
+several times the kernel itself.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .knobs import knobs
+
 ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
-_ALIGN_FROM = 8192  # bytes; below this the copy of a cache line costs less than aligning
+_ALIGN_FROM = 8192  # bytes; below this a misaligned vector costs less than aligning
+_POOL_FROM = 1 << 17  # bytes; from here malloc maps fresh pages for every array
 _POINTER_OFFSET = 16  # of PyArrayObject.data, after ob_refcnt and ob_type on 64-bit CPython
 
 _address = ctypes.c_size_t.from_address
@@ -26,7 +34,9 @@ def _slow_pointer(array: np.ndarray) -> int:
 
 def _probe() -> Callable[[np.ndarray], int]:
     """Use the struct offset only where it agrees with what NumPy itself reports."""
-    samples: list[np.ndarray] = [np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2))]
+    samples: list[np.ndarray] = [
+        np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2)),
+    ]  # fmt: skip
     agree = all(_fast_pointer(a) == _slow_pointer(a) for a in samples)
     return _fast_pointer if agree else _slow_pointer
 
@@ -34,23 +44,83 @@ def _probe() -> Callable[[np.ndarray], int]:
 data_pointer: Callable[[np.ndarray], int] = _probe()
 
 
+class _Block:
+    """Aligned memory, lent to one array at a time through the buffer that `lend` makes."""
+
+    __slots__ = ("address", "raw", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.raw = np.empty(size + ALIGNMENT, np.uint8)
+        start = data_pointer(self.raw)
+        self.address = start + -start % ALIGNMENT
+
+
+class Pool:
+    """Free blocks by size, bounded in bytes; safe among threads and re-entrant."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[_Block]] = {}
+        self._held = 0
+        # Re-entrant: the collector may return a block while this thread is inside `take`.
+        self._lock = threading.RLock()
+        self._types: dict[int, type] = {}
+
+    def lend(self, size: int) -> ctypes.Array:
+        """A writable buffer of ``size`` bytes whose memory returns here when it dies."""
+        with self._lock:
+            blocks = self._free.get(size)
+            block = blocks.pop() if blocks else None
+            if block is not None:
+                self._held -= size
+            kind = self._types.get(size) or self._types.setdefault(size, _lent_type(size))
+        block = block or _Block(size)
+        lent = kind.from_address(block.address)  # type: ignore[attr-defined]
+        lent.owner = (self, block)
+        return lent
+
+    def give_back(self, block: _Block) -> None:
+        """Keep a block for the next array of its size, unless the pool is full."""
+        with self._lock:
+            if self._held + block.size <= knobs.output_pool_bytes:
+                self._free.setdefault(block.size, []).append(block)
+                self._held += block.size
+
+    @property
+    def held(self) -> int:
+        """Bytes waiting for reuse."""
+        return self._held
+
+
+def _lent_type(size: int) -> type:
+    """A ctypes array type of ``size`` bytes that returns its block when it dies."""
+
+    def __del__(self) -> None:
+        pool, block = self.owner
+        pool.give_back(block)
+
+    return type(f"Lent{size}", (ctypes.c_char * size,), {"__del__": __del__})
+
+
+pool = Pool()
+
+
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An uninitialised C-contiguous array, 64-byte aligned when it is large enough to matter."""
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < _ALIGN_FROM:
         return np.empty(shape, dtype)
+    if nbytes >= _POOL_FROM:
+        return np.ndarray(shape, dtype, pool.lend(nbytes))
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
-    offset = -data_pointer(raw) % ALIGNMENT
-    return np.ndarray(shape, dtype, raw.data, offset)
+    return np.ndarray(shape, dtype, raw.data, -data_pointer(raw) % ALIGNMENT)
 
 
 class _Arena(threading.local):
     """One growing scratch buffer per thread."""
 
     def __init__(self) -> None:
-        self.size = 0
-        self.pointer = 0
-        self.buffer: np.ndarray | None = None
+        self.block = _Block(4096)
 
 
 _arena = _Arena()
@@ -61,8 +131,6 @@ def workspace(nbytes: int) -> int:
 
     Each thread has its own; a kernel never calls back into Python, so it cannot be lost.
     """
-    if nbytes > _arena.size:
-        size = max(nbytes, 2 * _arena.size, 4096)
-        _arena.buffer = empty((max(size, _ALIGN_FROM),), np.dtype(np.uint8))
-        _arena.pointer, _arena.size = data_pointer(_arena.buffer), size
-    return _arena.pointer
+    if nbytes > _arena.block.size:
+        _arena.block = _Block(max(nbytes, 2 * _arena.block.size))
+    return _arena.block.address

@@ -61,6 +61,7 @@ KNOBS: dict[str, Knob] = {
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
     "repro_dir": Knob(str, "", "where a failing pipeline writes its input (default: temp dir)"),
     "log": Knob(_bool, False, "print one line per event to stderr"),
+    "output_pool_bytes": Knob(_natural, 256 << 20, "memory of dead results kept for new ones"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }
 

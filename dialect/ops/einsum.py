@@ -191,7 +191,7 @@ def _path(terms: Sequence[_Term], sizes: dict[str, Any], output: Labels) -> list
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
     if not all(isinstance(sizes[label], int) for t in terms for label in t.labels):
-        return [(0, 1)] + [(0, len(terms) - 2 - k) for k in range(len(terms) - 2)]
+        return [(0, 1), *((0, len(terms) - 2 - k) for k in range(len(terms) - 2))]
     numbers = {label: k for k, label in enumerate(sizes)}
     arguments: list[Any] = []
     for term in terms:

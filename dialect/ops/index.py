@@ -126,7 +126,7 @@ class Take(_Indexed, name="take"):
 def _integers(indices: Any) -> Any:
     """Indices as NumPy takes them: u64, which it refuses to index with, as i64."""
     if isinstance(indices, (np.ndarray, np.generic)) and indices.dtype == np.uint64:
-        if np.any(indices > np.uint64(2**63 - 1)):
+        if indices.size and int(np.max(indices)) >= 2**63:
             raise BoundsError(f"index {np.max(indices)} is out of bounds")
         return indices.astype(np.int64)
     return indices

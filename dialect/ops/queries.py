@@ -16,7 +16,7 @@ from ..types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axes, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Scalar, Tensor
+    from ...lowering.builder import Builder, Tensor
 
 _PYTHON: dict[DType, type] = {BOOL: bool, INT64: int, F64: float, C128: complex}
 _KINDS: dict[str, DType] = {"b": BOOL, "i": INT64, "u": INT64, "f": F64, "c": C128}
@@ -41,7 +41,7 @@ class Query(Op):
     @classmethod
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Scalar:
+    ) -> Any:
         return b.size(cls.known(args[0].type, attrs))
 
 

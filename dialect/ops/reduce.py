@@ -132,9 +132,10 @@ class _Fold(Reduction):
     ) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
-        acc = TensorType(cls.accumulator(out.dtype), out.shape)
+        inside = cls.accumulator(out.dtype)
+        acc = TensorType(inside, out.shape)
         axes, keepdims = reduced_axes(attrs.get("axes"), x.rank), bool(attrs.get("keepdims"))
-        found = b.reduce(cls.fold, cls.initial, b.cast(x, acc.dtype), axes, acc, keepdims=keepdims)
+        found = b.reduce(cls.fold, cls.initial, b.cast(x, inside), axes, acc, keepdims=keepdims)
         return b.cast(found, out.dtype)
 
 

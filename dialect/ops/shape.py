@@ -13,7 +13,7 @@ import numpy as np
 from ..attrs import DYNAMIC, I64, I64_ARRAY
 from ..base import attr, operand, result
 from ..errors import ShapeError
-from ..types import MaybeDim, Shape, Type
+from ..types import MaybeDim, Shape, TensorType, Type
 from .broadcast import shape_text
 from .sizes import (
     check_axes,
@@ -83,6 +83,7 @@ class Reshape(Structural, name="reshape"):
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor:
+        assert isinstance(types[0], TensorType)
         return b.reshape(args[0], types[0])
 
 
@@ -296,6 +297,7 @@ class BroadcastTo(Structural, name="broadcast_to"):
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor:
+        assert isinstance(types[0], TensorType)
         return b.broadcast(args[0], types[0])
 
 

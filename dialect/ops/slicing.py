@@ -60,8 +60,8 @@ def sliced(
     bounds = [b if not isinstance(b, int) or b != ABSENT else None for b in (start, stop)]
     if any(b is None for b in (start, stop)) or not all(map(_sign_known, bounds)):
         return None, None
-    if not any(isinstance(b, Sym) for b in (size, *bounds)):
-        found = range(*slice(*bounds, step).indices(size))
+    if isinstance(size, int) and not any(isinstance(b, Sym) for b in bounds):
+        found: range = range(size)[slice(*bounds, step)]  # type: ignore[assignment, call-overload]
         return found.start, len(found)
     first, span = (_forward if step > 0 else _backward)(size, *bounds)
     stride = abs(step)
@@ -223,6 +223,7 @@ class Slice(Structural, name="slice"):
             # The size of the result is known, hence so are the bounds it follows from.
             assert first is not None and isinstance(step, int)
             starts[axis], steps[axis] = first, step
+        assert isinstance(types[0], TensorType)
         return b.slice(x, starts, steps, types[0])
 
 

@@ -74,6 +74,7 @@ class _Pieces(Structural):
         cuts = cls.cut(complete_shape(x.type)[axis], attrs)
         for type_, (first, _) in zip(types, cuts, strict=True):
             starts = tuple(first if k == axis else 0 for k in range(x.type.rank))
+            assert isinstance(type_, TensorType)
             out.append(b.slice(x, starts, (1,) * x.type.rank, type_))
         return tuple(out)
 

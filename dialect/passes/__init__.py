@@ -1,10 +1,10 @@
-"""Passes over IR, one a file. MLIR is not imported before one runs."""
+"""Passes over IR, one a file; `load_passes` imports them, and MLIR with them."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from functools import cache, lru_cache
+from functools import cache
 
 
 @cache

@@ -16,11 +16,11 @@ from profuse.executor.evaluate import Evaluator
 
 CLEAN = "canonicalize-profuse,fold,cse-profuse,canonicalize-profuse,dce"
 X = np.array([[0.0, -0.0, np.nan], [np.inf, -1.5, 2.0]], np.float32)
-I = np.array([[3, -7, 0], [127, -128, 5]], np.int8)
+N = np.array([[3, -7, 0], [127, -128, 5]], np.int8)
 B = np.array([[True], [False]])
-INPUTS = [X, I, B]
+INPUTS = [X, N, B]
 CONSTANTS = st.sampled_from(
-    [0, 1, 2, -1, 0.0, -0.0, 1.0, 0.5, True, np.float32(2.0), np.arange(3), X[0]]
+    [0, 1, 2, -1, 0.0, -0.0, 1.0, 0.5, True, np.array(2.0, np.float32), np.arange(3), X[0]]
 )
 NO_ATTRS = [
     "neg", "abs", "positive", "logical_not", "bitwise_not", "floor", "square", "conj", "real",
@@ -72,7 +72,8 @@ def graphs(draw: st.DrawFn) -> Module:
         result = program.new_value(type_)
         values[result] = value
         program.body.instrs.append(Instr(cls, operands, (result,), full))
-    program.body.outputs = tuple(draw(st.lists(st.sampled_from(list(values)), min_size=1, max_size=3)))
+    returned = st.lists(st.sampled_from(list(values)), min_size=1, max_size=3)
+    program.body.outputs = tuple(draw(returned))
     if not known:
         for value, type_ in program.types.items():
             if isinstance(type_, TensorType):

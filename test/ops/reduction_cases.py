@@ -1,0 +1,166 @@
+"""Cases of reductions, scans and matrix products; operands of every shape class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from cases import Attrs, array, edge_values, laid_out, register
+from profuse.dialect.dtypes import BF16, F16, F32, F64, I8, U64, DType, dtype_of
+
+Args = tuple[Any, ...]
+HALF = (F16, BF16)
+
+
+def shapes(dtype: DType, rng: np.random.Generator, make: Callable = array) -> Iterator[np.ndarray]:
+    """One operand of every shape class: 0-d, empty, size 1, plain, strided, reversed, large."""
+    for shape in ((), (0,), (0, 3), (3, 0), (1,), (1, 1), (5,), (3, 4), (2, 3, 4)):
+        yield make(dtype, shape, rng)
+    for layout in ("strided", "reversed", "transposed"):
+        yield laid_out(layout, dtype, (3, 4), rng)
+    yield make(dtype, (70, 65), rng)
+
+
+def positive(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Values whose sums and products are well conditioned: small integers, floats near 1."""
+    if dtype.kind in "fc":
+        values = rng.uniform(0.7, 1.3, shape)
+        return np.asarray(values * (1 + 0.1j) if dtype.kind == "c" else values).astype(dtype.numpy)
+    return array(dtype, shape, rng)
+
+
+def axes_for(x: np.ndarray) -> Iterator[Attrs]:
+    """Reduction attributes that fit the rank."""
+    yield {}
+    yield {"keepdims": True}
+    yield {"axes": ()}
+    if x.ndim:
+        yield {"axes": (0,)}
+        yield {"axes": (-1,), "keepdims": True}
+    if x.ndim > 1:
+        yield {"axes": (-1, 0)}
+    if x.ndim > 2:
+        yield {"axes": (1,)}
+
+
+def numpy_axes(attrs: Attrs) -> Attrs:
+    """Reduction attributes as NumPy's keywords."""
+    axes = attrs.get("axes")
+    return {
+        "axis": None if axes is None else tuple(axes),
+        "keepdims": attrs.get("keepdims", False),
+    }
+
+
+def rounded_once(name: str) -> Callable[[Attrs, Any], Any]:
+    """NumPy's function, with f16 and bf16 in f32 and one rounding at the end."""
+
+    def reference(attrs: Attrs, x: np.ndarray) -> Any:
+        function, keywords = getattr(np, name), numpy_axes(attrs)
+        if attrs.get("ddof"):
+            keywords["ddof"] = attrs["ddof"]
+        wanted = attrs["dtype"].numpy if attrs.get("dtype") else None
+        if wanted is not None:
+            keywords["dtype"] = wanted
+        if wanted is None and dtype_of(x.dtype) in HALF:
+            return np.asarray(function(x.astype(np.float32), **keywords)).astype(x.dtype)
+        return function(x, **keywords)
+
+    return reference
+
+
+def plain(name: str) -> Callable[[Attrs, Any], Any]:
+    """NumPy's reduction as it is."""
+    return lambda attrs, x: getattr(np, name)(x, **numpy_axes(attrs))
+
+
+def scanned(name: str) -> Callable[[Attrs, Any], Any]:
+    """NumPy's scan, with f16 and bf16 accumulated in f32."""
+
+    def reference(attrs: Attrs, x: np.ndarray) -> Any:
+        if attrs.get("dtype"):
+            return getattr(np, name)(x, attrs.get("axis"), attrs["dtype"].numpy)
+        if dtype_of(x.dtype) in HALF:
+            wide = getattr(np, name)(x.astype(np.float32), attrs.get("axis"))
+            return wide.astype(x.dtype)
+        return getattr(np, name)(x, attrs.get("axis"))
+
+    return reference
+
+
+@register("sum", reference=rounded_once("sum"), tolerance=64)
+@register("prod", reference=rounded_once("prod"), tolerance=64)
+@register("mean", reference=rounded_once("mean"), tolerance=64)
+def accumulations(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for x in shapes(dtype, rng, positive):
+        for attrs in axes_for(x):
+            yield attrs, (x,)
+    if dtype.kind != "c":
+        yield {"axes": (0,), "dtype": F64}, (positive(dtype, (3, 4), rng),)
+        yield {"dtype": F32}, (positive(dtype, (7,), rng),)
+
+
+@register("var", reference=rounded_once("var"), tolerance=256)
+@register("std", reference=rounded_once("std"), tolerance=256)
+def spreads(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for x in shapes(dtype, rng):
+        for attrs in axes_for(x):
+            yield attrs, (x,)
+            yield {**attrs, "ddof": 1.0}, (x,)
+
+
+@register("max", reference=plain("max"), tolerance=0.5)
+@register("min", reference=plain("min"), tolerance=0.5)
+@register("any", reference=plain("any"))
+@register("all", reference=plain("all"))
+def selections(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for x in shapes(dtype, rng):
+        for attrs in axes_for(x):
+            yield attrs, (x,)
+    yield {}, (edge_values(dtype),)
+    yield {"axes": (0,)}, (np.stack([edge_values(dtype), edge_values(dtype)[::-1]]),)
+    yield {"axes": (1,)}, (np.zeros((3, 4), dtype.numpy),)
+    yield {"axes": (1,)}, (np.ones((3, 4), dtype.numpy),)
+
+
+def arg_reference(name: str) -> Callable[[Attrs, Any], Any]:
+    return lambda attrs, x: getattr(np, name)(
+        x, attrs.get("axis"), keepdims=attrs.get("keepdims", False)
+    )
+
+
+@register("argmax", reference=arg_reference("argmax"))
+@register("argmin", reference=arg_reference("argmin"))
+def places(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for x in [*shapes(dtype, rng), edge_values(dtype), edge_values(dtype)[::-1]]:
+        for keepdims in (False, True):
+            yield {"keepdims": keepdims}, (x,)
+            for axis in (0, -1):
+                yield {"axis": axis, "keepdims": keepdims}, (x,)
+
+
+@register("cumsum", reference=scanned("cumsum"), tolerance=64)
+@register("cumprod", reference=scanned("cumprod"), tolerance=64)
+def scans(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for x in shapes(dtype, rng, positive):
+        yield {}, (x,)
+        yield {"axis": 0}, (x,)
+        yield {"axis": -1}, (x,)
+    if dtype.kind != "c":
+        yield {"dtype": F64}, (positive(dtype, (3, 4), rng),)
+
+
+@register("matmul", reference=lambda a, x, y: np.matmul(x, y), tolerance=64)
+def products(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    pairs = [
+        ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((1, 1), (1, 1)),
+        ((2, 3), (5, 3, 4)), ((5, 2, 3), (3,)), ((5, 1, 2, 3), (4, 3, 2)), ((0, 3), (3, 4)),
+        ((2, 0), (0, 4)), ((2, 3), (4, 5)), ((3,), ()), ((), (3, 4)), ((2, 2, 3), (3, 3, 4)),
+        ((33, 70), (70, 65)),
+    ]  # fmt: skip
+    for a, b in pairs:
+        yield {}, (positive(dtype, a, rng), positive(dtype, b, rng))
+    yield {}, (laid_out("transposed", dtype, (3, 3), rng) * 0, positive(dtype, (3, 2), rng))
+    for other in (I8, U64, F32):
+        yield {}, (positive(dtype, (2, 3), rng), positive(other, (3, 2), rng))
