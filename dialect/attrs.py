@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DType, dtype_of_mlir
+from .dtypes import F32, DType, dtype_of_mlir
+from .dtypes import F64 as FLOAT64
 from .errors import IRError
 from .types import ScalarType, TensorType, Type, type_from_mlir, type_to_mlir
 
@@ -51,10 +52,17 @@ def _float_text(value: float) -> str:
 
 
 def dense_text(array: np.ndarray, dtype: DType) -> str:
-    """``dense<…> : tensor<…>`` holding ``array`` bit for bit."""
+    """``dense<…> : tensor<…>`` holding ``array`` bit for bit.
+
+    Complex: ``[dense<…> : tensor<…x2xf32>]``, real and imaginary parts along the last axis.
+    """
     array = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(np.shape(array))
     shape = "".join(f"{d}x" for d in array.shape)
     type_ = f"tensor<{shape}{dtype.mlir}>"
+    if dtype.kind == "c":
+        # The bindings cannot hand out dense complex elements: a list of one, of the parts.
+        part = F32 if dtype.bits == 64 else FLOAT64
+        return f"[{dense_text(array[..., None].view(part.numpy), part)}]"
     if array.size == 0:
         return f"dense<> : {type_}"
     if dtype.kind == "b":
@@ -105,6 +113,9 @@ def _decode_value(attr: Any) -> Any:
         return bool(attr.value) if str(attr.type) == "i1" else int(attr.value)
     if kind == "FloatAttr":
         return float(attr.value)
+    if kind == "ArrayAttr" and len(attr) == 1:
+        parts = decode_dense(attr[0])
+        return parts.view(f"c{2 * parts.itemsize}")[..., 0]
     if kind == "ArrayAttr":
         real, imag = (float(a.value) for a in attr)
         return complex(real, imag)
@@ -119,8 +130,11 @@ def decode_dense(attr: Any) -> np.ndarray:
     shape, dtype = tuple(int(d) for d in found.shape), found.dtype  # type: ignore[arg-type]
     if 0 in shape:
         return np.empty(shape, dtype.numpy)
-    if (dtype.bits == 16 and dtype.kind == "f") or dtype.kind == "c":
+    if dtype.bits == 16 and dtype.kind == "f":
         return _decode_by_text(str(attr), shape, dtype)
+    if dtype.kind == "b" and attr.is_splat:
+        # The buffer of a splat is one byte, which the bindings read as if it were all of them.
+        return np.full(shape, bool(attr.get_splat_value().value))
     data = np.array(attr)
     if data.dtype != dtype.numpy:
         data = data.astype(dtype.numpy) if dtype.kind == "b" else data.view(dtype.numpy)
@@ -128,23 +142,23 @@ def decode_dense(attr: Any) -> np.ndarray:
 
 
 def _decode_by_text(text: str, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
-    """Element types without a buffer format: read the printed elements."""
+    """16-bit floats have no buffer format: read the printed elements."""
     body = text[text.index("<") + 1 : text.rindex("> :")]
     if body.startswith('"0x'):
-        return np.frombuffer(bytes.fromhex(body[3:-1]), dtype.numpy).reshape(shape).copy()
-    numbers = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.]*(?:[eE][-+]?\d+)?", body)
-    part_bits = dtype.bits // 2 if dtype.kind == "c" else dtype.bits
-    part = np.dtype({16: dtype.numpy, 32: np.float32, 64: np.float64}[part_bits])
-    uint = np.dtype(f"u{part.itemsize}")
-    flat = np.array(
-        [
-            np.array(int(n, 16), uint).view(part) if n.startswith("0x") else part.type(float(n))
-            for n in numbers
-        ],
-        part,
-    )
-    flat = flat.view(dtype.numpy)
-    return np.broadcast_to(flat.reshape(()), shape).copy() if flat.size == 1 else flat.reshape(shape)
+        flat = np.frombuffer(bytes.fromhex(body[3:-1]), dtype.numpy)
+    else:
+        flat = np.array([_f16(n, dtype) for n in _NUMBER.findall(body)], dtype.numpy)
+    flat = flat.reshape(()) if flat.size == 1 else flat.reshape(shape)
+    return np.broadcast_to(flat, shape).copy()
+
+
+_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
+
+
+def _f16(text: str, dtype: DType) -> np.ndarray:
+    if text.startswith("0x"):
+        return np.array(int(text, 16), np.uint16).view(dtype.numpy)
+    return np.array(float(text), dtype.numpy)
 
 
 def _decode_type(attr: Any) -> Type:

@@ -81,11 +81,11 @@ class _Decoder:
                 into.instrs.append(self.instr(op))
 
     def define(self, value: ir.Value, owner: ir.Operation) -> int:
-        number = self.program.new_value(self.type(value, owner))
+        number = self.program.new_value(self.known(value, owner))
         self.numbers[value] = number
         return number
 
-    def type(self, value: ir.Value, owner: ir.Operation) -> Type:
+    def known(self, value: ir.Value, owner: ir.Operation) -> Type:
         try:
             return type_from_mlir(str(value.type))
         except IRError as error:

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Union
 
 from .context import near, one_line, position_of
@@ -150,7 +151,11 @@ def _steps(
         return
     for run in [(name,) for name in stage] if single else [stage]:
         manager = _pass_manager(run)
-        yield run, lambda module, manager=manager: manager.run(module.operation)
+        yield run, partial(_run_upstream, manager)
+
+
+def _run_upstream(manager: PassManager, module: ir.Module) -> None:
+    manager.run(module.operation)
 
 
 def _pass_manager(run: tuple[str, ...]) -> PassManager:

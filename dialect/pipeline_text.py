@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from .context import near
@@ -88,7 +87,6 @@ def make_pass(cls: type[Pass], item: Item) -> Pass:
         raise PipelineError(f"pass {cls.name}: {error}") from None
 
 
-@cache
 def option_types(cls: type[Pass]) -> dict[str, Any]:
     """Type of each option field of a pass, by field name."""
     hints = get_type_hints(cls)

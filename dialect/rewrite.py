@@ -57,7 +57,23 @@ def attrs_of(op: ir.Operation) -> dict[str, Any]:
 
 def attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
     """Attributes of an op as MLIR objects, without those of other dialects (``a.b``)."""
-    return {name: op.attributes[name] for name in op.attributes if "." not in name}
+    return {name: attribute(op, name) for name in op.attributes if "." not in name}
+
+
+def attribute(op: ir.Operation, name: str) -> Any:
+    """One attribute, or its `Unreadable` text where the bindings cannot hand it out."""
+    try:
+        return op.attributes[name]
+    except TypeError:
+        items = (op.attributes[k] for k in range(len(op.attributes)))
+        text = next(str(item) for item in items if item.name == name)
+        return Unreadable(text.removeprefix(f"NamedAttribute({name}=").removesuffix(")"))
+
+
+class Unreadable(str):
+    """Text of an attribute that Python cannot look into, such as dense complex elements."""
+
+    __slots__ = ()
 
 
 def type_of(value: ir.Value) -> Type:

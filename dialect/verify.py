@@ -6,6 +6,7 @@ against the op classes; it runs after parsing, and in debug mode after every pas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -209,8 +210,11 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 
 
 def _is_value(attribute: Any) -> bool:
-    """A Python number (complex: its two parts), or elements of a tensor."""
+    """A Python number (complex: its two parts), or elements of a tensor (complex: `dense_text`)."""
     name = type(attribute).__name__
+    if name == "ArrayAttr" and len(attribute) == 1:
+        parts = re.fullmatch(r"tensor<(?:\d+x)*2xf(?:32|64)>", str(attribute[0].type))
+        return type(attribute[0]).__name__.startswith("Dense") and parts is not None
     if name == "ArrayAttr":
         return len(attribute) == 2 and all(map(_FITS["float"], attribute))
     if name in ("BoolAttr", "IntegerAttr", "FloatAttr"):

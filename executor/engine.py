@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..dialect.errors import ProfuseError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
@@ -76,8 +78,13 @@ class Executor:
     # --- running ------------------------------------------------------------------------------
 
     def run(self, inputs: list) -> list:
-        """Outputs for these inputs, on the best plan there is."""
-        return self.plan().run(inputs)
+        """Outputs for these inputs, on the best plan there is; they share memory with no input."""
+        plan = self.plan()
+        outputs = plan.run(inputs)
+        return [
+            out if fresh else own(out, inputs)
+            for out, fresh in zip(outputs, plan.fresh, strict=True)
+        ]
 
     def plan(self) -> Plan:
         """The plan for the next call; compiles when the record has become ready (R1.7)."""
@@ -214,6 +221,20 @@ class Executor:
         yield self
         for child in tuple(self.fallbacks.values()):
             yield from child.chain()
+
+
+def own(out: Any, inputs: Sequence[Any]) -> Any:
+    """A result as it may leave: copied if it might share memory with an input.
+
+    Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions.
+    """
+    if type(out) is not np.ndarray:
+        return out
+    if out.ndim == 0:
+        return out[()]
+    if out.base is not None or any(out is given for given in inputs):
+        return out.copy()
+    return out
 
 
 def _fallback_names(module: Module) -> Sequence[str]:

@@ -72,12 +72,7 @@ class GraphFunction:
     def _run(self, executor: Executor, inputs: list) -> list:
         executor.counters.calls += 1
         self._current = executor
-        plan = executor.plan()
-        outputs = plan.run(inputs)
-        return [
-            out if fresh else own(out, inputs)
-            for out, fresh in zip(outputs, plan.fresh, strict=True)
-        ]
+        return executor.run(inputs)
 
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
@@ -202,7 +197,7 @@ class LoadedFunction(GraphFunction):
         if len(leaves) != expected:
             raise ArgumentError(f"@{self._name} takes arrays and numbers, not containers of them")
         leaves = [readable(leaf, self._executor.counters) for leaf in leaves]
-        outputs = [unwrap(o) for o in self._run(self._executor, leaves)]
+        outputs = self._run(self._executor, leaves)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _executors(self) -> list[Executor]:
@@ -255,20 +250,6 @@ def load(path: str, *, strategy: Sequence[tuple[str, int]] | None = None) -> Loa
     module = load_mlir(path)
     frozen = None if strategy is None else normalize(strategy)
     return LoadedFunction(module, Options(frozen, None, module.main.name))
-
-
-def own(out: Any, inputs: list) -> Any:
-    """``out``, copied if it might share memory with an argument."""
-    if type(out) is not np.ndarray or out.ndim == 0:
-        return unwrap(out)
-    if out.base is not None or any(out is given for given in inputs):
-        return out.copy()
-    return out
-
-
-def unwrap(out: Any) -> Any:
-    """Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions."""
-    return out[()] if isinstance(out, np.ndarray) and out.ndim == 0 else out
 
 
 def _symbol(name: str) -> str:

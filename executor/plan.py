@@ -204,12 +204,14 @@ class _Generator:
         self.emit(depth, f"{outs} = {kernel}({args})")
         self.fresh.update(instr.results)
 
+    # A fallback is an executor, whose results never share memory with its operands either.
     def emit_fallback(self, instr: Instr, depth: int) -> None:
         fallback = self.bind("f", self.fallbacks[instr.attrs["callee"]])
         args = ", ".join(f"v{o}" for o in instr.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
         self.emit(depth, "C.fallback_calls += 1")
         self.emit(depth, f"[{outs}] = {fallback}([{args}])")
+        self.fresh.update(instr.results)
 
     def emit_evaluate(self, instr: Instr, depth: int) -> None:
         function = self.bind("e", bound_evaluate(instr))
@@ -238,6 +240,9 @@ class _Generator:
         self.emit(depth, "else:")
         self.block(other, depth + 1)
         self.yields(instr.results, other.outputs, depth + 1)
+        for result, a, b in zip(instr.results, then.outputs, other.outputs, strict=True):
+            if {a, b} <= self.fresh:
+                self.fresh.add(result)
 
     @staticmethod
     def link(guard: Guard, then: Block, other: Block) -> None:

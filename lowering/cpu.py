@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 from ..dialect.errors import InternalError, LoweringError
+from .schedule_graph import definition
 from .target import Target
 
 # In order: structured loops become branches; math with an LLVM intrinsic becomes that, the rest a
@@ -21,13 +22,19 @@ TO_LLVM = (
 )
 ANNOTATION = "llvm.loop_annotation"
 INTERLEAVE = 4
+SHORT = 16  # iterations
 
 
 def annotate_loops(module: ir.Module) -> None:
-    """Ask for interleaving on innermost loops: LLVM's own estimate is too small for them."""
+    """Ask for interleaving on innermost loops: LLVM's own estimate is too small for them.
+
+    Unrolling on top of that is disabled: besides code size, reassociation of a fully unrolled sum
+    would join the interleaved accumulators into one serial chain.
+    """
     with module.context:
         annotation = ir.Attribute.parse(
-            f"#llvm.loop_annotation<interleave = <count = {INTERLEAVE} : i32>>"
+            f"#llvm.loop_annotation<interleave = <count = {INTERLEAVE} : i32>, "
+            "unroll = <disable = true>>"
         )
     for function in module.body.operations:
         for region in function.operation.regions:
@@ -42,13 +49,21 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
         op = view.operation
         if op.name == "scf.for":
             found = True
-            if not _annotate(op.regions[0].blocks[0], annotation):
+            if not _annotate(op.regions[0].blocks[0], annotation) and not _is_short(op):
                 op.attributes[ANNOTATION] = annotation
         elif op.name == "scf.if":
             for region in op.regions:
                 for inner in region.blocks:
                     found |= _annotate(inner, annotation)
     return found
+
+
+def _is_short(loop: ir.Operation) -> bool:
+    """True for loops with so few iterations that LLVM had better unroll them."""
+    bound = definition(loop.operands[1])
+    if bound is None or bound.name != "arith.constant":
+        return False
+    return ir.IntegerAttr(bound.attributes["value"]).value <= SHORT
 
 
 def to_llvm_dialect(module: ir.Module) -> None:

@@ -14,6 +14,7 @@ from ..dialect.errors import LoweringError
 from ..dialect.symbolic import Dim
 from .emit_base import Ops, Sizes
 from .emit_body import BodyEmitter
+from .emit_division import hoist_reciprocals
 from .emit_nest import NestEmitter
 from .emit_products import ProductEmitter
 from .emit_values import Evaluator
@@ -114,6 +115,7 @@ class _ModuleEmitter:
         NestEmitter(ops, self.graph, nest, block, pointers, names, (low, high)).run()
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
+        hoist_reciprocals(ops, function)
 
     # --- entry ---------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from mlir.dialects import scf
 from ..dialect.errors import InternalError
 from ..dialect.symbolic import Dim
 
+_PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
+
 
 class Ops:
     """Types and operation constructors, all at the current insertion point and location."""
@@ -64,6 +66,11 @@ class Ops:
                 "arith.divui" if op == "//" else "arith.remui", self.i64, a, divisor
             )
         return self.create({"max": "arith.maxsi", "min": "arith.minsi"}[op], self.i64, a, b)
+
+    def compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Comparison of floats, e.g. ``"olt"``."""
+        code = ir.IntegerAttr.get(self.i64, _PREDICATES[predicate])
+        return self.create("arith.cmpf", self.i1, a, b, predicate=code)
 
     def cast_index(self, value: ir.Value, type_: ir.Type) -> ir.Value:
         """Between ``index`` and i64."""

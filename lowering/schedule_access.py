@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..dialect.symbolic import Dim
 from . import schedule_index as ix
 from .schedule_body import CHEAP
-from .schedule_graph import Compute, Graph, Product, Reshape, Source, Tensor, strides_of
+from .schedule_graph import Compute, Graph, Product, Read, Reshape, Source, Tensor, strides_of
 from .schedule_index import Index, row_major
 
 _INLINE_LIMIT = 400  # cost of one inlined expression beyond which code size hurts more
@@ -96,7 +96,10 @@ def choose_anchors(graph: Graph) -> None:
     for op in graph.operations:
         if not isinstance(op, Compute):
             continue
-        reads = [op.reads[k].tensor for k in op.body.used if k < len(op.reads)]
+        # What does not vary along some loop is computed outside it.
+        reads = [
+            r.tensor for k, r in enumerate(op.reads) if k in op.body.used and _covers(op, r)
+        ]
         total = op.body.cost + sum(_cost(t, costs) for t in [*reads, *op.body.extracts])
         op.anchor = (
             op.is_reduction
@@ -125,11 +128,15 @@ def _recomputed(op: Compute, uses: dict[Tensor, list]) -> bool:
     if tensor in user.body.extracts:
         return True
     for number, read in enumerate(user.reads):
-        if read.tensor is tensor and number in user.body.used:
-            atoms = set().union(*map(ix.atoms_of, read.index)) if read.index else set()
-            if any(loop not in atoms and user.extents[loop] != 1 for loop in user.loops):
-                return True
+        if read.tensor is tensor and number in user.body.used and not _covers(user, read):
+            return True
     return False
+
+
+def _covers(op: Compute, read: Read) -> bool:
+    """True if the element read is another one in every iteration."""
+    atoms = set().union(*map(ix.atoms_of, read.index)) if read.index else set()
+    return all(loop in atoms or op.extents[loop] == 1 for loop in op.loops)
 
 
 def _require(tensor: Tensor) -> None:

@@ -9,7 +9,7 @@ def ops_text() -> str:
     """Support matrix: a line per op with its family and what it declares."""
     from ..dialect import ops  # noqa: F401  (defining the classes fills the table)
 
-    rows = [("op", "family", "fusion", "infer", "evaluate", "lower")]
+    rows: list[tuple[str, ...]] = [("op", "family", "fusion", "infer", "evaluate", "lower")]
     for name, cls in sorted(OPS.items()):
         family = cls.__mro__[1].__name__.lstrip("_")
         marks = [

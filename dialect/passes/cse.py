@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ..rewrite import functions, is_pure, is_terminator, ops_in, replace, symbol_of
+from ..rewrite import attribute, functions, is_pure, is_terminator, ops_in, replace, symbol_of
 from .base import Pass, register_pass
 from .facts import escapes, sharing_matters
 
@@ -59,7 +59,7 @@ def _key(op: ir.Operation) -> Hashable:
     return (
         op.name,
         tuple(op.operands),
-        tuple(sorted(((k, op.attributes[k]) for k in op.attributes), key=lambda kv: kv[0])),
+        tuple(sorted(((k, attribute(op, k)) for k in op.attributes), key=lambda kv: kv[0])),
         tuple(r.type for r in op.results),
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mlir import ir
 
 from ..rewrite import (
+    attribute,
     functions,
     is_private,
     is_pure,
@@ -71,22 +72,22 @@ class Dce(Pass):
 
 
 def _named_in(func: ir.Operation) -> set[str]:
-    """Symbols that ops of a function name, whatever the attribute is called."""
+    """Symbols that a function and its ops name, whatever the attribute is called."""
     names: set[str] = set()
-    for op in walk(func):
+    for op in (func, *walk(func)):
         for key in op.attributes:
-            _collect(op.attributes[key], names)
+            _collect(attribute(op, key), names)
     return names
 
 
-def _collect(attribute: ir.Attribute, names: set[str]) -> None:
-    if isinstance(attribute, ir.FlatSymbolRefAttr):
-        names.add(attribute.value)
-    elif isinstance(attribute, ir.SymbolRefAttr):
-        names.add(attribute.value[0])
-    elif isinstance(attribute, ir.ArrayAttr):
-        for element in attribute:
+def _collect(found: Any, names: set[str]) -> None:
+    if isinstance(found, ir.FlatSymbolRefAttr):
+        names.add(found.value)
+    elif isinstance(found, ir.SymbolRefAttr):
+        names.add(found.value[0])
+    elif isinstance(found, ir.ArrayAttr):
+        for element in found:
             _collect(element, names)
-    elif isinstance(attribute, ir.DictAttr):
-        for key in attribute:
-            _collect(attribute[key], names)
+    elif isinstance(found, ir.DictAttr):
+        for index in range(len(found)):
+            _collect(found[index].attr, names)

@@ -13,6 +13,8 @@ func.func @constants() {
   %4 = "profuse.constant"() {value = 1 : i32} : () -> i64
   // expected-error@+1 {{attribute 'value' must be of kind constant value, not 1.000000e+00 : f32}}
   %5 = "profuse.constant"() {value = 1.0 : f32} : () -> f64
+  // expected-error@+1 {{attribute 'value' must be of kind constant value, not dense<(1.000000e+00,2.000000e+00)> : tensor<2xcomplex<f32>>}}
+  %6 = "profuse.constant"() {value = dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>} : () -> tensor<2xcomplex<f32>>
   return
 }
 

@@ -22,6 +22,9 @@ func.func @tensors(%x: f64, %n: i64) {
   %0 = "profuse.constant"() {value = dense<[1, -2]> : tensor<2xi8>} : () -> tensor<2xi8>
   // CHECK-NEXT: "profuse.constant"() {value = dense<true> : tensor<2x2xi1>} : () -> tensor<2x?xi1>
   %1 = "profuse.constant"() {value = dense<true> : tensor<2x2xi1>} : () -> tensor<2x?xi1>
+  // Complex elements are written as their parts.
+  // CHECK-NEXT: "profuse.constant"() {value = [dense<{{.*}}> : tensor<2x2xf32>]} : () -> tensor<2xcomplex<f32>>
+  %c = "profuse.constant"() {value = [dense<[[1.0, 2.0], [3.0, -0.0]]> : tensor<2x2xf32>]} : () -> tensor<2xcomplex<f32>>
   // CHECK-NEXT: "profuse.full"(%arg0) {dtype = f32, shape = array<i64: 4, 8>} : (f64) -> tensor<4x8xf32>
   %2 = "profuse.full"(%x) {shape = array<i64: 4, 8>, dtype = f32} : (f64) -> tensor<4x8xf32>
   // CHECK-NEXT: "profuse.iota"(%arg1) {shape = array<i64: -9223372036854775808>} : (i64) -> tensor<?xi64>

@@ -53,6 +53,13 @@ def test_outputs_are_fresh():
     np.testing.assert_array_equal(x, np.arange(6.0).reshape(2, 3))
 
 
+def test_results_of_kernels_are_not_copied():
+    f = pf.jit(lambda x: np.exp(x) + 1)
+    x = np.ones((300, 300))
+    thrice(f, x)
+    assert f._current.optimized.fresh == (True,)
+
+
 def test_results_of_one_call_survive_the_next():
     f = pf.jit(lambda x: np.exp(x) * 2)
     x, y = np.zeros(4), np.ones(4)

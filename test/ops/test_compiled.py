@@ -1,0 +1,128 @@
+"""Kernels of every op against NumPy, over dtypes, shape classes and layouts, static and dynamic.
+
+Everything comes out of `cases`, so that a new op needs nothing here but, if kernels refuse some of
+its operands, an entry in REFUSED.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from cases import OPS, Case, all_suites, cases_of
+from compiled import Call, dynamic_call, run_batches, static_call
+from profuse.dialect.base import Fusion
+from profuse.dialect.types import ScalarType, TensorType, Type
+
+# Every case takes many minutes; without it, cases that repeat what others test are left out.
+EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
+NAMES = tuple(dict.fromkeys(name for name, _ in all_suites()))
+each_op = pytest.mark.parametrize("name", NAMES, ids=lambda n: n.removeprefix("profuse."))
+
+# Dtype kinds for which some operands are refused, besides complex, which always is.
+REFUSED: dict[str, str] = {
+    # Python or NumPy raises for some values, which a kernel cannot.
+    "div": "b", "floor_div": "b", "remainder": "b", "shift_left": "b", "shift_right": "b",
+    "pow": "bfiu", "reciprocal": "biu",
+    # What they give decides on the control flow of Python code.
+    "item": "bfiu", "truth": "bfiu",
+}  # fmt: skip
+
+# The same for symbolic sizes that fit some values only.
+REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(
+    ["reshape", "squeeze", "broadcast_to", "full", "split", "chunk"], "bfiu"
+)
+
+
+def is_complex(case: Case) -> bool:
+    dtypes = [np.result_type(a) for a in case.args if not isinstance(a, (bool, int, float))]
+    values = case.reference if isinstance(case.reference, tuple) else (case.reference,)
+    return any(np.asarray(x).dtype.kind == "c" for x in (*case.args, *values)) or any(
+        d.kind == "c" for d in dtypes
+    )
+
+
+@lru_cache(maxsize=2)
+def calls_of(name: str, *, dynamic: bool) -> tuple[Call, ...]:
+    """Every case of an op that NumPy computes, as a kernel would be asked for it."""
+    cases = [c for n, dtype in all_suites() if n == name for c in cases_of(name, dtype)]
+    cases = [c for c in cases if not isinstance(c.reference, Exception)]
+    calls = [static_call(c) for c in cases]
+    if dynamic:
+        calls = [c for s in calls if not s.refusal() and (c := dynamic_call(s.case))]
+    return tuple(calls)
+
+
+def selected(name: str, *, dynamic: bool) -> Iterator[Call]:
+    """The calls to compile."""
+    seen: set[Hashable] = set()
+    turns: dict[Hashable, list[Call]] = {}
+    for call in calls_of(name, dynamic=dynamic):
+        if call.refusal():
+            continue
+        if EVERY_CASE:
+            yield call
+            continue
+        key = signature(call)
+        dtypes = {t.dtype for t in call.types}
+        alike = (name, *dtypes) if len(dtypes) == 1 else key
+        if key in seen and alike in seen:
+            continue
+        seen |= {key, alike}
+        if OPS[name].fusion is Fusion.VIEW:
+            turns.setdefault(shapes(call), []).append(call)
+        else:
+            yield call
+    # What only moves elements does not look at them: each shape is tested with one dtype in turn.
+    for number, calls in enumerate(turns.values()):
+        yield calls[number % len(calls)]
+
+
+def signature(call: Call) -> Hashable:
+    """Equal for calls that differ in values and in what is cast before they compute."""
+    wanted = call.case.op.operand_dtypes(call.types, call.attrs) or (None,) * len(call.types)
+    dtypes = tuple(w or t.dtype for w, t in zip(wanted, call.types, strict=True))
+    return dtypes, shapes(call)
+
+
+def shapes(call: Call) -> Hashable:
+    """Equal for calls with the same attributes, sizes and layouts."""
+    return repr(sorted(call.case.attrs.items())), tuple(map(_layout, call.types))
+
+
+def _layout(type_: Type) -> Hashable:
+    if isinstance(type_, TensorType):
+        return type_.shape, type_.strides
+    return "number" if isinstance(type_, ScalarType) and type_.value is None else "constant"
+
+
+@each_op
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_kernels_conform(name: str, dynamic: bool) -> None:
+    """A kernel returns what NumPy returns, and writes nothing else."""
+    wrong = run_batches(list(selected(name, dynamic=dynamic)), dynamic=dynamic)
+    assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:20])
+
+
+@each_op
+def test_refusals(name: str) -> None:
+    """What kernels refuse is what is listed, and a reason is given for it."""
+    found: dict[bool, set[str]] = {False: set(), True: set()}
+    for dynamic in found:
+        for call in calls_of(name, dynamic=dynamic):
+            reason = call.refusal()
+            if reason is not None:
+                assert reason.strip(), call.case
+                found[dynamic].add("c" if is_complex(call.case) else call.case.dtype.kind)
+            else:
+                assert not is_complex(call.case), call.case
+    short = name.removeprefix("profuse.")
+    assert found[False] - {"c"} == set(REFUSED.get(short, ""))
+    assert found[True] == set(REFUSED_DYNAMIC.get(short, ""))
+
+
+def test_refusals_are_of_known_ops() -> None:
+    assert {f"profuse.{name}" for name in (*REFUSED, *REFUSED_DYNAMIC)} <= set(NAMES)
