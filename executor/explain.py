@@ -18,8 +18,7 @@ _TIERS = {
 def explain(executor: Executor, name: str) -> str:
     """Sentences about one graph and its fallback chain."""
     lines: list[str] = []
-    for level, member in enumerate(executor.chain()):
-        _member(member, name if level == 0 else member.options.name, level, lines)
+    _member(executor, name, 0, lines)
     return "\n".join(lines)
 
 
@@ -41,6 +40,9 @@ def _member(executor: Executor, name: str, level: int, lines: list[str]) -> None
     if c.evaluated_ops and plan is not None and plan.kind == "optimized":
         lines.append(f"{pad}  {c.evaluated_ops} ops ran op by op (profiling runs included)")
     lines += [f"{pad}  {text}" for text in (*executor.notes, *executor.reasons)]
+    for child in executor.fallbacks.values():
+        if child.counters.profiled_runs or child.counters.evaluated_ops:
+            _member(child, child.options.name, level + 1, lines)
 
 
 def miss_text(guard: Guard) -> list[str]:

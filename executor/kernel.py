@@ -20,6 +20,7 @@ from ..dialect.symbolic import parse_dim
 from . import arrays
 from .evaluate import Evaluator
 from .events import Counters
+from .knobs import knobs
 
 if TYPE_CHECKING:
     from ..dialect.program import Module
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 
 def kernel_runner(artifact: KernelArtifact, counters: Counters) -> Callable[..., Any]:
     """A callable on the group's operands; one result, or a tuple of several."""
-    from ..lowering.loader import load
+    from ..lowering.loader import load, set_library_threads
 
     loaded = load(artifact)
+    if artifact.library_calls:
+        set_library_threads(knobs.library_threads)
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(loaded.address)
     source, scope = call_source(artifact)
     scope |= {"fn": function, "C": counters, "KEEP": loaded}

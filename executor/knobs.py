@@ -61,6 +61,9 @@ KNOBS: dict[str, Knob] = {
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
     "repro_dir": Knob(str, "", "where a failing pipeline writes its input (default: temp dir)"),
     "log": Knob(_bool, False, "print one line per event to stderr"),
+    # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
+    # that alternate between the two then take tens of milliseconds.
+    "library_threads": Knob(_positive, 1, "threads of library products inside kernels"),
     "output_pool_bytes": Knob(_natural, 256 << 20, "memory of dead results kept for new ones"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }

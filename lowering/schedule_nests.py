@@ -161,14 +161,15 @@ class _Layout:
             if op in nest.accumulated or any(t in self.stored for t in op.outputs):
                 nest.tail.append(op)
             return
+        folds = bool(reduced) or op in nest.accumulated
         for number, stage in enumerate(nest.stages):
-            if number >= least and _fits(stage, inner, reduced):
+            if number >= least and _fits(stage, inner, reduced if folds else None):
                 break
         else:
             number, stage = len(nest.stages), Stage(list(inner))
             nest.stages.append(stage)
         nest.place[op] = number
-        if op.is_reduction and (reduced or op in nest.accumulated):
+        if folds:
             stage.reductions.append(op)
             stage.reduced = reduced
             stage.parallel = [g for g in stage.parallel if g not in reduced]
@@ -251,10 +252,11 @@ class _Layout:
         return self.nest.place[other] > self.nest.place[op]
 
 
-def _fits(stage: Stage, inner: list[Loop], reduced: list[Loop]) -> bool:
+def _fits(stage: Stage, inner: list[Loop], reduced: list[Loop] | None) -> bool:
+    """True if a member over these loops can join a stage; ``reduced`` is None for maps."""
     if set(stage.parallel) | set(stage.reduced) != set(inner):
         return False
-    return not reduced or not stage.reductions or set(stage.reduced) == set(reduced)
+    return reduced is None or not stage.reductions or set(stage.reduced) == set(reduced)
 
 
 def _score(

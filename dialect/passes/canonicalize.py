@@ -23,6 +23,7 @@ from ..rewrite import (
     defining_op,
     functions,
     is_terminator,
+    is_used,
     op_class,
     ops_in,
     replace,
@@ -70,16 +71,28 @@ class Canonicalize(Pass):
             if cls is None or cls.name not in RULES or len(op.results) != 1:
                 continue
             new = _rewritten(cls, op)
-            if new is not None and self._allowed(cls, op, new, careful):
+            if new is None:
+                continue
+            if self._allowed(cls, op, new, careful):
                 replace(op, [new])
                 self.count("ops-rewritten")
+            else:
+                _discard(new)
 
     def _allowed(self, cls: type[Op], op: ir.Operation, new: ir.Value, careful: bool) -> bool:
         old = op.results[0]
-        copies = cls.fusion is not Fusion.VIEW
+        # A reshape copies where the strides of its operand do not allow a view.
+        copies = cls.fusion is not Fusion.VIEW or cls.name == "reshape"
         if careful and copies and escapes(old) and (not is_fresh(new) or escapes(new)):
             return False
         return _types_allow(old, new)
+
+
+def _discard(value: ir.Value) -> None:
+    """Erase an op that a rule has made in vain."""
+    made = defining_op(value)
+    if made is not None and not is_used(made):
+        made.erase()
 
 
 def _rewritten(cls: type[Op], op: ir.Operation) -> ir.Value | None:

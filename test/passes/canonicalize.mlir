@@ -93,6 +93,16 @@ func.func @moves(%x: tensor<2x3x4xf32>, %s: tensor<?x4xf32, {dims = ["s0", "4"]}
   return %2, %6, %8 : !profuse.tensor, !profuse.tensor, !profuse.tensor
 }
 
+// A reshape may copy: two that are returned stay two.
+// CHECK-LABEL: func.func @reshaped
+func.func @reshaped(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  // CHECK-COUNT-2: "profuse.reshape"
+  %0 = "profuse.reshape"(%x) {shape = array<i64: 6>} : (tensor<2x3xf32>) -> tensor<6xf32>
+  %1 = "profuse.reshape"(%0) {shape = array<i64: 3, 2>} : (tensor<6xf32>) -> tensor<3x2xf32>
+  // CHECK-NEXT: return
+  return %1 : tensor<3x2xf32>
+}
+
 // NumPy returns a fresh array here, not the argument.
 // CHECK-LABEL: func.func @returned
 func.func @returned(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

@@ -1,0 +1,192 @@
+"""Building programs for lowering tests, and random ones."""
+
+import numpy as np
+from profuse.dialect import ops  # noqa: F401  (fills the table of ops)
+from profuse.dialect.base import op_named
+from profuse.dialect.dtypes import F32, I64
+from profuse.dialect.errors import ProfuseError
+from profuse.dialect.program import Instr, Program
+from profuse.dialect.symbolic import evaluate, symbol
+from profuse.dialect.types import TensorType
+
+
+class Graph:
+    """A program under construction; values are numbers, ops are methods: ``g.add(x, y)``."""
+
+    def __init__(self, *inputs, name="kernel"):
+        self.program = Program(name)
+        self.program.body.args = tuple(self.program.new_value(t) for t in inputs)
+        self.types = dict(zip(self.program.body.args, inputs, strict=True))
+
+    @property
+    def inputs(self):
+        return self.program.body.args
+
+    def __getattr__(self, name):
+        op = op_named(name)
+
+        def call(*operands, **attrs):
+            attrs = dict(attrs)
+            found = op.infer([self.types[v] for v in operands], op.full_attrs(attrs))
+            results = tuple(self.program.new_value() for _ in found)
+            self.types.update(zip(results, found, strict=True))
+            self.program.body.instrs.append(Instr(op, operands, results, attrs))
+            return results[0] if len(results) == 1 else results
+
+        return call
+
+    def number(self, value, dtype=np.float32):
+        """A 0-d constant."""
+        return self.constant(value=np.array(value, dtype))
+
+    def returning(self, *outputs):
+        self.program.body.outputs = outputs
+        return self.program
+
+    def shape(self, value):
+        return self.types[value].shape
+
+
+def tensor(*shape, dtype=F32, strides="contiguous"):
+    """A tensor type; strings are symbols."""
+    dims = tuple(symbol(d) if isinstance(d, str) else d for d in shape)
+    return TensorType(dtype, dims, strides)
+
+
+UNARY = ("neg", "abs", "square", "tanh", "exp", "sqrt_abs", "sigmoid")
+BINARY = ("add", "sub", "mul", "maximum", "minimum")
+REDUCE = ("sum", "mean", "max", "min")
+
+
+def random_program(rng, sizes, symbolic=(), steps=10):
+    """A random program over axes with these sizes, and its arguments.
+
+    ``symbolic``: names of axes whose size is a symbol. Values stay of moderate size.
+    """
+    names = list(sizes)
+
+    def dim(axis):
+        return symbol(axis) if axis in symbolic else sizes[axis]
+
+    # Every input shows all symbols somewhere: the first input has every axis.
+    shapes = [tuple(names)]
+    for _ in range(rng.integers(0, 3)):
+        kept = [n for n in names if rng.random() < 0.7]
+        rng.shuffle(kept)
+        shapes.append(tuple(kept))
+    types, args = [], []
+    for axes in shapes:
+        array, strides = _random_layout(rng, [sizes[a] for a in axes])
+        types.append(TensorType(F32, tuple(dim(a) for a in axes), strides))
+        args.append(array)
+    g = Graph(*types)
+    axes_of = dict(zip(g.inputs, shapes, strict=True))
+    for _ in range(steps):
+        try:
+            value, axes = _random_step(rng, g, axes_of)
+        except (ProfuseError, _Skip):
+            continue
+        axes_of[value] = axes
+    used = {o for i in g.program.body.instrs for o in i.operands}
+    fresh = [v for v in axes_of if v not in g.inputs and v not in used] or list(g.inputs[:1])
+    extra = [v for v in axes_of if v not in g.inputs and rng.random() < 0.15]
+    outputs = tuple(dict.fromkeys([*fresh, *extra]))
+    return g.returning(*outputs), args
+
+
+class _Skip(Exception):
+    pass
+
+
+def _random_layout(rng, shape):
+    """An array and its stride class: contiguous, transposed, sliced, reversed or run-time."""
+    kind = rng.choice(["plain", "plain", "plain", "order", "step", "reverse", "unknown"])
+    if kind == "plain" or not shape:
+        return rng.standard_normal(shape).astype(np.float32), "contiguous"
+    if kind == "order":
+        order = rng.permutation(len(shape))
+        base = rng.standard_normal([shape[k] for k in order]).astype(np.float32)
+        array = base.transpose(np.argsort(order))
+    elif kind == "step":
+        base = rng.standard_normal([2 * s for s in shape]).astype(np.float32)
+        array = base[tuple(slice(0, 2 * s, 2) for s in shape)]
+    else:
+        array = rng.standard_normal(shape).astype(np.float32)
+        array = array[tuple(slice(None, None, rng.choice([-1, 1])) for _ in shape)]
+    strides = tuple(s // 4 for s in array.strides)
+    if kind == "unknown":
+        strides = (None,) * len(shape)
+    return array, strides
+
+
+def _random_step(rng, g, axes_of):
+    values = list(axes_of)
+    a = values[-1 - min(rng.geometric(0.35) - 1, len(values) - 1)]
+    axes = axes_of[a]
+    what = rng.choice(["unary", "binary", "binary", "reduce", "reduce", "normal", "transpose",
+                       "row", "flip", "scan", "cube"])  # fmt: skip
+    if what == "unary":
+        name = rng.choice(UNARY)
+        if name == "sqrt_abs":
+            return g.sqrt(g.add(g.abs(a), g.number(0.25))), axes
+        if name == "exp":
+            return g.exp(g.tanh(a)), axes
+        return getattr(g, str(name))(a), axes
+    if what == "binary":
+        b = values[rng.integers(len(values))]
+        return _binary(rng, g, a, axes, b, axes_of[b])
+    if what in ("reduce", "normal"):
+        if not axes:
+            raise _Skip
+        over = sorted(rng.choice(len(axes), rng.integers(1, len(axes) + 1), replace=False))
+        keep = what == "normal"
+        attrs = {"axes": tuple(int(k) for k in over), "keepdims": bool(keep)}
+        reduced = getattr(g, str(rng.choice(REDUCE)))(a, **attrs)
+        if keep:
+            return g.sub(g.tanh(a), g.tanh(reduced)), axes
+        return g.tanh(reduced), tuple(x for k, x in enumerate(axes) if k not in over)
+    if what == "transpose":
+        order = tuple(int(k) for k in rng.permutation(len(axes)))
+        return g.transpose(a, axes=order), tuple(axes[k] for k in order)
+    if what == "flip":
+        if not axes:
+            raise _Skip
+        return g.flip(a, axes=(int(rng.integers(len(axes))),)), axes
+    if what == "scan":
+        if not axes:
+            raise _Skip
+        return g.tanh(g.cumsum(a, axis=int(rng.integers(len(axes))))), axes
+    if what == "row":
+        if not axes:
+            raise _Skip
+        top = g.max(a, axes=(len(axes) - 1,), keepdims=True)
+        e = g.exp(g.tanh(g.sub(a, top)))
+        return g.div(e, g.sum(e, axes=(len(axes) - 1,), keepdims=True)), axes
+    b = values[rng.integers(len(values))]
+    return _binary(rng, g, g.tanh(a), axes, g.exp(g.tanh(b)), axes_of[b])
+
+
+def _binary(rng, g, a, axes, b, other):
+    """An operation on two values, ``b`` brought to the axes of ``a`` where it has a subset."""
+    if not set(other) <= set(axes) or not axes:
+        raise _Skip
+    order = [other.index(x) for x in axes if x in other]
+    if order != list(range(len(order))):
+        b = g.transpose(b, axes=tuple(order))
+    missing = tuple(k for k, x in enumerate(axes) if x not in other)
+    if missing:
+        b = g.expand_dims(b, axes=missing)
+    return getattr(g, str(rng.choice(BINARY)))(a, b), axes
+
+
+def sizes_of(program, args):
+    """Values of the size symbols under these arguments."""
+    found = {}
+    for value, array in zip(program.inputs, args, strict=True):
+        for dim, size in zip(program.type_of(value).shape, array.shape, strict=True):
+            if not isinstance(dim, int) and str(dim) not in found:
+                found[str(dim)] = size
+    return found
+
+
+__all__ = ["F32", "I64", "Graph", "evaluate", "random_program", "sizes_of", "tensor"]
