@@ -8,6 +8,7 @@ a process boundary.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
     from ..lowering.target import Target
 
 
-def optimizing_pipeline(behavior: str, min_size: int, max_values: int) -> str:
+# Statistics of passes that say why something is not fused, or not as general as it might be.
+_REASONS = ("refused", "dissolved", "stable sizes")
+
+
+def optimizing_pipeline(
+    behavior: str, min_size: int, max_values: int, stable_sizes: Sequence[int] = ()
+) -> str:
     """The pipeline string that turns an instrumented graph into a guarded, fused one (R1.36)."""
-    dynamic = str(behavior == "dynamic").lower()
+    guards = "insert-guards"
+    if behavior == "dynamic":
+        stable = ":".join(map(str, sorted(stable_sizes)))
+        guards += f"{{dynamic=true stable-sizes={stable}}}" if stable else "{dynamic=true}"
     return (
         "specialize,"
         f"form-fusions{{min-size={min_size} max-values={max_values}}},"
-        f"insert-guards{{dynamic={dynamic}}},"
+        f"{guards},"
         "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
     )
 
@@ -99,7 +109,7 @@ def compile_graph(request: CompileRequest) -> CompileResult:
     result = CompileResult(decoded, str(module), seconds=timings)
     for counts in statistics.values():
         for what, count in counts.items():
-            if what.startswith("refused"):
+            if what.startswith(_REASONS):
                 result.refusals[what] = result.refusals.get(what, 0) + count
     for name in kernel_names(decoded):
         _compile_kernel(result, name, request)

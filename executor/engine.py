@@ -18,6 +18,7 @@ import numpy as np
 from ..dialect.errors import ProfuseError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
+from ..dialect.types import TensorType, type_of
 from .compile import CompileRequest, CompileResult, compile_graph, optimizing_pipeline
 from .evaluate import Evaluator
 from .events import Counters, log, new_counters, retire
@@ -26,6 +27,9 @@ from .knobs import knobs
 from .plan import Plan, build_plan
 from .profile import Record
 from .strategy import Strategy, behavior_at, get_fusion_strategy, normalize, total_depth
+
+
+Types = tuple[TensorType, ...]
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,18 @@ class Executor:
         module: the graph, as imported: no observers, no types.
         options: per-function settings.
         depth: re-specialisations left; None = the strategy's total (R1.9).
+        history: input types that outer executors have specialised this graph for.
     """
 
-    def __init__(self, module: Module, options: Options, depth: int | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        options: Options,
+        depth: int | None = None,
+        history: tuple[Types, ...] = (),
+    ) -> None:
         self.module = module
+        self.history = history
         self.options = options
         self.counters: Counters = new_counters()
         self._lock = threading.RLock()
@@ -74,6 +86,7 @@ class Executor:
         self.fallbacks: dict[str, Executor] = {}
         self.reasons: list[str] = []
         self.seconds = 0.0
+        self._seen: Types = ()
 
     # --- running ------------------------------------------------------------------------------
 
@@ -136,6 +149,7 @@ class Executor:
             evaluator = Evaluator(main, record.module, observe, self._count_op)
             outputs = evaluator(inputs)
             self.counters.profiled_runs += 1
+            self._seen = tensor_types(inputs)
             record.finish(frame)
             return outputs
 
@@ -152,7 +166,12 @@ class Executor:
         behavior = behavior_at(self.strategy, self.depth)
         self.request = CompileRequest(
             ir=self.record.module.to_mlir(),
-            pipeline=optimizing_pipeline(behavior, knobs.min_fusion_size, knobs.max_fusion_values),
+            pipeline=optimizing_pipeline(
+                behavior,
+                knobs.min_fusion_size,
+                knobs.max_fusion_values,
+                stable_sizes((*self.history, self._seen)),
+            ),
             target=host_target(),
             verify_each=knobs.verify_each,
             repro_dir=knobs.repro_dir,
@@ -192,10 +211,12 @@ class Executor:
                 result.module.functions[name], result.module, self.counters
             )
         self.fallbacks = {}
+        guarded = _guarded_types(result.module)
         for name in _fallback_names(result.module):
             body = result.module.part(name)
             options = replace(self.options, name=f"{self.options.name}/{name}")
-            child = Executor(body, options, self.depth - 1)
+            history = (*self.history, *guarded.get(name, ()))
+            child = Executor(body, options, self.depth - 1, history)
             child.plan()  # stores the depth and builds its first plan before it ever runs
             self.fallbacks[name] = child
         calls: dict[str, Callable[[list], list]] = {n: c.run for n, c in self.fallbacks.items()}
@@ -235,6 +256,42 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
     if out.base is not None or any(out is given for given in inputs):
         return out.copy()
     return out
+
+
+def tensor_types(values: Sequence[Any]) -> Types:
+    """Types of the tensors among run-time values."""
+    return tuple(t for t in map(type_of, values) if isinstance(t, TensorType))
+
+
+def stable_sizes(history: Sequence[Types]) -> set[int]:
+    """Sizes that every record of the same operands agrees on, wherever they occur.
+
+    A dynamic specialisation keeps them literal where it cannot do without: a model's width does
+    not change, its batch does.
+    """
+    *outer, last = history
+    alike = [h for h in outer if [t.rank for t in h] == [t.rank for t in last]]
+    stable: set[int] = set()
+    changed: set[int] = set()
+    for k, type_ in enumerate(last):
+        for axis, size in enumerate(type_.shape or ()):
+            seen = {(h[k].shape or ())[axis] for h in alike}
+            (stable if seen == {size} else changed).add(size)  # type: ignore[arg-type]
+    return stable - changed
+
+
+def _guarded_types(module: Module) -> dict[str, tuple[Types]]:
+    """For each fallback function, the types that the guard before it asks for."""
+    found: dict[str, tuple[Types]] = {}
+    types: dict[int, Types] = {}
+    for instr in module.main.body.walk():
+        if instr.op.name in ("type_check", "dynamic_guard"):
+            types[instr.results[-1]] = instr.attrs["types"]
+        elif instr.op.name == "if" and instr.operands[0] in types:
+            for inner in instr.blocks[1].instrs:
+                if inner.op.name == "call_fallback":
+                    found[inner.attrs["callee"]] = (types[instr.operands[0]],)
+    return found
 
 
 def _fallback_names(module: Module) -> Sequence[str]:

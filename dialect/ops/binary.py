@@ -10,9 +10,10 @@ import numpy as np
 
 from ..dtypes import F64, I64
 from ..errors import DTypeError
-from ..symbolic import Dim, sym_max, sym_min
+from ..symbolic import Dim, Sym, sym_max, sym_min
 from ..types import TENSOR, ScalarType, Type
 from .families import Binary, PartialBinary, in_f32, keys_of
+from .sizes import is_nonnegative
 
 if TYPE_CHECKING:
     from ...lowering.scalar import Scalar
@@ -145,7 +146,13 @@ class Pow(PartialBinary, name="pow"):
 
     @classmethod
     def refuse_python(cls, types: Sequence[Type]) -> str | None:
-        if cls.infer(types, {})[0].dtype is not I64:  # type: ignore[union-attr]
+        result = cls.infer(types, {})[0]
+        base, exponent = (t.value for t in types if isinstance(t, ScalarType))
+        if isinstance(result, ScalarType) and result.value is not None:
+            return None  # known: it becomes a constant
+        if isinstance(base, Sym) and is_nonnegative(base) and exponent == 0.5:
+            return None  # the square root of a size
+        if result.dtype is not I64:  # type: ignore[union-attr]
             return "Python raises where a power of floats overflows, a kernel cannot"
         return None  # its type is only known to be an int for exponents that are not negative
 

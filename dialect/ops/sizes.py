@@ -184,6 +184,21 @@ def is_positive(size: MaybeDim) -> bool:
     )
 
 
+def is_nonnegative(size: MaybeDim) -> bool:
+    """True if a size expression can be shown not to be negative."""
+    if not isinstance(size, Sym):
+        return size is not None and size >= 0
+    return all(
+        coefficient > 0 and all(isinstance(a, str) or _parts_nonnegative(a) for a in monomial)
+        for monomial, coefficient in size.terms
+    )
+
+
+def _parts_nonnegative(atom: tuple) -> bool:
+    _, a, b = atom
+    return is_nonnegative(a) and is_nonnegative(b)
+
+
 def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:
     """A run-time index in a kernel: negative counts from the end, then kept within the axis.
 

@@ -65,6 +65,4 @@ def _key(op: ir.Operation) -> Hashable:
 
 
 def _both_escape(one: ir.Operation, two: ir.Operation) -> bool:
-    return any(
-        escapes(a) and escapes(b) for a, b in zip(one.results, two.results, strict=True)
-    )
+    return any(escapes(a) and escapes(b) for a, b in zip(one.results, two.results, strict=True))

@@ -232,7 +232,8 @@ class _BlockFuser:
         self._merge_along_values()
 
     def _merge_along_values(self) -> None:
-        for n in sorted(self.sets):
+        # Upwards too: a chain of scalars joins a group only from its end, as no group returns one.
+        for n in (*sorted(self.sets), *sorted(self.sets, reverse=True)):
             for value in self.ops[n].operands:
                 producer = self.home.get(value)
                 if producer in self.sets:

@@ -55,12 +55,15 @@ class InsertGuards(Pass):
     """Run each fusion group only if its tensor operands have the types it was made for.
 
     A check of all tensor operands but constants decides between the group and a fallback graph,
-    a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic; a
-    group for which that fails is dissolved.  All that remains outside is unrefined afterwards.
+    a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic;
+    where that fails, those of ``stable-sizes`` (``128:512``, sizes that no specialisation has
+    seen change) stay literal, and a group for which that fails too is dissolved.  All that
+    remains outside is unrefined afterwards.
     """
 
     name: ClassVar[str] = "insert-guards"
     dynamic: bool = False
+    stable_sizes: str = ""
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -73,7 +76,7 @@ class InsertGuards(Pass):
         callee = _callee(module, op)
         fallback = _fallback_of(module, callee)
         if self.dynamic:
-            reason = _make_symbolic(op, callee)
+            reason = self._make_symbolic(op, callee)
             if reason is not None:
                 self.count(f"dissolved: {reason}")
                 _dissolve(op, fallback)
@@ -92,6 +95,20 @@ class InsertGuards(Pass):
         guard: type[Op] = DynamicGuard if self.dynamic else TypeCheck
         _build(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
         self.count("guards")
+
+    def _make_symbolic(self, op: ir.Operation, callee: ir.Operation) -> str | None:
+        """Give a fusion function symbolic sizes; the reason why not, if that fails."""
+        tensors = [v for v in body_of(callee).arguments if isinstance(type_of(v), TensorType)]
+        profiled = [type_of(v) for v in tensors]
+        literal = _literal_sizes(op, callee)
+        reason = _try_symbolic(callee, tensors, generalize(profiled, literal))  # type: ignore[arg-type]
+        stable = {int(size) for size in self.stable_sizes.split(":") if size}
+        if reason is None or stable <= literal:
+            return reason
+        kept = _try_symbolic(callee, tensors, generalize(profiled, literal | stable))  # type: ignore[arg-type]
+        if kept is None:
+            self.count(f"stable sizes stay literal: {reason}")
+        return kept
 
 
 def _build(
@@ -132,11 +149,14 @@ def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
     return copy
 
 
-def _make_symbolic(op: ir.Operation, callee: ir.Operation) -> str | None:
-    """Give a fusion function symbolic sizes; the reason why not, if its types do not follow."""
+def _try_symbolic(
+    callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...] | None
+) -> str | None:
+    """Give a fusion function these argument types; the reason why not, if the rest does not follow.
+
+    On failure the types inside are left half changed: try others, or drop the function.
+    """
     body = body_of(callee)
-    tensors = [v for v in body.arguments if isinstance(type_of(v), TensorType)]
-    types = generalize([type_of(v) for v in tensors], _literal_sizes(op, callee))  # type: ignore[misc]
     if types is None:
         return "operand types cannot be generalised"
     for value, type_ in zip(tensors, types, strict=True):
