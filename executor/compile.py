@@ -28,14 +28,15 @@ def optimizing_pipeline(
     behavior: str, min_size: int, max_values: int, stable_sizes: Sequence[int] = ()
 ) -> str:
     """The pipeline string that turns an instrumented graph into a guarded, fused one (R1.36)."""
-    guards = "insert-guards"
+    groups, guards = f"min-size={min_size} max-values={max_values}", ""
     if behavior == "dynamic":
-        stable = ":".join(map(str, sorted(stable_sizes)))
-        guards += f"{{dynamic=true stable-sizes={stable}}}" if stable else "{dynamic=true}"
+        groups += " dynamic=true"
+        guards = "{dynamic=true}"
+        if stable_sizes:
+            listed = ":".join(map(str, sorted(stable_sizes)))
+            guards = f"{{dynamic=true stable-sizes={listed}}}"
     return (
-        "specialize,"
-        f"form-fusions{{min-size={min_size} max-values={max_values}}},"
-        f"{guards},"
+        f"specialize,form-fusions{{{groups}}},insert-guards{guards},"
         "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
     )
 

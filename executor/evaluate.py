@@ -85,7 +85,8 @@ class Evaluator:
 
     def _plain(self, instr: Instr) -> Step:
         evaluate = bound_evaluate(instr)
-        operands, results, count = instr.operands, instr.results, self._on_op
+        operands, results = instr.operands, instr.results
+        count = self._on_op if operands else None  # constants are no work
         if len(operands) == 2 and len(results) == 1:
             (a, b), (r,) = operands, results
 

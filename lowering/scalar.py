@@ -338,9 +338,16 @@ class Scalar:
         if not self.dtype.is_float:
             raise InternalError(f"math.{name} of {self.dtype} scalars")
         operands = [self._other(o) for o in others]
+        if name == "copysign" and self.dtype is BF16:
+            return self._bf16_copysign(operands[0])
         if name in ("absf", "copysign"):
             return self._op(f"math.{name}", *operands)  # exact in every format
         return self._float(f"math.{name}", *operands)
+
+    def _bf16_copysign(self, sign: Scalar) -> Scalar:
+        # LLVM extends and truncates instead, which flushes subnormals on some targets.
+        bits = (self.bits() & 0x7FFF) | (sign.bits() & -0x8000)
+        return Scalar(emit("arith.bitcast", self.value.type, bits.value), BF16)
 
     def isnan(self) -> Scalar:
         """True for NaN; False for every integer."""

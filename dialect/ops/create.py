@@ -45,7 +45,9 @@ class Constant(Op, name="constant"):
 
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
-        return attrs["value"]
+        value = attrs["value"]
+        # A view shows that the memory is another's, so that it is copied before it leaves.
+        return value.view() if isinstance(value, np.ndarray) else value
 
     @classmethod
     def lower(

@@ -53,6 +53,17 @@ def test_outputs_are_fresh():
     np.testing.assert_array_equal(x, np.arange(6.0).reshape(2, 3))
 
 
+def test_constant_results_are_fresh():
+    table = np.arange(100.0)
+    f = pf.jit(lambda x: (np.exp(x) + 1, np.zeros(3), np.full((2, 2), 7.0), table))
+    for out in thrice(f, np.ones(2)):
+        np.testing.assert_array_equal(out[1], np.zeros(3))
+        np.testing.assert_array_equal(out[2], np.full((2, 2), 7.0))
+        np.testing.assert_array_equal(out[3], np.arange(100.0))
+        for leaf in out:
+            leaf += 1
+
+
 def test_results_of_kernels_are_not_copied():
     f = pf.jit(lambda x: np.exp(x) + 1)
     x = np.ones((300, 300))
