@@ -48,13 +48,15 @@ __version__ = "0.1.0"
 
 # Public names by module; loaded on first use, so that tools pay only for what they need.
 _PUBLIC = {
-    ".dialect.errors": "ArgumentError AxisError BoundsError DTypeError FileError InternalError IRError KnobError LoweringError PipelineError ProfuseError ShapeError TraceError",
+    ".dialect.errors": "ArgumentError AxisError BoundsError DTypeError FileError InternalError "
+    "IRError KnobError LoweringError PipelineError ProfuseError ShapeError TraceError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.control": "cond fori_loop while_loop",
     ".executor.events": "events counters=totals",
     ".executor.jit": "jit load",
     ".executor.knobs": "knobs",
-    ".executor.settings": "get_num_profiled_runs get_optimize get_profiling_mode set_num_profiled_runs set_optimize set_profiling_mode",
+    ".executor.settings": "get_num_profiled_runs get_optimize get_profiling_mode "
+    "set_num_profiled_runs set_optimize set_profiling_mode",
     ".executor.state": "ExecutorState Specialization",
     ".executor.strategy": "get_fusion_strategy set_fusion_strategy",
 }

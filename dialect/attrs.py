@@ -56,8 +56,9 @@ def dense_text(array: np.ndarray, dtype: DType) -> str:
 
     Complex: ``[dense<…> : tensor<…x2xf32>]``, real and imaginary parts along the last axis.
     """
-    array = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(np.shape(array))
-    shape = "".join(f"{d}x" for d in array.shape)
+    sizes: tuple[int, ...] = np.shape(array)
+    array = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(sizes)
+    shape = "".join(f"{d}x" for d in sizes)
     type_ = f"tensor<{shape}{dtype.mlir}>"
     if dtype.kind == "c":
         # The bindings cannot hand out dense complex elements: a list of one, of the parts.

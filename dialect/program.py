@@ -95,9 +95,7 @@ class Module:
     def to_mlir(self, *, locations: bool = True) -> str:
         """IR text of the whole module (inverse of `dialect.decode.decode_module`)."""
         printer = _Printer(locations)
-        printer.lines.append(
-            f'module attributes {{profuse.semantics = "{self.semantics}"}} {{'
-        )
+        printer.lines.append(f'module attributes {{profuse.semantics = "{self.semantics}"}} {{')
         printer.function(self.main, private=False)
         for program in self.functions.values():
             printer.function(program, private=True)

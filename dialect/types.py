@@ -214,9 +214,7 @@ def type_from_mlir(text: str) -> Type:
     dtype = dtype_of_mlir(found["dtype"])
     if found["sizes"] == "*x":
         return TensorType(dtype)
-    shape: Shape = tuple(
-        None if s == "?" else int(s) for s in found["sizes"].split("x")[:-1]
-    )
+    shape: Shape = tuple(None if s == "?" else int(s) for s in found["sizes"].split("x")[:-1])
     enc = found["enc"] or ""
     dims = _string_list(enc, "dims")
     if dims is not None:

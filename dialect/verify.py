@@ -183,8 +183,8 @@ def _typed(attribute_class: str, type_: str) -> Callable[[Any], bool]:
 
 
 def _elements(attribute_class: str) -> Callable[[Any], bool]:
-    return lambda a: type(a).__name__ == "ArrayAttr" and all(
-        type(x).__name__ == attribute_class for x in a
+    return lambda a: (
+        type(a).__name__ == "ArrayAttr" and all(type(x).__name__ == attribute_class for x in a)
     )
 
 

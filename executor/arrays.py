@@ -11,6 +11,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Pool:
         self._lock = threading.RLock()
         self._types: dict[int, type] = {}
 
-    def lend(self, size: int) -> ctypes.Array:
+    def lend(self, size: int) -> Any:
         """A writable buffer of ``size`` bytes whose memory returns here when it dies."""
         with self._lock:
             blocks = self._free.get(size)

@@ -8,7 +8,7 @@ a process boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,15 +25,16 @@ _REASONS = ("refused", "dissolved", "stable sizes")
 
 
 def optimizing_pipeline(
-    behavior: str, min_size: int, max_values: int, stable_sizes: Sequence[int] = ()
+    behavior: str, min_size: int, max_values: int, stable_sizes: Iterable[int] = ()
 ) -> str:
     """The pipeline string that turns an instrumented graph into a guarded, fused one (R1.36)."""
     groups, guards = f"min-size={min_size} max-values={max_values}", ""
+    stable = sorted(stable_sizes)
     if behavior == "dynamic":
         groups += " dynamic=true"
         guards = "{dynamic=true}"
-        if stable_sizes:
-            listed = ":".join(map(str, sorted(stable_sizes)))
+        if stable:
+            listed = ":".join(map(str, stable))
             guards = f"{{dynamic=true stable-sizes={listed}}}"
     return (
         f"specialize,form-fusions{{{groups}}},insert-guards{guards},"

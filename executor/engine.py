@@ -28,7 +28,6 @@ from .plan import Plan, build_plan
 from .profile import Record
 from .strategy import Strategy, behavior_at, get_fusion_strategy, normalize, total_depth
 
-
 Types = tuple[TensorType, ...]
 
 

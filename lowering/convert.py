@@ -7,16 +7,11 @@ take the low bits of a wider conversion.  The selects here reproduce that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..dialect.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U32, U64, DType
 from ..dialect.errors import LoweringError
 from .scalar import HALF, Scalar, compute_type, constant, emit
-
-if TYPE_CHECKING:
-    from mlir import ir
 
 SIGNED = {8: I8, 16: I16, 32: I32, 64: I64}
 
@@ -67,25 +62,21 @@ def _float_to_float(x: Scalar, to: DType) -> Scalar:
     return _convert("extf" if to.bits > x.dtype.bits else "truncf", x, to)
 
 
-def _bitcast(value: ir.Value, to: DType) -> Scalar:
-    return Scalar(emit("arith.bitcast", compute_type(to), value), to)
-
-
 def _bf16_to_f32(x: Scalar) -> Scalar:
-    """The upper half of an f32, in integers: LLVM may pick instructions that flush subnormals."""
-    wide = _convert("extui", x.bits(), U32)
-    return _bitcast(wide._op("arith.shli", wide.const(16)).value, F32)
+    """A bf16 is the upper half of an f32."""
+    wide = _convert("extui", x, U32)
+    bits = wide._op("arith.shli", wide.const(16))
+    return Scalar(emit("arith.bitcast", compute_type(F32), bits.value), F32)
 
 
 def _f32_to_bf16(x: Scalar) -> Scalar:
-    """Rounded to nearest even in integers, for the same reason (``vcvtneps2bf16`` flushes)."""
+    """Rounded to nearest, ties to even."""
     bits = Scalar(x.bits().value, U32)
     sixteen = bits.const(16)
     upper = bits._op("arith.shrui", sixteen)
     rounded = (bits + (upper & 1) + 0x7FFF)._op("arith.shrui", sixteen)
     # Rounding would carry some NaNs into infinity or zero.
-    kept = x.isnan().select(upper | 0x40, rounded)
-    return _bitcast(_convert("trunci", kept, I16).value, BF16)
+    return _convert("trunci", x.isnan().select(upper | 0x40, rounded), BF16)
 
 
 def _round_to_odd(x: Scalar) -> Scalar:

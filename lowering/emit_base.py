@@ -62,9 +62,7 @@ class Ops:
             # A divisor of zero only occurs for empty arrays; it must not trap.
             one = self.constant(1)
             divisor = self.create("arith.maxsi", self.i64, b, one)
-            return self.create(
-                "arith.divui" if op == "//" else "arith.remui", self.i64, a, divisor
-            )
+            return self.create("arith.divui" if op == "//" else "arith.remui", self.i64, a, divisor)
         return self.create({"max": "arith.maxsi", "min": "arith.minsi"}[op], self.i64, a, b)
 
     def compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -139,9 +137,7 @@ class Sizes:
                 if isinstance(dim, int):
                     found = self.ops.constant(dim)
                 else:
-                    found = dim.fold(
-                        self._leaf, lambda n: self.value(n, point), self.ops.binary
-                    )
+                    found = dim.fold(self._leaf, lambda n: self.value(n, point), self.ops.binary)
             self._known[dim] = found
         return found
 

@@ -240,9 +240,7 @@ def _is_index(type_: ir.Type) -> bool:
 
 def _small(index: Index) -> bool:
     """True if no sum of these terms overflows: user arithmetic on indices may wrap around."""
-    return all(
-        isinstance(c, int) and abs(c) < 2**31 for c in (*index.terms.values(), index.const)
-    )
+    return all(isinstance(c, int) and abs(c) < 2**31 for c in (*index.terms.values(), index.const))
 
 
 def _attribute_int(op: ir.Operation, name: str) -> int:

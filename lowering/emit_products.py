@@ -155,5 +155,3 @@ class ProductEmitter:
 
     def _call(self, name: str, types: list[ir.Type], operands: list[ir.Value]) -> None:
         self.ops.call(self.declare(name, ir.FunctionType.get(types, [])), operands)
-
-

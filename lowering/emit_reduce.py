@@ -34,7 +34,9 @@ class Carried:
     @property
     def is_sum(self) -> bool:
         """A float sum that may be reassociated."""
-        return self.combiner is not None and self.combiner.is_float_sum and not self.combiner.ordered
+        return (
+            self.combiner is not None and self.combiner.is_float_sum and not self.combiner.ordered
+        )
 
     @property
     def is_wide(self) -> bool:

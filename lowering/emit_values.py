@@ -305,5 +305,3 @@ class Evaluator:
             with op.location:
                 return emitter.run()
         return emitter.run()
-
-

@@ -219,9 +219,9 @@ class Emitter:
         array = np.ascontiguousarray(array)
         if dtype is BOOL:
             array = array.view(np.int8)
-        elif dtype.kind == "u":
+        elif dtype.kind == "u" or dtype is BF16:
             array = array.view(f"i{dtype.itemsize}")
-        if dtype in (F16, BF16):
+        if dtype is F16:
             attr = ir.DenseElementsAttr.get(array.view(np.int16), type=element, shape=shape)
         else:
             attr = ir.DenseElementsAttr.get(array, type=element, shape=shape)

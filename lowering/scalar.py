@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Union
 
+import numpy as np
+
 from ..dialect.dtypes import BF16, BOOL, F16, F32, F64, I8, DType
 from ..dialect.errors import InternalError, LoweringError
 from ..dialect.types import ScalarType
@@ -37,13 +39,14 @@ def compute_type(dtype: DType) -> ir.Type:
 
 
 def storage_type(dtype: DType) -> ir.Type:
-    """The MLIR type of one element in memory: signless integers, bool as i8.
+    """The MLIR type of one element in memory: signless integers, bool as i8, bf16 as i16.
 
     Raises LoweringError for complex dtypes.
     """
     from mlir import ir
 
-    if dtype.kind in "biu":
+    # LLVM's own bf16 flushes subnormals on some targets and crashes the code generator on others.
+    if dtype.kind in "biu" or dtype is BF16:
         return _int_type(dtype.bits)
     if dtype is F32:
         return ir.F32Type.get()
@@ -51,8 +54,6 @@ def storage_type(dtype: DType) -> ir.Type:
         return ir.F64Type.get()
     if dtype is F16:
         return ir.F16Type.get()
-    if dtype is BF16:
-        return ir.BF16Type.get()
     raise LoweringError(f"no kernel is generated for {dtype.numpy} values")
 
 
@@ -82,6 +83,9 @@ def constant(value: Number, dtype: DType) -> Scalar:
         wrapped = int(value) & ((1 << dtype.bits) - 1)
         sign = wrapped >> (dtype.bits - 1)
         attr = ir.IntegerAttr.get(type_, wrapped - (sign << dtype.bits))
+    elif dtype is BF16:
+        bits = np.array(value, np.float32).astype(dtype.numpy).view(np.int16)
+        attr = ir.IntegerAttr.get(type_, int(bits))
     else:
         attr = ir.FloatAttr.get(type_, float(value))
     return Scalar(emit("arith.constant", type_, value=attr), dtype, known=value)
@@ -234,9 +238,13 @@ class Scalar:
     def __neg__(self) -> Scalar:
         if self.dtype is BOOL:
             raise InternalError("bool negation is undefined")
+        if self.dtype is BF16:
+            return Scalar((self.bits() ^ -0x8000).value, BF16)
         return self._op("arith.negf") if self.dtype.is_float else self.const(0) - self
 
     def __abs__(self) -> Scalar:
+        if self.dtype is BF16:
+            return Scalar((self.bits() & 0x7FFF).value, BF16)
         if self.dtype.is_float:
             return self._op("math.absf")
         return (self < 0).select(-self, self) if self.dtype.kind == "i" else self
@@ -337,17 +345,14 @@ class Scalar:
         """The operation ``math.<name>`` on floats (``"exp"``, ``"atan2"``, ``"powf"``, …)."""
         if not self.dtype.is_float:
             raise InternalError(f"math.{name} of {self.dtype} scalars")
+        if name == "absf":
+            return abs(self)
         operands = [self._other(o) for o in others]
-        if name == "copysign" and self.dtype is BF16:
-            return self._bf16_copysign(operands[0])
-        if name in ("absf", "copysign"):
-            return self._op(f"math.{name}", *operands)  # exact in every format
+        if name == "copysign":  # exact in every format
+            if self.dtype is BF16:
+                return Scalar((abs(self).bits() | (operands[0].bits() & -0x8000)).value, BF16)
+            return self._op("math.copysign", *operands)
         return self._float(f"math.{name}", *operands)
-
-    def _bf16_copysign(self, sign: Scalar) -> Scalar:
-        # LLVM extends and truncates instead, which flushes subnormals on some targets.
-        bits = (self.bits() & 0x7FFF) | (sign.bits() & -0x8000)
-        return Scalar(emit("arith.bitcast", self.value.type, bits.value), BF16)
 
     def isnan(self) -> Scalar:
         """True for NaN; False for every integer."""
@@ -366,6 +371,8 @@ class Scalar:
         from .convert import SIGNED
 
         dtype = SIGNED[self.dtype.bits]
+        if self.dtype is BF16:
+            return Scalar(self.value, dtype)
         return Scalar(emit("arith.bitcast", compute_type(dtype), self.value), dtype)
 
     def cast(self, dtype: DType) -> Scalar:

@@ -1,10 +1,10 @@
 """Scheduling: a linalg function becomes nests and library products over buffers.
 
-    read (schedule_read)      operations -> node graph, sizes as expressions
-    anchor (schedule_access)  what is computed once, what is recomputed where it is read
-    group (schedule_groups)   operations that share outer loops
-    lay out (schedule_nests)  loops, stages and temporaries of each group
-    plan (here)               outputs, workspace offsets by liveness
+read (schedule_read)      operations -> node graph, sizes as expressions
+anchor (schedule_access)  what is computed once, what is recomputed where it is read
+group (schedule_groups)   operations that share outer loops
+lay out (schedule_nests)  loops, stages and temporaries of each group
+plan (here)               outputs, workspace offsets by liveness
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .schedule_graph import (
     operands,
 )
 from .schedule_groups import Group, Grouper, stored_roots
-from .schedule_nests import Nest, Scratch, build_nest
+from .schedule_nests import Nest, build_nest
 from .schedule_read import read_graph
 
 ALIGNMENT = 64
@@ -95,9 +95,7 @@ def _give_outputs_buffers(graph: Graph) -> None:
             root = tensor = _copy(graph, tensor)
             graph.outputs[number] = tensor
         taken.add(root)
-        root.buffer = Buffer(
-            "output", number, root.element, root.dims, ix.row_major(root.dims)
-        )
+        root.buffer = Buffer("output", number, root.element, root.dims, ix.row_major(root.dims))
 
 
 def _reshape_root(tensor: Tensor) -> Tensor:

@@ -97,9 +97,7 @@ def choose_anchors(graph: Graph) -> None:
         if not isinstance(op, Compute):
             continue
         # What does not vary along some loop is computed outside it.
-        reads = [
-            r.tensor for k, r in enumerate(op.reads) if k in op.body.used and _covers(op, r)
-        ]
+        reads = [r.tensor for k, r in enumerate(op.reads) if k in op.body.used and _covers(op, r)]
         total = op.body.cost + sum(_cost(t, costs) for t in [*reads, *op.body.extracts])
         op.anchor = (
             op.is_reduction

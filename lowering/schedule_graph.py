@@ -303,5 +303,3 @@ def is_contiguous(tensor: Tensor) -> bool:
         s == r or d == 1
         for s, r, d in zip(strides, row_major(tensor.dims), tensor.dims, strict=True)
     )
-
-

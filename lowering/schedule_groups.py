@@ -145,7 +145,9 @@ class Grouper:
         """Add ``op`` to a group that computes some of its operands, if that is sound and useful."""
         if any(s is not group and self._reaches(s, group) for s in needs):
             return False
-        inside = [a for a in reads if any(self.home.get(t) is group for t in stored_roots(a.tensor))]
+        inside = [
+            a for a in reads if any(self.home.get(t) is group for t in stored_roots(a.tensor))
+        ]
         if any(a.index is None or a.reinterpreted or a.tensor not in self.home for a in inside):
             return False
         loops = self._match(op, inside, group)
@@ -218,9 +220,7 @@ class Grouper:
         return True
 
 
-def _aligned(
-    access: Access, group: Group, loops: dict[int, Loop], outer: Sequence[Loop]
-) -> bool:
+def _aligned(access: Access, group: Group, loops: dict[int, Loop], outer: Sequence[Loop]) -> bool:
     """True if each outer iteration reads only what the same iteration has produced."""
     producer = access.tensor.producer
     assert isinstance(producer, Compute) and access.index is not None
@@ -289,5 +289,3 @@ def ordered(steps: list[Step], before) -> list[Step]:
     for step in steps:
         visit(step)
     return list(done)
-
-

@@ -92,9 +92,7 @@ class Nest:
     def inner(self, op: Compute) -> list[Loop]:
         """A member's loops inside the outer ones, without those of size 1."""
         return [
-            loop
-            for loop in self.group.loops[op]
-            if loop not in self.outer and loop.extent != 1
+            loop for loop in self.group.loops[op] if loop not in self.outer and loop.extent != 1
         ]
 
 

@@ -397,5 +397,3 @@ def _drop_dead(graph: Graph) -> None:
             live.update(operands(op))
             kept.append(op)
     graph.operations[:] = kept[::-1]
-
-

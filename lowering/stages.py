@@ -92,9 +92,7 @@ def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
             workspace=str(plan.workspace),
         )
         code = _from_loops(loops, run)
-    return KernelArtifact(
-        graph.name, code, entry, abi, run.stages, run.seconds, plan.library_calls
-    )
+    return KernelArtifact(graph.name, code, entry, abi, run.stages, run.seconds, plan.library_calls)
 
 
 def _from_loops(module: ir.Module, run: _Run) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..dialect.dtypes import DType
+from ..dialect.dtypes import BF16, DType
 from ..dialect.errors import InternalError, Loc, LoweringError, ProfuseError
 from ..dialect.symbolic import Dim, Sym
 from ..dialect.types import ListType, ScalarType, TensorType, Type, contiguous_strides
@@ -220,10 +220,10 @@ def _argument_attributes(type_: Type) -> ir.DictAttr:
 
 
 def _attributes(dtype: DType, others: dict[str, ir.Attribute]) -> ir.DictAttr:
-    """``others``, and the dtype where the storage type does not tell it (bool, unsigned)."""
+    """``others``, and the dtype where the storage type does not tell it."""
     from mlir import ir
 
-    if dtype.kind in "bu":
+    if dtype.kind in "bu" or dtype is BF16:
         others = {**others, "profuse.dtype": ir.StringAttr.get(dtype.name)}
     return ir.DictAttr.get(others)
 

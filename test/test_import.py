@@ -8,7 +8,9 @@ import sys
 
 def loaded_after(code: str) -> set[str]:
     script = f"{code}\nimport sys\nprint(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 

@@ -6,7 +6,6 @@ import gc
 import threading
 
 import numpy as np
-
 from profuse.executor import arrays
 from profuse.executor.knobs import knobs
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
 import profuse as pf
 from profuse.executor.compile import optimizing_pipeline
 
@@ -21,7 +20,9 @@ def test_lit_runs_the_strings_of_the_engine():
 
 
 def test_replaying_the_request_gives_the_optimised_graph(tmp_path):
-    f = pf.jit(lambda x, b: np.tanh(x + b).sum(axis=1) * 0.5, strategy=[("static", 1), ("dynamic", 1)])
+    f = pf.jit(
+        lambda x, b: np.tanh(x + b).sum(axis=1) * 0.5, strategy=[("static", 1), ("dynamic", 1)]
+    )
     for rows in (4, 4, 6, 6):
         f(np.ones((rows, 8), np.float32), np.ones(8, np.float32))
     for level, executor in enumerate(list(f._current.chain())[:2]):

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-
 from profuse.tools.run import main
 
 GRAPH = """
@@ -85,8 +84,11 @@ def test_unparsable_graph(tmp_path, capsys):
 
 def test_untyped_graph_wants_inputs(tmp_path, capsys):
     path = tmp_path / "untyped.mlir"
-    path.write_text(GRAPH.replace("%x: tensor<4x8xf32>", "%x: !profuse.tensor").replace(
-        "(tensor<4x8xf32>) ->", "(!profuse.tensor) ->"))
+    path.write_text(
+        GRAPH.replace("%x: tensor<4x8xf32>", "%x: !profuse.tensor").replace(
+            "(tensor<4x8xf32>) ->", "(!profuse.tensor) ->"
+        )
+    )
     assert main([str(path)]) == 1
     assert "give one --input per argument" in capsys.readouterr().err
     assert main([str(path), "-i", "f32[2,3]", "-i", "2.0"]) == 0

@@ -1,0 +1,30 @@
+"""Print one stage of every function of a file of graphs: ``lower.py STAGE FILE [CPU]``."""
+
+import dataclasses
+import sys
+
+from profuse.dialect.context import parse_module
+from profuse.dialect.decode import decode_module
+from profuse.dialect.errors import LoweringError
+from profuse.lowering.stages import compile_program
+from profuse.lowering.target import Target, host_target
+
+_X86 = "x86_64-unknown-linux-gnu"
+
+
+def main(stage, path, cpu=None):
+    with open(path) as file:
+        module = decode_module(parse_module(file.read(), path))
+    target = Target(_X86, cpu) if cpu else dataclasses.replace(host_target())
+    for function in (module.main, *module.functions.values()):
+        print(f"// {function.name}")
+        try:
+            artifact = compile_program(function, target, keep_stages=True)
+        except LoweringError as error:
+            print(f"error: {error}")
+            continue
+        print(f"// workspace {artifact.abi.workspace}")
+        print(artifact.stages[stage])
+
+
+main(*sys.argv[1:])
