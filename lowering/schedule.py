@@ -15,7 +15,7 @@ from typing import Any, Union
 from ..dialect.errors import LoweringError
 from ..dialect.symbolic import Dim, Sym
 from . import schedule_index as ix
-from .schedule_access import choose_anchors
+from .schedule_access import choose_anchors, library_readable
 from .schedule_graph import (
     Body,
     Buffer,
@@ -124,12 +124,25 @@ def _copy(graph: Graph, tensor: Tensor, before: Any = None) -> Tensor:
 
 
 def _copy_strided_sources(graph: Graph) -> None:
-    """Row-major reinterpretation needs contiguous memory: copy arguments that are not."""
+    """Reinterpretations and products need certain layouts: copy arguments that lack them."""
     for op in list(graph.operations):
         if isinstance(op, Reshape) and op.mapping is None:
             root = op.source
             if isinstance(root.producer, Source) and not is_contiguous(root):
                 op.source = _copy(graph, root, before=op)
+        elif isinstance(op, Product):
+            if _is_unreadable(op.left):
+                op.left = _copy(graph, op.left, before=op)
+            if _is_unreadable(op.right):
+                op.right = _copy(graph, op.right, before=op)
+
+
+def _is_unreadable(tensor: Tensor) -> bool:
+    """True for an argument whose strides the product library cannot take."""
+    if not isinstance(tensor.producer, Source):
+        return False
+    offset = ix.linear(map(ix.atom, range(tensor.rank)), tensor.producer.buffer.strides)
+    return not library_readable(tensor, offset)
 
 
 # --- buffers -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 from profuse.dialect import ops  # noqa: F401  (fills the table of ops)
 from profuse.dialect.base import op_named
 from profuse.dialect.dtypes import F32, I64
-from profuse.dialect.errors import ProfuseError
+from profuse.dialect.errors import ShapeError
 from profuse.dialect.program import Instr, Program
 from profuse.dialect.symbolic import evaluate, symbol
 from profuse.dialect.types import TensorType
@@ -84,7 +84,7 @@ def random_program(rng, sizes, symbolic=(), steps=10):
     for _ in range(steps):
         try:
             value, axes = _random_step(rng, g, axes_of)
-        except (ProfuseError, _Skip):
+        except (ShapeError, _Skip):
             continue
         axes_of[value] = axes
     used = {o for i in g.program.body.instrs for o in i.operands}
@@ -124,7 +124,7 @@ def _random_step(rng, g, axes_of):
     a = values[-1 - min(rng.geometric(0.35) - 1, len(values) - 1)]
     axes = axes_of[a]
     what = rng.choice(["unary", "binary", "binary", "reduce", "reduce", "normal", "transpose",
-                       "row", "flip", "scan", "cube"])  # fmt: skip
+                       "row", "flip", "scan", "cube", "flat", "product", "join", "top", "pick"])  # fmt: skip
     if what == "unary":
         name = rng.choice(UNARY)
         if name == "sqrt_abs":
@@ -147,7 +147,7 @@ def _random_step(rng, g, axes_of):
         return g.tanh(reduced), tuple(x for k, x in enumerate(axes) if k not in over)
     if what == "transpose":
         order = tuple(int(k) for k in rng.permutation(len(axes)))
-        return g.transpose(a, axes=order), tuple(axes[k] for k in order)
+        return g.transpose(a, perm=order), tuple(axes[k] for k in order)
     if what == "flip":
         if not axes:
             raise _Skip
@@ -162,8 +162,60 @@ def _random_step(rng, g, axes_of):
         top = g.max(a, axes=(len(axes) - 1,), keepdims=True)
         e = g.exp(g.tanh(g.sub(a, top)))
         return g.div(e, g.sum(e, axes=(len(axes) - 1,), keepdims=True)), axes
+    if what in ("flat", "product", "join", "top", "pick"):
+        return _rearranged(rng, g, a, axes, axes_of, what)
     b = values[rng.integers(len(values))]
     return _binary(rng, g, g.tanh(a), axes, g.exp(g.tanh(b)), axes_of[b])
+
+
+def _rearranged(rng, g, a, axes, axes_of, what):
+    """Steps that move elements, or call a library product, and come back to the same axes."""
+    if not axes:
+        raise _Skip
+    shape = g.shape(a)
+    axis = int(rng.integers(len(axes)))
+    if what == "flat":
+        # All axes merged, something done, and split again.
+        total = _count(shape)
+        if total == 0:
+            raise _Skip
+        flat = _reshape(g, a, (total,))
+        if rng.random() < 0.5:
+            flat = g.cumsum(g.tanh(flat), axis=0)
+        return _reshape(g, g.tanh(flat), shape), axes
+    if what == "product":
+        if len(axes) < 2 or 0 in shape:
+            raise _Skip
+        order = [*range(len(axes) - 2), len(axes) - 1, len(axes) - 2]
+        gram = g.matmul(g.tanh(a), g.transpose(g.tanh(a), perm=tuple(order)))
+        return g.tanh(g.matmul(gram, a)), axes
+    if what == "join":
+        both = g.concatenate(a, g.tanh(a), axis=axis)
+        if not isinstance(shape[axis], int) or shape[axis] == 0:
+            raise _Skip
+        start = int(rng.integers(0, shape[axis] + 1))
+        return g.slice(both, starts=(start,), stops=(start + shape[axis],), axes=(axis,)), axes
+    if not isinstance(shape[axis], int) or shape[axis] == 0:
+        raise _Skip
+    if what == "top":
+        where = g.argmax(a, axis=axis, keepdims=True)
+        return g.add(g.gather(a, where, axis=axis), g.tanh(a)), axes
+    index = rng.integers(-shape[axis], shape[axis], shape[axis])
+    return g.take(a, g.constant(value=index), axis=axis), axes
+
+
+def _count(shape):
+    total = 1
+    for size in shape:
+        total = total * size
+    return total
+
+
+def _reshape(g, a, shape):
+    """`reshape` to sizes that are numbers or symbols of the program."""
+    if all(isinstance(s, int) for s in shape):
+        return g.reshape(a, shape=tuple(shape))
+    raise _Skip
 
 
 def _binary(rng, g, a, axes, b, other):
@@ -172,7 +224,7 @@ def _binary(rng, g, a, axes, b, other):
         raise _Skip
     order = [other.index(x) for x in axes if x in other]
     if order != list(range(len(order))):
-        b = g.transpose(b, axes=tuple(order))
+        b = g.transpose(b, perm=tuple(order))
     missing = tuple(k for k, x in enumerate(axes) if x not in other)
     if missing:
         b = g.expand_dims(b, axes=missing)
