@@ -56,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> str:
+    if options.pipeline or options.list_passes:
+        # Passes of the lowering register themselves on import, as those of the dialect do.
+        from ..lowering import to_linalg_pass  # noqa: F401
     if options.list_passes:
         from .listing import passes_text
 

@@ -10,7 +10,6 @@ import os
 import zlib
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -60,7 +59,7 @@ def calls_of(name: str, *, dynamic: bool) -> tuple[Call, ...]:
 
 
 def selected(name: str, *, dynamic: bool) -> list[Call]:
-    """The calls to compile: in all, or such that every pair of `factors` occurs."""
+    """The calls to compile: in all, or so many that all `aspects` of them occur."""
     calls = [c for c in calls_of(name, dynamic=dynamic) if not c.refusal()]
     if EVERY_CASE:
         return calls
@@ -69,26 +68,31 @@ def selected(name: str, *, dynamic: bool) -> list[Call]:
     seen: set[Hashable] = set()
     chosen = []
     for k in order:
-        pairs = {*combinations(factors(calls[k]), 2)}
-        if not pairs <= seen:
-            seen |= pairs
+        found = set(aspects(calls[k]))
+        if not found <= seen:
+            seen |= found
             chosen.append(calls[k])
     return chosen
 
 
-def factors(call: Call) -> Iterator[tuple[str, Hashable]]:
-    """What a call consists of; two with the same factors differ in values only."""
+def aspects(call: Call) -> Iterator[Hashable]:
+    """What a call tests: pairs of the dtypes it computes in, layouts, and attributes."""
     op, attrs = call.case.op, call.case.attrs
     wanted = op.operand_dtypes(call.types, call.attrs) or (None,) * len(call.types)
-    given = tuple(t.dtype for t in call.types)
-    # Of operands that differ in dtype only the dtypes that they are cast to matter.
-    cast = tuple(w or t for w, t in zip(wanted, given, strict=True))
-    yield "dtypes", given if len(set(given)) == 1 else cast
-    yield "result", next((v for v in attrs.values() if isinstance(v, DType)), None)
-    yield "layout", tuple(map(layout, call.types))
+    dtypes = tuple(w or t.dtype for w, t in zip(wanted, call.types, strict=True))
+    layouts = tuple(map(layout, call.types))
+    rest = repr(sorted((k, v) for k, v in attrs.items() if not isinstance(v, DType)))
+    result = next((v for v in attrs.values() if isinstance(v, DType)), None)
+    given = {t.dtype for t in call.types}
+    if len(given) == 1:
+        yield "given", *given
+    yield dtypes, layouts
+    yield dtypes, result
+    yield result, layouts
+    yield layouts, rest
+    # What only moves elements does not look at them.
     if op.fusion is not Fusion.VIEW:
-        rest = {k: v for k, v in attrs.items() if not isinstance(v, DType)}
-        yield "attributes", repr(sorted(rest.items()))
+        yield dtypes, rest
 
 
 def layout(type_: Type) -> Hashable:
