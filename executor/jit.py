@@ -26,6 +26,8 @@ from .explain import explain
 from .state import ExecutorState, state_of
 from .strategy import normalize
 
+_NUMBERS = frozenset({bool, int, float, complex})
+
 
 def readable(leaf: Any, counters: Counters | None = None) -> Any:
     """A leaf as kernels can read it: of the base class, in native byte order, aligned.
@@ -40,6 +42,22 @@ def readable(leaf: Any, counters: Counters | None = None) -> Any:
     if counters is not None:
         counters.input_copies += 1
     return base.astype(base.dtype.newbyteorder("="), copy=True)
+
+
+def flat_key(args: tuple) -> tuple | None:
+    """What a call of plain arrays and numbers is looked up by; None for anything else."""
+    key: list[Any] = []
+    for arg in args:
+        kind = type(arg)
+        if kind is np.ndarray:
+            if not arg.flags.aligned or not arg.dtype.isnative:
+                return None
+            key += (arg.dtype, arg.ndim)
+        elif kind in _NUMBERS:
+            key.append(kind)
+        else:
+            return None
+    return tuple(key)
 
 
 @dataclass
@@ -120,9 +138,19 @@ class JitFunction(GraphFunction):
         functools.update_wrapper(self, fn)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
+        self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
         self._copies = new_counters()  # made before it is known which graph a call runs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        key = None if kwargs else flat_key(args)
+        variant = None if key is None else self._flat.get(key)
+        if variant is None:
+            return self._call_any(key, args, kwargs)
+        outputs = self._run(variant.executor, [*args, *variant.trace.captured])
+        return variant.trace.out_tree.unflatten(outputs)
+
+    def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call whose arguments are nested, need copies, are traced, or are new."""
         leaves, tree = flatten_call(self._fn, args, kwargs)
         if is_tracing(leaves):
             return self._fn(*args, **kwargs)
@@ -131,6 +159,8 @@ class JitFunction(GraphFunction):
         variant = self._find(self._variants.get(key, ()), leaves)
         if variant is None:
             variant = self._trace(key, leaves, args, kwargs)
+        if flat is not None and not variant.trace.guards:
+            self._flat[flat] = variant
         outputs = self._run(variant.executor, [*leaves, *variant.trace.captured])
         return variant.trace.out_tree.unflatten(outputs)
 

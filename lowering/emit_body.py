@@ -192,26 +192,20 @@ class BodyEmitter:
         result = op.results[0]
         if not _is_index(result.type):
             return False
-        parts = [self.indices.get(v) for v in op.operands]
-        if any(p is None for p in parts):
-            return False
-        index: Index | None = None
-        if name == "arith.index_cast":
-            index = parts[0]
-        elif name == "arith.addi":
-            index = parts[0] + parts[1]  # type: ignore[operator]
-        elif name == "arith.subi":
-            index = parts[0] + parts[1].scale(-1)  # type: ignore[operator, union-attr]
-        elif name == "arith.muli":
-            left, right = parts
-            if not right.terms:  # type: ignore[union-attr]
-                index = left.scale(right.const)  # type: ignore[union-attr]
-            elif not left.terms:  # type: ignore[union-attr]
-                index = right.scale(left.const)  # type: ignore[union-attr]
-        if index is None or not _small(index):
+        parts = [self._index_operand(v) for v in op.operands]
+        index = ix.arithmetic(name, [p for p in parts if p is not None]) if all(parts) else None
+        if index is None:
             return False
         self._define_index(result, index)
         return True
+
+    def _index_operand(self, value: ir.Value) -> Index | None:
+        found = self.indices.get(value)
+        if found is None and value not in self.values and value not in self.arguments:
+            size = self.evaluator.graph.known_size(value)
+            if size is not None:
+                found = self.indices[value] = ix.constant(size)
+        return found
 
 
 class Opaque:
@@ -236,11 +230,6 @@ def _is_index(type_: ir.Type) -> bool:
     return isinstance(type_, ir.IndexType) or (
         isinstance(type_, ir.IntegerType) and type_.width == 64
     )
-
-
-def _small(index: Index) -> bool:
-    """True if no sum of these terms overflows: user arithmetic on indices may wrap around."""
-    return all(isinstance(c, int) and abs(c) < 2**31 for c in (*index.terms.values(), index.const))
 
 
 def _attribute_int(op: ir.Operation, name: str) -> int:

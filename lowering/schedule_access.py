@@ -181,7 +181,8 @@ def _positive(stride: Dim, least: Dim) -> bool:
     if isinstance(stride, int):
         return stride >= (least if isinstance(least, int) else 1) and stride > 0
     # A product of sizes is the width of some larger array; run-time strides may be anything.
-    return not any(s.startswith("stride") for s in stride.symbols)
+    is_width = all(coefficient > 0 for _, coefficient in stride.terms)
+    return is_width and not any(s.startswith("stride") for s in stride.symbols)
 
 
 def view_root(tensor: Tensor) -> tuple[Tensor, list[Index]]:

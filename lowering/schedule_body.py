@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir import ir
 
 from ..dialect.errors import LoweringError
+from ..dialect.symbolic import Dim
+from . import schedule_index as ix
 from .schedule_graph import Body, Combiner, Tensor, definition
+from .schedule_index import Index
 
 CHEAP = 8  # cost up to which recomputing an element beats a round trip through memory
 _COSTS = {
@@ -56,6 +59,53 @@ def read_body(
         _combiner(value, block.arguments[inputs + k], block) for k, value in enumerate(yielded)
     ]
     return body, combiners
+
+
+def read_view(
+    block: ir.Block,
+    known_size: Callable[[ir.Value], Dim | None],
+    tensors: dict[ir.Value, Tensor],
+) -> tuple[Tensor, tuple[Index, ...]] | None:
+    """What a region reads that yields one extracted element, at linear functions of the loops.
+
+    Slices with sizes that are symbols are written so; read like this they are views.
+    """
+    indices: dict[ir.Value, Index] = {}
+    extracts: dict[ir.Value, tuple[Tensor, tuple[Index, ...]]] = {}
+
+    def index_of(value: ir.Value) -> Index | None:
+        if value not in indices:
+            size = known_size(value)
+            if size is None:
+                return None
+            indices[value] = ix.constant(size)
+        return indices[value]
+
+    for view in block.operations:
+        op = view.operation
+        if op.name == "linalg.yield":
+            return extracts.get(op.operands[0]) if len(op.operands) == 1 else None
+        if op.name == "linalg.index":
+            indices[op.results[0]] = ix.atom(ir.IntegerAttr(op.attributes["dim"]).value)
+            continue
+        if op.name == "arith.constant":
+            attribute = op.attributes["value"]
+            if isinstance(attribute, ir.IntegerAttr):
+                indices[op.results[0]] = ix.constant(attribute.value)
+            continue
+        first = 1 if op.name == "tensor.extract" else 0
+        parts = [index_of(v) for v in list(op.operands)[first:]]
+        if any(p is None for p in parts):
+            return None
+        known = tuple(p for p in parts if p is not None)
+        if first:
+            extracts[op.results[0]] = (tensors[op.operands[0]], known)
+            continue
+        index = ix.arithmetic(op.name, known)
+        if index is None:
+            return None
+        indices[op.results[0]] = index
+    return None
 
 
 class _Facts:

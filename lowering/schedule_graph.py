@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -231,6 +231,7 @@ class Graph:
         outputs: results; ``output_specs`` their description.
         opaque: size symbols that stand for index computations with no closed form.
         values: tensor of each SSA value.
+        known_size: the size expression that an integer SSA value of the function level is, if any.
     """
 
     name: str
@@ -243,6 +244,7 @@ class Graph:
     output_specs: list[TensorSpec]
     opaque: dict[str, Any]
     values: dict[Any, Tensor]
+    known_size: Callable[[Any], Dim | None]
 
     def uses(self) -> dict[Tensor, list[Any]]:
         """Tensor -> operations that read it (``None`` stands for the function's results)."""

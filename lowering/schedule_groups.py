@@ -179,8 +179,10 @@ class Grouper:
     def _reduction_fits(
         self, op: Compute, reads: list[Access], own: list[Loop], outer: list[Loop]
     ) -> bool:
-        inner = {own[k] for k in op.loops if op.reduction[k]} - set(outer)
-        if op.is_scan and not inner:
+        reduced = {own[k] for k in op.loops if op.reduction[k]}
+        inner = reduced - set(outer)
+        if reduced & set(outer) and any(c is None for c in op.combiners):
+            # Its accumulators would have to live as long as the outer loops.
             return False
         lane = best_lane(op, reads)
         return not inner or lane is None or own[lane] not in outer

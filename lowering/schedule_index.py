@@ -108,6 +108,30 @@ def quotient(of: Index, by: Dim, rest: bool) -> Index:
     return atom(Quotient(of, by, rest))
 
 
+def arithmetic(name: str, parts: Sequence[Index]) -> Index | None:
+    """The value of an `arith` operation on index expressions, if it is one.
+
+    None where a sum of terms might overflow: arithmetic that users do on indices may wrap around.
+    """
+    out: Index | None = None
+    if name == "arith.index_cast":
+        out = parts[0]
+    elif name == "arith.addi":
+        out = parts[0] + parts[1]
+    elif name == "arith.subi":
+        out = parts[0] + parts[1].scale(-1)
+    elif name == "arith.muli":
+        left, right = parts
+        if not right.terms:
+            out = left.scale(right.const)
+        elif not left.terms:
+            out = right.scale(left.const)
+    if out is None:
+        return None
+    numbers = [*out.terms.values(), *([out.const] if isinstance(out.const, int) else [])]
+    return out if all(isinstance(n, int) and abs(n) < 2**31 for n in numbers) else None
+
+
 def linear(indices: Iterable[Index], strides: Sequence[Dim]) -> Index:
     """The element offset of an index tuple under strides."""
     total = constant(0)

@@ -11,7 +11,7 @@ from ..dialect.errors import LoweringError
 from ..dialect.symbolic import Dim, parse_dim, sym_max, sym_min, symbol
 from . import schedule_index as ix
 from .abi import CONTIGUOUS, TensorSpec
-from .schedule_body import read_body
+from .schedule_body import read_body, read_view
 from .schedule_graph import (
     Body,
     Buffer,
@@ -62,6 +62,7 @@ class _Reader:
         self.graph = Graph(
             name, inputs, specs, self.symbols, self.strides, self.operations, outputs,
             self._output_specs(outputs, attributes), self.opaque, self.tensors,
+            self.known_size,
         )  # fmt: skip
         _drop_dead(self.graph)
 
@@ -131,24 +132,36 @@ class _Reader:
 
     def size(self, value: ir.Value) -> Dim:
         """An ``index`` value as a size expression."""
-        found = self.sizes.get(value)
+        found = self.known_size(value)
         if found is None:
-            found = self.sizes[value] = self._size(value)
+            opaque = f"size{len(self.opaque)}_"
+            self.opaque[opaque] = value
+            found = self.sizes[value] = symbol(opaque)
         return found
 
-    def _size(self, value: ir.Value) -> Dim:
+    def known_size(self, value: ir.Value) -> Dim | None:
+        """A value as a size expression, if it is one in closed form."""
+        if value not in self.sizes:
+            found = self._closed_form(value)
+            if found is None:
+                return None
+            self.sizes[value] = found
+        return self.sizes[value]
+
+    def _closed_form(self, value: ir.Value) -> Dim | None:
         op = definition(value)
-        name = op.name if op is not None else ""
-        if name == "arith.constant":
-            return ir.IntegerAttr(op.attributes["value"]).value
-        if name == "arith.index_cast":
-            return self.size(op.operands[0])
-        binary = _SIZE_OPS.get(name)
-        if binary is not None:
-            return binary(self.size(op.operands[0]), self.size(op.operands[1]))
-        opaque = f"size{len(self.opaque)}_"
-        self.opaque[opaque] = value
-        return symbol(opaque)
+        if op is None or op.block != self.block:
+            return None
+        if op.name == "arith.constant":
+            attribute = op.attributes["value"]
+            return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+        if op.name == "arith.index_cast":
+            return self.known_size(op.operands[0])
+        binary = _SIZE_OPS.get(op.name)
+        if binary is None:
+            return None
+        left, right = (self.known_size(v) for v in op.operands)
+        return None if left is None or right is None else binary(left, right)
 
     def _dims(self, type_: ir.RankedTensorType, dynamic: Sequence[ir.Value]) -> tuple[Dim, ...]:
         values = iter(dynamic)
@@ -216,6 +229,9 @@ class _Reader:
         extents = _extents(len(reduction), reduction, values, indices, counts[0])
         block = op.regions[0].blocks[0]
         body, combiners = read_body(block, self.block, [], self.tensors)
+        viewed = read_view(block, self.known_size, self.tensors) if body.extracts else None
+        if viewed is not None:
+            reads, body = [Read(*viewed)], Body(view=0, used=frozenset([0]))
         outputs = [Tensor(t.dims, t.element) for t in outs]
         inits = [t if counts[0] + k in body.used else None for k, t in enumerate(outs)]
         is_scan = "profuse.scan" in attributes

@@ -47,6 +47,8 @@ class TreeDef:
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The nested object with these leaves; raises ArgumentError on a wrong number."""
+        if self.spec is _LEAF and len(leaves) == 1:
+            return leaves[0]
         if len(leaves) != self.leaves:
             raise ArgumentError(f"structure has {self.leaves} leaves, {len(leaves)} given")
         return _build(self.spec, iter(leaves))
