@@ -11,7 +11,6 @@ from typing import Any
 from mlir import ir
 
 from ..dialect.errors import LoweringError
-from ..dialect.symbolic import Dim
 from .emit_base import Ops, Sizes
 from .emit_body import BodyEmitter
 from .emit_division import hoist_reciprocals
@@ -20,7 +19,7 @@ from .emit_products import ProductEmitter
 from .emit_values import Evaluator
 from .schedule import Schedule
 from .schedule_access import accesses
-from .schedule_graph import Buffer, Compute, Product, Source, Tensor, buffer_of
+from .schedule_graph import Buffer, Compute, Product, Source, Tensor, buffer_of, buffer_or_none
 from .schedule_nests import Nest
 
 DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
@@ -163,12 +162,6 @@ class _ModuleEmitter:
     def _pointer(self, slots: ir.Value, place: int) -> ir.Value:
         return self.ops.load(self._slot(slots, place), self.ops.pointer)
 
-    def _size(self, dim: Dim) -> ir.Value:
-        return self.sizes.value(dim, ir.InsertionPoint(self._entry_end()))
-
-    def _entry_end(self) -> ir.Block:
-        return self.module.body.operations[0].regions[0].blocks[0]
-
     def _call_nest(
         self, name: str, nest: Nest, buffers: list[Buffer], names: dict[str, ir.Value]
     ) -> None:
@@ -192,15 +185,10 @@ class _ModuleEmitter:
         dims = step.output.dims
         if step.kind == "batch_matmul":
             self.sizes.value(dims[1] * dims[2], point)
-        if step.init is not None:
-            self._copy_init(step)
         ProductEmitter(
             self.ops, lambda d: self.sizes.value(d, ir.InsertionPoint.current),
             lambda t: self._address(buffer_of(t)), self._declare,
         ).emit(step)  # fmt: skip
-
-    def _copy_init(self, step: Product) -> None:
-        raise LoweringError(f"{step.kind} onto an accumulator that is not zero")
 
     def _address(self, buffer: Buffer) -> ir.Value:
         found = self.pointers.get(buffer)
@@ -243,10 +231,9 @@ class _ModuleEmitter:
                 if buffer.kind != "constant" or not _is_splat(buffer):
                     found[buffer] = None
             elif tensor.producer is not None:
-                try:
-                    found[buffer_of(tensor)] = None
-                except AssertionError:
-                    pass  # stays in registers or on the stack
+                buffer = buffer_or_none(tensor)
+                if buffer is not None:  # else it stays in registers or on the stack
+                    found[buffer] = None
 
         for op in nest.group.members:
             for access in accesses(op):

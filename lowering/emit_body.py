@@ -38,7 +38,7 @@ class BodyEmitter:
 
     def run(self) -> list[ir.Value]:
         """The yielded values."""
-        op, body = self.op, self.op.body
+        body = self.op.body
         if body.fill is not None:
             return [self.captured(body.fill)]
         if body.view is not None:

@@ -1,4 +1,4 @@
-"""Division by a loop-invariant value as a multiplication by its reciprocal, still rounded correctly.
+"""Division by a loop-invariant value as multiplication by its reciprocal, rounded correctly.
 
 ``q = x * r; q - (q * s - x) * r`` with ``r = 1 / s`` and fused multiply-adds is the correctly
 rounded quotient as long as nothing over- or underflows on the way (Markstein); written this way
@@ -45,9 +45,10 @@ def _divisions(body: ir.Block) -> list[int]:
     count = 0
     for count, view in enumerate(body.operations):
         op = view.operation
-        if op.name == "arith.divf" and str(op.results[0].type) in _RANGE:
-            if _is_outside(op.operands[1], body) and not _is_outside(op.operands[0], body):
-                found.append(count)
+        if op.name != "arith.divf" or str(op.results[0].type) not in _RANGE:
+            continue
+        if _is_outside(op.operands[1], body) and not _is_outside(op.operands[0], body):
+            found.append(count)
     return found if count <= _LIMIT else []
 
 

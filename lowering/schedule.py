@@ -62,7 +62,7 @@ def schedule(function: Any) -> Schedule:
     """Schedule a ``func.func``; raises LoweringError for what cannot be scheduled."""
     graph = read_graph(function)
     _give_outputs_buffers(graph)
-    _copy_strided_sources(graph)
+    _copy_operands(graph)
     choose_anchors(graph)
     grouper = Grouper(graph)
     result = Schedule(graph)
@@ -123,8 +123,8 @@ def _copy(graph: Graph, tensor: Tensor, before: Any = None) -> Tensor:
     return output
 
 
-def _copy_strided_sources(graph: Graph) -> None:
-    """Reinterpretations and products need certain layouts: copy arguments that lack them."""
+def _copy_operands(graph: Graph) -> None:
+    """Copy arguments without the layout that a reinterpretation or a product needs."""
     for op in list(graph.operations):
         if isinstance(op, Reshape) and op.mapping is None:
             root = op.source
@@ -135,6 +135,10 @@ def _copy_strided_sources(graph: Graph) -> None:
                 op.left = _copy(graph, op.left, before=op)
             if _is_unreadable(op.right):
                 op.right = _copy(graph, op.right, before=op)
+            if op.init is not None:
+                # Accumulated in place: the copy and the result share a buffer.
+                op.init = _copy(graph, op.init, before=op)
+                op.init.buffer, op.init.required = op.output.buffer, True
 
 
 def _is_unreadable(tensor: Tensor) -> bool:
@@ -169,6 +173,10 @@ def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Tensor, _Life]:
         ]  # fmt: skip
         for tensor in made:
             if tensor.buffer is not None:
+                continue
+            if isinstance(step, Product) and step.init is not None:
+                tensor.buffer = step.init.buffer
+                lives[step.init].last = last.get(tensor, number)
                 continue
             if tensor in last or isinstance(step, Product) or tensor.required:
                 lives[tensor] = _Life(number, last.get(tensor, number))

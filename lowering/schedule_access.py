@@ -103,7 +103,13 @@ def choose_anchors(graph: Graph) -> None:
             op.is_reduction
             or any(t.required for t in op.outputs)
             or total > _INLINE_LIMIT
-            or (total > CHEAP and op.body.view is None and _recomputed(op, uses))
+            or (
+                total > CHEAP
+                and op.body.view is None
+                # A single element is computed once per nest, outside its loops.
+                and any(e != 1 for e in op.extents)
+                and _recomputed(op, uses)
+            )
         )
         for tensor in op.outputs:
             costs[tensor] = 0 if op.anchor else total

@@ -279,15 +279,21 @@ def results(op: Compute | Reshape | Product) -> list[Tensor]:
 
 
 def buffer_of(tensor: Tensor) -> Buffer:
-    """The buffer of a tensor that is in memory; reshapes share their source's."""
+    """The buffer of a tensor that is in memory."""
+    found = buffer_or_none(tensor)
+    if found is None:
+        raise InternalError(f"{tensor} has no buffer")
+    return found
+
+
+def buffer_or_none(tensor: Tensor) -> Buffer | None:
+    """The buffer of a tensor, if it has one; reshapes share their source's."""
     producer = tensor.producer
     if isinstance(producer, Source):
         return producer.buffer
-    if tensor.buffer is not None:
-        return tensor.buffer
-    if isinstance(producer, Reshape):
-        return buffer_of(producer.source)
-    raise InternalError(f"{tensor} has no buffer")
+    if tensor.buffer is None and isinstance(producer, Reshape):
+        return buffer_or_none(producer.source)
+    return tensor.buffer
 
 
 def strides_of(tensor: Tensor) -> tuple[Dim, ...]:

@@ -198,9 +198,9 @@ class Grouper:
                 if not isinstance(loop, int):
                     continue
                 found = group.loops[producer][producer.axes[access.tensor.number][axis]]
-                if op.extents[loop] == found.extent and loop not in loops:
-                    if found not in loops.values():
-                        loops[loop] = found
+                is_new = loop not in loops and found not in loops.values()
+                if is_new and op.extents[loop] == found.extent:
+                    loops[loop] = found
         return loops
 
     def _joins_beside(

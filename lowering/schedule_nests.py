@@ -118,7 +118,7 @@ class _Layout:
     # --- outer loops ---------------------------------------------------------------------------
 
     def _choose_outer(self) -> None:
-        """Take the innermost loop out of the outer ones where members have no loops of their own."""
+        """Take the innermost loop out of the outer ones if members have none of their own."""
         nest, group = self.nest, self.group
         if group.lane is not None and group.lane.extent != 1:
             nest.outer.remove(group.lane)
@@ -190,7 +190,7 @@ class _Layout:
         return place if forwarded else place + 1
 
     def _same_element(self, op: Compute, access: Access) -> bool:
-        """True if every iteration of ``op`` reads the element its producer makes in the same one."""
+        """True if each iteration of ``op`` reads the element its producer makes in the same."""
         producer = access.tensor.producer
         assert isinstance(producer, Compute) and access.index is not None
         index = self.group.index_of(op, access.index)

@@ -97,9 +97,10 @@ class _Reader:
             dims = _static_dims(type_)
         strides: tuple[Dim, ...] = ix.row_major(dims)
         shown: str | tuple[str, ...] = CONTIGUOUS
-        attribute = attributes["profuse.strides"] if "profuse.strides" in attributes else None
-        if isinstance(attribute, ir.ArrayAttr):
-            shown = tuple(_texts(attribute))
+        if "profuse.strides" in attributes and isinstance(
+            attributes["profuse.strides"], ir.ArrayAttr
+        ):
+            shown = tuple(_texts(attributes["profuse.strides"]))
             strides = tuple(self._stride(number, k, text) for k, text in enumerate(shown))
         # A stride along an axis of size 1 is never used: give it the value that folds best.
         strides = tuple(

@@ -54,10 +54,7 @@ def compile_program(
     run.note("graph", function)
     with run.timed("linalg"):
         module = to_linalg(function)
-    artifact = _from_linalg(module, run)
-    outputs = [function.type_of(v) for v in function.outputs]
-    inputs = [function.type_of(v) for v in function.inputs]
-    return _with_dtypes(artifact, inputs, outputs)
+    return _from_linalg(module, run)
 
 
 def compile_linalg(
@@ -68,6 +65,50 @@ def compile_linalg(
     The module is left as it is. Raises LoweringError.
     """
     return _from_linalg(module, _Run(target, keep_stages))
+
+
+def compile_function(
+    target: Target, *, from_stage: str, text: str, keep_stages: bool = True
+) -> KernelArtifact | dict[str, str]:
+    """Compile from the text of a stage, e.g. one kept by an earlier compile and then edited.
+
+    From ``"graph"`` (a module with one function) and ``"linalg"`` the result is an artifact.
+    Later stages no longer say how the kernel is called: the result is the texts of the stages
+    that follow. Raises LoweringError and IRError.
+    """
+    from ..dialect.context import parse_module
+
+    if from_stage not in STAGES[:-2]:
+        raise LoweringError(
+            f"cannot compile from stage {from_stage!r}", hint=f"use one of {', '.join(STAGES[:-2])}"
+        )
+    run = _Run(target, keep_stages)
+    if from_stage == "llvm":
+        _from_llvm(text, run)
+        return run.stages
+    if from_stage == "graph":
+        from ..dialect.decode import decode_module
+
+        return compile_program(
+            decode_module(parse_module(text)).main, target, keep_stages=keep_stages
+        )
+    module = _parse(text)
+    if from_stage == "linalg":
+        return _from_linalg(module, run)
+    _from_loops(module, run)
+    return run.stages
+
+
+def _parse(text: str) -> ir.Module:
+    from ..dialect.context import parse_module
+    from .emit import DIALECTS
+    from .to_linalg import load_dialects
+
+    module = parse_module(text, verify=False)
+    load_dialects(module.context)
+    for dialect in DIALECTS:
+        _ = module.context.dialects[dialect]
+    return module
 
 
 def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
@@ -131,23 +172,3 @@ def _bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[in
         else:
             raise LoweringError(f"size symbol {name} is not the size of any argument")
     return found
-
-
-def _with_dtypes(artifact: KernelArtifact, inputs: Any, outputs: Any) -> KernelArtifact:
-    """Storage types do not tell bool and unsigned: take the dtypes of the graph's types."""
-    import dataclasses
-
-    abi = artifact.abi
-
-    def typed(specs: tuple[TensorSpec, ...], types: Any) -> tuple[TensorSpec, ...]:
-        return tuple(
-            dataclasses.replace(s, dtype=t.dtype.name) if t.dtype is not None else s
-            for s, t in zip(specs, types, strict=True)
-        )
-
-    return dataclasses.replace(
-        artifact,
-        abi=dataclasses.replace(
-            abi, inputs=typed(abi.inputs, inputs), outputs=typed(abi.outputs, outputs)
-        ),
-    )

@@ -6,7 +6,7 @@ from profuse.dialect.base import op_named
 from profuse.dialect.dtypes import F32, I64
 from profuse.dialect.errors import ShapeError
 from profuse.dialect.program import Instr, Program
-from profuse.dialect.symbolic import evaluate, symbol
+from profuse.dialect.symbolic import symbol
 from profuse.dialect.types import TensorType
 
 
@@ -55,6 +55,8 @@ def tensor(*shape, dtype=F32, strides="contiguous"):
 
 UNARY = ("neg", "abs", "square", "tanh", "exp", "sqrt_abs", "sigmoid")
 BINARY = ("add", "sub", "mul", "maximum", "minimum")
+STEPS = ("unary", "binary", "binary", "reduce", "reduce", "normal", "transpose", "row", "flip",
+         "scan", "cube", "flat", "product", "join", "top", "pick")  # fmt: skip
 REDUCE = ("sum", "mean", "max", "min")
 
 
@@ -123,8 +125,7 @@ def _random_step(rng, g, axes_of):
     values = list(axes_of)
     a = values[-1 - min(rng.geometric(0.35) - 1, len(values) - 1)]
     axes = axes_of[a]
-    what = rng.choice(["unary", "binary", "binary", "reduce", "reduce", "normal", "transpose",
-                       "row", "flip", "scan", "cube", "flat", "product", "join", "top", "pick"])  # fmt: skip
+    what = rng.choice(STEPS)
     if what == "unary":
         name = rng.choice(UNARY)
         if name == "sqrt_abs":
@@ -231,14 +232,4 @@ def _binary(rng, g, a, axes, b, other):
     return getattr(g, str(rng.choice(BINARY)))(a, b), axes
 
 
-def sizes_of(program, args):
-    """Values of the size symbols under these arguments."""
-    found = {}
-    for value, array in zip(program.inputs, args, strict=True):
-        for dim, size in zip(program.type_of(value).shape, array.shape, strict=True):
-            if not isinstance(dim, int) and str(dim) not in found:
-                found[str(dim)] = size
-    return found
-
-
-__all__ = ["F32", "I64", "Graph", "evaluate", "random_program", "sizes_of", "tensor"]
+__all__ = ["F32", "I64", "Graph", "random_program", "tensor"]

@@ -68,13 +68,13 @@ func.func private @total(%x: tensor<?xf32, {dims = ["s0"], strides = "contiguous
 // CHECK-LABEL: // two
 // CHECK:       func.func @two_nest0
 // CHECK:         scf.for
-// CHECK:           math.sin
-// CHECK-NOT:       math.sin
+// CHECK:           math.sqrt
+// CHECK-NOT:       math.sqrt
 // CHECK:           llvm.store
 // CHECK:           llvm.store
 // CHECK:       return
 func.func private @two(%x: tensor<?xf32, {dims = ["s0"], strides = "contiguous"}>) -> (tensor<?xf32, {dims = ["s0"]}>, tensor<?xf32, {dims = ["s0"]}>) {
-  %a = "profuse.sin"(%x) : (tensor<?xf32, {dims = ["s0"], strides = "contiguous"}>) -> tensor<?xf32, {dims = ["s0"]}>
+  %a = "profuse.sqrt"(%x) : (tensor<?xf32, {dims = ["s0"], strides = "contiguous"}>) -> tensor<?xf32, {dims = ["s0"]}>
   %b = "profuse.add"(%a, %x) : (tensor<?xf32, {dims = ["s0"]}>, tensor<?xf32, {dims = ["s0"], strides = "contiguous"}>) -> tensor<?xf32, {dims = ["s0"]}>
   return %a, %b : tensor<?xf32, {dims = ["s0"]}>, tensor<?xf32, {dims = ["s0"]}>
 }
@@ -88,7 +88,7 @@ func.func private @two(%x: tensor<?xf32, {dims = ["s0"], strides = "contiguous"}
 // CHECK-NOT:     call
 // CHECK:       func.func @dense_nest1
 func.func private @dense(%x: tensor<64x16xf32, {strides = "contiguous"}>, %w: tensor<32x16xf32, {strides = "contiguous"}>) -> tensor<64x32xf32> {
-  %t = "profuse.transpose"(%w) {axes = array<i64: 1, 0>} : (tensor<32x16xf32, {strides = "contiguous"}>) -> !profuse.tensor
+  %t = "profuse.transpose"(%w) {perm = array<i64: 1, 0>} : (tensor<32x16xf32, {strides = "contiguous"}>) -> !profuse.tensor
   %p = "profuse.matmul"(%x, %t) : (tensor<64x16xf32, {strides = "contiguous"}>, !profuse.tensor) -> !profuse.tensor
   %r = "profuse.tanh"(%p) : (!profuse.tensor) -> tensor<64x32xf32>
   return %r : tensor<64x32xf32>

@@ -1,4 +1,4 @@
-"""Calling kernels directly: slots filled by hand, so that lowering is tested without an executor."""
+"""Calling kernels directly: slots filled by hand, so that lowering is tested on its own."""
 
 import ctypes
 

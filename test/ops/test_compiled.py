@@ -13,10 +13,10 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from cases import OPS, Case, all_suites, cases_of
+from cases import Case, all_suites, cases_of, edge_values
 from compiled import Call, dynamic_call, run_batches, static_call
 from profuse.dialect.base import Fusion
-from profuse.dialect.dtypes import DType
+from profuse.dialect.dtypes import DType, dtype_of
 from profuse.dialect.types import ScalarType, TensorType, Type
 
 # Every case takes many minutes; without it, cases that repeat what others test are left out.
@@ -76,23 +76,42 @@ def selected(name: str, *, dynamic: bool) -> list[Call]:
 
 
 def aspects(call: Call) -> Iterator[Hashable]:
-    """What a call tests: pairs of the dtypes it computes in, layouts, and attributes."""
+    """What a call tests: dtypes at their edges, and pairs of widths, layouts and attributes."""
     op, attrs = call.case.op, call.case.attrs
+    given = {t.dtype for t in call.types}
     wanted = op.operand_dtypes(call.types, call.attrs) or (None,) * len(call.types)
     dtypes = tuple(w or t.dtype for w, t in zip(wanted, call.types, strict=True))
+    # Off the edges dtypes of one width are compiled alike.
+    widths = tuple((d.bits, d.is_float) for d in dtypes)
     layouts = tuple(map(layout, call.types))
-    rest = repr(sorted((k, v) for k, v in attrs.items() if not isinstance(v, DType)))
     result = next((v for v in attrs.values() if isinstance(v, DType)), None)
-    given = {t.dtype for t in call.types}
+    rest = repr(sorted((k, v) for k, v in attrs.items() if not isinstance(v, DType)))
     if len(given) == 1:
         yield "given", *given
-    yield dtypes, layouts
-    yield dtypes, result
+    tensors = [(t, w) for t, w in zip(call.types, wanted, strict=True) if isinstance(t, TensorType)]
+    if len({t.dtype for t, _ in tensors}) > 1 and any(w for _, w in tensors):
+        # Casts have cases of their own.
+        yield "mixed", dtypes
+        return
+    if any(map(has_edges, call.case.args)):
+        yield "edges", dtypes, result, rest
+    yield widths, layouts
+    yield widths, result
     yield result, layouts
     yield layouts, rest
     # What only moves elements does not look at them.
     if op.fusion is not Fusion.VIEW:
-        yield dtypes, rest
+        yield widths, rest
+
+
+def has_edges(value: object) -> bool:
+    """True if an array has all the `edge_values` of its dtype."""
+    if not isinstance(value, np.ndarray):
+        return False
+    # Bits, of which those of nan are equal to themselves.
+    bits = f"u{value.itemsize}"
+    edges = edge_values(dtype_of(value.dtype)).view(bits)
+    return bool(np.isin(edges, np.ascontiguousarray(value).view(bits)).all())
 
 
 def layout(type_: Type) -> Hashable:
