@@ -35,7 +35,7 @@ types: $(STAMP) ## mypy
 		-p profuse.executor -p profuse.tools
 
 lit: $(STAMP) ## IR tests: lit + FileCheck
-	$(BIN)/lit -j2 --timeout 120 test
+	$(BIN)/lit -j2 test
 
 pytest: $(STAMP) ## behaviour tests
 	$(BIN)/python -m pytest -n 2

@@ -107,7 +107,11 @@ def main():
         correct += int((scores.argmax(-1) == labels[part]).sum())
         state = fused.state()
         misses = state.counters["guard_misses"] - before["guard_misses"]
-        happened = [e.kind for e in pf.events()[seen:]] + ["guard-miss"] * misses
+        happened = [
+            f"{e.kind}:{e.details['tier']}" if "tier" in e.details else e.kind
+            for e in pf.events()[seen:]
+        ]
+        happened += [f"guard-miss x{misses}"] if misses else []
         print(
             f"{call:>4} {len(scores):>5} {state.tier:<10} {ours * 1e3:>8.2f} {plain * 1e3:>9.2f}"
             f"  {' '.join(happened)}"
