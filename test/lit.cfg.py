@@ -48,4 +48,4 @@ if shutil.which("nvidia-smi"):
 
 _supported, _why = lit_config.maxIndividualTestTimeIsSupported  # noqa: F821
 if _supported:
-    lit_config.maxIndividualTestTime = 60  # noqa: F821
+    config.maxIndividualTestTime = 60  # noqa: F821
