@@ -16,6 +16,7 @@ from .emit_body import BodyEmitter
 from .emit_division import hoist_reciprocals
 from .emit_nest import NestEmitter
 from .emit_products import ProductEmitter
+from .emit_split import split_loops
 from .emit_values import Evaluator
 from .schedule import Schedule
 from .schedule_access import accesses
@@ -114,6 +115,7 @@ class _ModuleEmitter:
         NestEmitter(ops, self.graph, nest, block, pointers, names, (low, high)).run()
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
+        split_loops(ops, function)
         hoist_reciprocals(ops, function)
 
     # --- entry ---------------------------------------------------------------------------------
@@ -231,9 +233,9 @@ class _ModuleEmitter:
                 if buffer.kind != "constant" or not _is_splat(buffer):
                     found[buffer] = None
             elif tensor.producer is not None:
-                buffer = buffer_or_none(tensor)
-                if buffer is not None:  # else it stays in registers or on the stack
-                    found[buffer] = None
+                stored = buffer_or_none(tensor)
+                if stored is not None:  # else it stays in registers or on the stack
+                    found[stored] = None
 
         for op in nest.group.members:
             for access in accesses(op):

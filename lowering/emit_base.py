@@ -26,6 +26,7 @@ class Ops:
         self.f64 = ir.F64Type.get()
         self.index = ir.IndexType.get()
         self.pointer = ir.Type.parse("!llvm.ptr")
+        self.no_signed_zeros = ir.Attribute.parse("#arith.fastmath<nsz>")
         self._nsw = ir.Attribute.parse("#arith.overflow<nsw>")
         self._offsets: dict[ir.Type, ir.Operation] = {}
         self._templates: list[ir.Module] = []

@@ -97,6 +97,10 @@ class BodyEmitter:
         copy = op.clone(ir.InsertionPoint.current)
         for number, value in enumerate(operands):
             copy.operands[number] = value
+        if self.accumulators and name in ("arith.maximumf", "arith.minimumf"):
+            # Which zero is the extremum of 0.0 and -0.0 is open in NumPy too, and costs
+            # a third of the loop to decide.
+            copy.attributes["fastmath"] = self.ops.no_signed_zeros
         for old, new in zip(op.results, copy.results, strict=True):
             self.values[old] = new
 

@@ -46,8 +46,9 @@ class NestEmitter(Evaluator):
         if scratch.buffer is not None:
             return self.pointer(scratch.buffer)
         with self.scopes[0].point():
-            count = max(1, int(ix.product(scratch.dims)))  # type: ignore[call-overload]
-            return self.ops.alloca(count, scratch.tensor.element)
+            count = ix.product(scratch.dims)
+            assert isinstance(count, int)
+            return self.ops.alloca(max(1, count), scratch.tensor.element)
 
     # --- loops ---------------------------------------------------------------------------------
 

@@ -86,9 +86,9 @@ def choose_anchors(graph: Graph) -> None:
     for op in graph.operations:
         if isinstance(op, Product):
             op.left_view, op.right_view = operand_view(op.left), operand_view(op.right)
-            for tensor in (op.left_view[0], op.right_view[0], op.init):
-                if tensor is not None:
-                    _require_unless_stored(tensor)
+            for read in (op.left_view[0], op.right_view[0], op.init):
+                if read is not None:
+                    _require_unless_stored(read)
         elif isinstance(op, Reshape) and op.mapping is None:
             _require_unless_stored(op.source)
     uses = graph.uses()
@@ -200,5 +200,5 @@ def view_root(tensor: Tensor) -> tuple[Tensor, list[Index]]:
             return tensor, index
         read = producer.reads[producer.body.view]
         loops = producer.loop_values(tensor.number, index)
-        values = [axis.substitute(lambda k: loops[k]) for axis in read.index]  # noqa: B023
+        values = [a.substitute(loops.__getitem__) for a in read.index]  # type: ignore[arg-type]
         tensor, index = read.tensor, [v for v in values if v is not None]
