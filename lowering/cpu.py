@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 from ..dialect.errors import InternalError, LoweringError
-from .schedule_graph import definition
+from .schedule.graph import definition
 from .target import Target
 
 # In order: structured loops become branches; math with an LLVM intrinsic becomes that, the rest a

@@ -101,7 +101,7 @@ def compile_function(
 
 def _parse(text: str) -> ir.Module:
     from ..dialect.context import parse_module
-    from .emit import DIALECTS
+    from .emit.module import DIALECTS
     from .to_linalg import load_dialects
 
     module = parse_module(text, verify=False)
@@ -112,8 +112,8 @@ def _parse(text: str) -> ir.Module:
 
 
 def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
-    from .emit import emit_module
-    from .schedule import schedule
+    from .emit.module import emit_module
+    from .schedule.plan import schedule
 
     run.note("linalg", module)
     functions = [op.operation for op in module.body.operations]

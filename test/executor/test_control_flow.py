@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
 import profuse as pf
+import pytest
 
 
 def run(f, plain, calls):
@@ -17,9 +16,7 @@ def test_branches_are_specialised_as_they_are_met():
     def plain(x):
         return np.exp(x) * 2 if x.sum() > 0 else np.tanh(x) - 1
 
-    f = pf.jit(
-        lambda x: pf.cond(x.sum() > 0, lambda y: np.exp(y) * 2, lambda y: np.tanh(y) - 1, x)
-    )
+    f = pf.jit(lambda x: pf.cond(x.sum() > 0, lambda y: np.exp(y) * 2, lambda y: np.tanh(y) - 1, x))
     up, down = np.ones((3, 4), np.float32), -np.ones((3, 4), np.float32)
     run(f, plain, [(up,), (up,), (down,), (down,), (up,)])
     counters = f.state().counters

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from ..dialect.errors import InternalError
-from ..dialect.symbolic import Dim
-from .emit_base import Ops
-from .schedule_graph import Product, Tensor
-from .schedule_index import Index
+from ...dialect.errors import InternalError
+from ...dialect.symbolic import Dim
+from ..schedule.graph import Product, Tensor
+from ..schedule.index import Index
+from .base import Ops
 
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mlir import ir
 
-from ..dialect.errors import LoweringError
-from ..dialect.symbolic import Dim, parse_dim, sym_max, sym_min, symbol
-from . import schedule_index as ix
-from .abi import CONTIGUOUS, TensorSpec
-from .schedule_body import read_body, read_view
-from .schedule_graph import (
+from ...dialect.errors import LoweringError
+from ...dialect.symbolic import Dim, parse_dim, symbol
+from ..abi import CONTIGUOUS, TensorSpec
+from . import index as ix
+from .body import read_body, read_view
+from .graph import (
     Body,
     Buffer,
     Compute,
@@ -26,6 +26,8 @@ from .schedule_graph import (
     operands,
     results,
 )
+from .maps import affine, extents, output_loop, reshape_mapping
+from .sizes import SizeReader
 
 PRODUCTS = ("matmul", "batch_matmul", "matvec", "vecmat", "dot")
 _SIGNLESS = {"i1": "bool"}
@@ -44,8 +46,7 @@ class _Reader:
         self.function = function
         self.block = function.regions[0].blocks[0]
         self.tensors: dict[ir.Value, Tensor] = {}
-        self.sizes: dict[ir.Value, Dim] = {}
-        self.opaque: dict[str, Any] = {}
+        self.sizes = SizeReader(self.block)
         self.operations: list[Compute | Reshape | Product] = []
         self.strides: dict[str, tuple[int, int]] = {}
         self.constants = 0
@@ -61,8 +62,8 @@ class _Reader:
                 self._operation(op.operation)
         self.graph = Graph(
             name, inputs, specs, self.symbols, self.strides, self.operations, outputs,
-            self._output_specs(outputs, attributes), self.opaque, self.tensors,
-            self.known_size,
+            self._output_specs(outputs, attributes), self.sizes.opaque,
+            self.tensors, self.sizes.known_size,
         )  # fmt: skip
         _drop_dead(self.graph)
 
@@ -78,7 +79,7 @@ class _Reader:
             raise LoweringError(f"{len(indices)} index arguments for {len(names)} size symbols")
         for text, value in zip(names, indices, strict=True):
             self.symbols[text] = value
-            self.sizes[value] = symbol(text)
+            self.sizes.define(value, symbol(text))
         inputs, specs = [], []
         for number, value in enumerate(tensors):
             spec, buffer = self._argument(number, value, shown[number] if shown else {})
@@ -129,45 +130,10 @@ class _Reader:
             specs.append(TensorSpec("tensor", _dtype_name(tensor.element, own), dims))
         return specs
 
-    # --- sizes ---------------------------------------------------------------------------------
-
-    def size(self, value: ir.Value) -> Dim:
-        """An ``index`` value as a size expression."""
-        found = self.known_size(value)
-        if found is None:
-            opaque = f"size{len(self.opaque)}_"
-            self.opaque[opaque] = value
-            found = self.sizes[value] = symbol(opaque)
-        return found
-
-    def known_size(self, value: ir.Value) -> Dim | None:
-        """A value as a size expression, if it is one in closed form."""
-        if value not in self.sizes:
-            found = self._closed_form(value)
-            if found is None:
-                return None
-            self.sizes[value] = found
-        return self.sizes[value]
-
-    def _closed_form(self, value: ir.Value) -> Dim | None:
-        op = definition(value)
-        if op is None or op.block != self.block:
-            return None
-        if op.name == "arith.constant":
-            attribute = op.attributes["value"]
-            return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
-        if op.name == "arith.index_cast":
-            return self.known_size(op.operands[0])
-        binary = _SIZE_OPS.get(op.name)
-        if binary is None:
-            return None
-        left, right = (self.known_size(v) for v in op.operands)
-        return None if left is None or right is None else binary(left, right)
-
     def _dims(self, type_: ir.RankedTensorType, dynamic: Sequence[ir.Value]) -> tuple[Dim, ...]:
         values = iter(dynamic)
         return tuple(
-            self.size(next(values)) if type_.is_dynamic_dim(k) else type_.get_dim_size(k)
+            self.sizes.size(next(values)) if type_.is_dynamic_dim(k) else type_.get_dim_size(k)
             for k in range(type_.rank)
         )
 
@@ -224,20 +190,20 @@ class _Reader:
         reduction = tuple("reduction" in str(t) for t in attributes["iterator_types"])
         values = [self.tensors[v] for v in op.operands]
         ins, outs = values[: counts[0]], values[counts[0] :]
-        indices = [tuple(_affine(e) for e in m.results) for m in maps]
+        indices = [tuple(affine(e) for e in m.results) for m in maps]
         reads = [Read(t, i) for t, i in zip(ins, indices, strict=False)]
-        axes = [tuple(_output_loop(e, op) for e in index) for index in indices[counts[0] :]]
-        extents = _extents(len(reduction), reduction, values, indices, counts[0])
+        axes = [tuple(output_loop(e, op) for e in index) for index in indices[counts[0] :]]
+        sizes = extents(len(reduction), reduction, values, indices, counts[0])
         block = op.regions[0].blocks[0]
         body, combiners = read_body(block, self.block, [], self.tensors)
-        viewed = read_view(block, self.known_size, self.tensors) if body.extracts else None
+        viewed = read_view(block, self.sizes.known_size, self.tensors) if body.extracts else None
         if viewed is not None:
             reads, body = [Read(*viewed)], Body(view=0, used=frozenset([0]))
         outputs = [Tensor(t.dims, t.element) for t in outs]
         inits = [t if counts[0] + k in body.used else None for k, t in enumerate(outs)]
         is_scan = "profuse.scan" in attributes
         compute = self._add_compute(
-            op, outputs, extents, reduction, reads, inits, axes, body, is_scan=is_scan
+            op, outputs, sizes, reduction, reads, inits, axes, body, is_scan=is_scan
         )
         if any(reduction) and not is_scan:
             compute.combiners = combiners
@@ -279,7 +245,7 @@ class _Reader:
         if listed is None or listed.name != "tensor.from_elements":
             raise LoweringError("tensor.reshape whose shape is not tensor.from_elements")
         dims = tuple(
-            type_.get_dim_size(k) if not type_.is_dynamic_dim(k) else self.size(v)
+            type_.get_dim_size(k) if not type_.is_dynamic_dim(k) else self.sizes.size(v)
             for k, v in enumerate(listed.operands)
         )
         output = Tensor(dims, type_.element_type)
@@ -287,95 +253,6 @@ class _Reader:
         output.producer = Reshape(source, output, mapping, f"op{len(self.operations)}")
         self.tensors[op.results[0]] = output
         self.operations.append(output.producer)
-
-
-_SIZE_OPS: dict[str, Callable[[Dim, Dim], Dim]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.divsi": lambda a, b: a // b,
-    "arith.divui": lambda a, b: a // b,
-    "arith.floordivsi": lambda a, b: a // b,
-    "arith.ceildivsi": lambda a, b: (a + b - 1) // b,
-    "arith.ceildivui": lambda a, b: (a + b - 1) // b,
-    "arith.remsi": lambda a, b: a % b,
-    "arith.remui": lambda a, b: a % b,
-    "arith.maxsi": sym_max,
-    "arith.minsi": sym_min,
-}
-
-
-def reshape_mapping(source: Sequence[Dim], result: Sequence[Dim]) -> tuple[ix.Index, ...] | None:
-    """Source index over result axes, where every source axis is split or kept; else None."""
-    if any(d == 0 for d in (*source, *result)):
-        return None
-    mapping: list[ix.Index] = []
-    axis = 0
-    for size in source:
-        if size == 1:
-            mapping.append(ix.constant(0))
-            continue
-        parts: list[int] = []
-        covered: Dim = 1
-        while covered != size:
-            if axis == len(result) or len(parts) > len(result):
-                return None
-            covered = covered * result[axis]
-            parts.append(axis)
-            axis += 1
-        index, stride = ix.constant(0), 1
-        step: Dim = stride
-        for part in reversed(parts):
-            if result[part] != 1:
-                index = index + ix.atom(part).scale(step)
-            step = step * result[part]
-        mapping.append(index)
-    return tuple(mapping) if all(d == 1 for d in result[axis:]) else None
-
-
-def _affine(expr: ir.AffineExpr) -> ix.Index:
-    if isinstance(expr, ir.AffineDimExpr):
-        return ix.atom(expr.position)
-    if isinstance(expr, ir.AffineConstantExpr):
-        return ix.constant(expr.value)
-    if isinstance(expr, ir.AffineAddExpr):
-        return _affine(expr.lhs) + _affine(expr.rhs)
-    if isinstance(expr, ir.AffineMulExpr):
-        left, right = _affine(expr.lhs), _affine(expr.rhs)
-        if not right.terms:
-            return left.scale(right.const)
-        if not left.terms:
-            return right.scale(left.const)
-    if isinstance(expr, (ir.AffineModExpr, ir.AffineFloorDivExpr)):
-        left, right = _affine(expr.lhs), _affine(expr.rhs)
-        if not right.terms:
-            return ix.quotient(left, right.const, isinstance(expr, ir.AffineModExpr))
-    raise LoweringError(f"index expression {expr} cannot be scheduled")
-
-
-def _output_loop(index: ix.Index, op: ir.Operation) -> int:
-    loop = index.single
-    if not isinstance(loop, int):
-        raise LoweringError(f"{op.name}: an output map is not a projected permutation")
-    return loop
-
-
-def _extents(
-    count: int, reduction: Sequence[bool], tensors: Sequence[Tensor],
-    indices: Sequence[tuple[ix.Index, ...]], inputs: int,
-) -> tuple[Dim, ...]:  # fmt: skip
-    """Loop sizes: of parallel loops from the outputs, of reductions from whole-axis reads."""
-    extents: list[Dim | None] = [None] * count
-    order = [*range(inputs, len(tensors)), *range(inputs)]
-    for number in order:
-        for dim, index in zip(tensors[number].dims, indices[number], strict=True):
-            loop = index.single
-            if isinstance(loop, int) and extents[loop] is None:
-                extents[loop] = dim
-    for loop, extent in enumerate(extents):
-        if extent is None:
-            raise LoweringError(f"the size of loop {loop} of a linalg.generic is not determined")
-    return tuple(e for e in extents if e is not None)
 
 
 def _is_zero_fill(tensor: Tensor) -> bool:

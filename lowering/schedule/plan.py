@@ -1,9 +1,9 @@
 """Scheduling: a linalg function becomes nests and library products over buffers.
 
-read (schedule_read)      operations -> node graph, sizes as expressions
-anchor (schedule_access)  what is computed once, what is recomputed where it is read
-group (schedule_groups)   operations that share outer loops
-lay out (schedule_nests)  loops, stages and temporaries of each group
+read (read)      operations -> node graph, sizes as expressions
+anchor (access)  what is computed once, what is recomputed where it is read
+group (groups)   operations that share outer loops
+lay out (nests)  loops, stages and temporaries of each group
 plan (here)               outputs, workspace offsets by liveness
 """
 
@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from ..dialect.errors import LoweringError
-from ..dialect.symbolic import Dim, Sym
-from . import schedule_index as ix
-from .schedule_access import choose_anchors, library_readable
-from .schedule_graph import (
+from ...dialect.errors import LoweringError
+from ...dialect.symbolic import Dim, Sym
+from . import index as ix
+from .access import choose_anchors, library_readable
+from .graph import (
     Body,
     Buffer,
     Compute,
@@ -29,9 +29,9 @@ from .schedule_graph import (
     is_contiguous,
     operands,
 )
-from .schedule_groups import Group, Grouper, stored_roots
-from .schedule_nests import Nest, build_nest
-from .schedule_read import read_graph
+from .groups import Group, Grouper, stored_roots
+from .nests import Nest, build_nest
+from .read import read_graph
 
 ALIGNMENT = 64
 STACK_BYTES = 64 * 1024  # of temporaries in one nest

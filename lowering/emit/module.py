@@ -10,18 +10,18 @@ from typing import Any
 
 from mlir import ir
 
-from ..dialect.errors import LoweringError
-from .emit_base import Ops, Sizes
-from .emit_body import BodyEmitter
-from .emit_division import hoist_reciprocals
-from .emit_nest import NestEmitter
-from .emit_products import ProductEmitter
-from .emit_split import split_loops
-from .emit_values import Evaluator
-from .schedule import Schedule
-from .schedule_access import accesses
-from .schedule_graph import Buffer, Compute, Product, Source, Tensor, buffer_of, buffer_or_none
-from .schedule_nests import Nest
+from ...dialect.errors import LoweringError
+from ..schedule.access import accesses
+from ..schedule.graph import Buffer, Compute, Product, Source, Tensor, buffer_of, buffer_or_none
+from ..schedule.nests import Nest
+from ..schedule.plan import Schedule
+from .base import Ops, Sizes
+from .body import BodyEmitter
+from .division import hoist_reciprocals
+from .nest import NestEmitter
+from .products import ProductEmitter
+from .split import split_loops
+from .values import Evaluator
 
 DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from .emit_base import Ops
-from .schedule_graph import definition
+from ..schedule.graph import definition
+from .base import Ops
 
 _LIMIT = 80  # operations in a loop body up to which it is worth a second copy
 # Divisors between 2**-n and 2**n have a normal reciprocal with room to spare.

@@ -12,32 +12,32 @@ from collections.abc import Callable, Sequence
 
 from mlir import ir
 
-from . import math_erf, math_exp, math_log, math_pow, math_trig
-from .math_emit import K
+from . import erf, exp, log, pow, trig
+from .emitter import K
 
 EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
-    "exp": math_exp.exp,
-    "exp2": math_exp.exp2,
-    "expm1": math_exp.expm1,
-    "sinh": math_exp.sinh,
-    "cosh": math_exp.cosh,
-    "tanh": math_exp.tanh,
-    "log": math_log.log,
-    "log2": math_log.log2,
-    "log10": math_log.log10,
-    "log1p": math_log.log1p,
-    "asinh": math_log.asinh,
-    "acosh": math_log.acosh,
-    "atanh": math_log.atanh,
-    "erf": math_erf.erf,
-    "sin": math_trig.sin,
-    "cos": math_trig.cos,
-    "tan": math_trig.tan,
-    "asin": math_trig.asin,
-    "acos": math_trig.acos,
-    "atan": math_trig.atan,
-    "atan2": math_trig.atan2,
-    "powf": math_pow.powf,
+    "exp": exp.exp,
+    "exp2": exp.exp2,
+    "expm1": exp.expm1,
+    "sinh": exp.sinh,
+    "cosh": exp.cosh,
+    "tanh": exp.tanh,
+    "log": log.log,
+    "log2": log.log2,
+    "log10": log.log10,
+    "log1p": log.log1p,
+    "asinh": log.asinh,
+    "acosh": log.acosh,
+    "atanh": log.atanh,
+    "erf": erf.erf,
+    "sin": trig.sin,
+    "cos": trig.cos,
+    "tan": trig.tan,
+    "asin": trig.asin,
+    "acos": trig.acos,
+    "atan": trig.atan,
+    "atan2": trig.atan2,
+    "powf": pow.powf,
 }
 
 # Largest error in units in the last place of the correctly rounded result, over all arguments, on a

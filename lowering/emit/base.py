@@ -8,8 +8,8 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import scf
 
-from ..dialect.errors import InternalError
-from ..dialect.symbolic import Dim
+from ...dialect.errors import InternalError
+from ...dialect.symbolic import Dim
 
 _PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
 

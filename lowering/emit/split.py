@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from .emit_base import Ops
-from .schedule_graph import definition
+from ..schedule.graph import definition
+from .base import Ops
 
 _MAX_BOUNDS = 4  # bounds a loop is split at
 _MAX_SIZE = 600  # operations after splitting

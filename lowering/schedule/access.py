@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..dialect.symbolic import Dim
-from . import schedule_index as ix
-from .schedule_body import CHEAP
-from .schedule_graph import Compute, Graph, Product, Read, Reshape, Source, Tensor, strides_of
-from .schedule_index import Index, row_major
+from ...dialect.symbolic import Dim
+from . import index as ix
+from .body import CHEAP
+from .graph import Compute, Graph, Product, Read, Reshape, Source, Tensor, strides_of
+from .index import Index, row_major
 
 _INLINE_LIMIT = 400  # cost of one inlined expression beyond which code size hurts more
 

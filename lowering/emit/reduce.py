@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from .schedule_graph import Combiner, Compute, Tensor
-from .schedule_groups import Loop
-from .schedule_nests import Stage
+from ..schedule.graph import Combiner, Compute, Tensor
+from ..schedule.groups import Loop
+from ..schedule.nests import Stage
 
 if TYPE_CHECKING:
-    from .emit_nest import NestEmitter
+    from .nest import NestEmitter
 
 BLOCK = 4096  # elements summed in the element type before widening
 

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 from mlir import ir
 
-from . import schedule_index as ix
-from .emit_base import Ops
-from .emit_reduce import Carried, StageReduction
-from .emit_values import Evaluator
-from .schedule_graph import Buffer, Compute, Graph, Tensor, buffer_of, strides_of
-from .schedule_groups import Loop, loop_index
-from .schedule_index import Index, row_major
-from .schedule_nests import TILE, Nest, Scratch, Stage
+from ..schedule import index as ix
+from ..schedule.graph import Buffer, Compute, Graph, Tensor, buffer_of, strides_of
+from ..schedule.groups import Loop, loop_index
+from ..schedule.index import Index, row_major
+from ..schedule.nests import TILE, Nest, Scratch, Stage
+from .base import Ops
+from .reduce import Carried, StageReduction
+from .values import Evaluator
 
 
 class NestEmitter(Evaluator):

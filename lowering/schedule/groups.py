@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
-from ..dialect.symbolic import Dim
-from . import schedule_index as ix
-from .schedule_access import Access, accesses
-from .schedule_graph import Compute, Graph, Product, Reshape, Tensor, operands, strides_of
-from .schedule_index import Index
+from ...dialect.symbolic import Dim
+from . import index as ix
+from .access import Access, accesses
+from .graph import Compute, Graph, Product, Reshape, Tensor, operands, strides_of
+from .index import Index
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from math import inf, nan
 
 from mlir import ir
 
-from .math_emit import K
+from .emitter import K
 
 # The first part of each pair has trailing zeros, so that e times it is exact.
 LN2 = {

@@ -7,11 +7,11 @@ from typing import Any
 
 from mlir import ir
 
-from ..dialect.errors import LoweringError
-from ..dialect.symbolic import Dim
-from . import schedule_index as ix
-from .schedule_graph import Body, Combiner, Tensor, definition
-from .schedule_index import Index
+from ...dialect.errors import LoweringError
+from ...dialect.symbolic import Dim
+from . import index as ix
+from .graph import Body, Combiner, Tensor, definition
+from .index import Index
 
 CHEAP = 8  # cost up to which recomputing an element beats a round trip through memory
 _COSTS = {

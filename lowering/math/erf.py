@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from .math_emit import K
-from .math_exp import exp
+from .emitter import K
+from .exp import exp
 
 # erf(x) / x = P / Q in x**2 for |x| <= 3.95, error 0.33 ulp. P is 1 at 0; all coefficients are
 # positive, and rounded to f32 by local search.

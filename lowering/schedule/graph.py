@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from ..dialect.errors import InternalError
-from ..dialect.symbolic import Dim
-from .abi import TensorSpec
-from .schedule_index import Index, row_major
+from ...dialect.errors import InternalError
+from ...dialect.symbolic import Dim
+from ..abi import TensorSpec
+from .index import Index, row_major
 
 Element = Any  # ir.Type of one stored element
 Producer = Union["Source", "Compute", "Reshape", "Product"]

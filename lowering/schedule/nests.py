@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..dialect.symbolic import Dim
-from . import schedule_index as ix
-from .schedule_access import Access
-from .schedule_graph import Buffer, Compute, Tensor, strides_of
-from .schedule_groups import Group, Grouper, Loop, lane_value, loop_index
-from .schedule_index import Index, product
+from ...dialect.symbolic import Dim
+from . import index as ix
+from .access import Access
+from .graph import Buffer, Compute, Tensor, strides_of
+from .groups import Group, Grouper, Loop, lane_value, loop_index
+from .index import Index, product
 
 TILE = 1024  # elements of a column tile: a few accumulator rows fit the first-level cache
 

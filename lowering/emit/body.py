@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from ..dialect.errors import LoweringError
-from . import schedule_index as ix
-from .math import expand
-from .schedule_graph import Compute, definition
-from .schedule_index import Index
+from ...dialect.errors import LoweringError
+from ..math import expand
+from ..schedule import index as ix
+from ..schedule.graph import Compute, definition
+from ..schedule.index import Index
 
 if TYPE_CHECKING:
-    from .emit_values import Evaluator
+    from .values import Evaluator
 
 
 class BodyEmitter:

@@ -13,11 +13,10 @@ from typing import Any
 
 from mlir import ir
 
-from ..dialect.errors import InternalError
-from . import schedule_index as ix
-from .emit_base import Ops, Sizes
-from .schedule_access import through_reshape
-from .schedule_graph import (
+from ...dialect.errors import InternalError
+from ..schedule import index as ix
+from ..schedule.access import through_reshape
+from ..schedule.graph import (
     Buffer,
     Compute,
     Graph,
@@ -27,7 +26,8 @@ from .schedule_graph import (
     buffer_of,
     strides_of,
 )
-from .schedule_index import Atom, Index
+from ..schedule.index import Atom, Index
+from .base import Ops, Sizes
 
 
 class Scope:
@@ -298,7 +298,7 @@ class Evaluator:
 
         ``accumulators``: output number -> previous element.
         """
-        from .emit_body import BodyEmitter
+        from .body import BodyEmitter
 
         emitter = BodyEmitter(self, op, loops, accumulators)
         if op.location is not None:

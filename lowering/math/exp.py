@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from .math_emit import K
+from .emitter import K
 
 LOG2_E = 1.4426950408889634
 # ln2 in two parts; the first has trailing zeros, so that n times it is exact.

@@ -9,7 +9,7 @@ from math import inf, pi
 
 from mlir import ir
 
-from .math_emit import K
+from .emitter import K
 
 # 1 / (2 * pi) in parts of 28 bits, so that their products with an f32 are exact in f64, and a last
 # one of 53. From 2**77 on the bits above 2**-53 give whole turns and are left out; what is missing

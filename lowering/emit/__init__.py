@@ -1,0 +1,1 @@
+"""Schedule -> loops over bare pointers, in MLIR. Entry: `module.emit_module`."""

@@ -1,0 +1,1 @@
+"""Linalg function -> schedule: nests and library products over buffers. Entry: `plan.schedule`."""
