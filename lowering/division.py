@@ -75,9 +75,11 @@ def ipow(base: Scalar, exponent: Scalar) -> Scalar:
     if exponent.known is not None and exponent.known >= 0:
         return _constant_power(base, int(exponent.known))
     if base.dtype.kind != "i":
-        return _power(base, exponent)
+        # The exponent of `ipowi` is signed.
+        half = base._op("math.ipowi", exponent._op("arith.shrui", exponent.const(1)))
+        return half * half * (exponent & 1).ne(0).select(base, 1)
     negative = exponent < 0
-    power = _power(base, negative.select(0, exponent))
+    power = base._op("math.ipowi", negative.select(0, exponent))
     sign = (exponent & 1).ne(0).select(base, 1)
     truncated = (base.eq(1) | base.eq(-1)).select(sign, 0)
     return negative.select(truncated, power)
@@ -93,15 +95,3 @@ def _constant_power(base: Scalar, exponent: int) -> Scalar:
         if exponent:
             square = square * square
     return base.const(1) if result is None else result
-
-
-def _power(base: Scalar, exponent: Scalar) -> Scalar:
-    """Square and multiply, one step per bit of a non-negative exponent."""
-    # Unrolled rather than a loop: bodies without control flow are vectorised.
-    result, square = base.const(1), base
-    bits = exponent.dtype.bits - (exponent.dtype.kind == "i")
-    for bit in range(bits):
-        result = (exponent & (1 << bit)).ne(0).select(result * square, result)
-        if bit + 1 < bits:
-            square = square * square
-    return result

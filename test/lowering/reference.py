@@ -19,7 +19,7 @@ PIPELINE = (
     "function-boundary-type-conversion=identity-layout-map},"
     "func.func(convert-linalg-to-loops),expand-strided-metadata,lower-affine,canonicalize,"
     "convert-scf-to-cf,func.func(llvm-request-c-wrappers),"
-    "arith-expand{include-bf16=1},convert-math-to-llvm,convert-math-to-libm,"
+    "arith-expand{include-bf16=1},convert-math-to-funcs,convert-math-to-llvm,convert-math-to-libm,"
     "convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm,"
     "convert-cf-to-llvm,reconcile-unrealized-casts)"
 )
