@@ -199,16 +199,18 @@ class Executor:
             self.reasons.append(f"{reason} ({count}x)")
             log("refused", self.options.name, reason, count=count)
         runners: dict[str, Callable[..., Any]] = {}
+        interpreted = {
+            name: interpreted_group(result.module.functions[name], result.module, self.counters)
+            for name in (*result.kernels, *result.failures)
+        }
         for name, artifact in result.kernels.items():
-            runners[name] = kernel_runner(artifact, self.counters)
+            runners[name] = kernel_runner(artifact, self.counters, interpreted[name])
             self.counters.kernels_compiled += 1
         for name, reason in result.failures.items():
             self.counters.compile_failures += 1
             self.reasons.append(f"group @{name} is interpreted: {reason}")
             log("kernel-failed", self.options.name, reason, group=name)
-            runners[name] = interpreted_group(
-                result.module.functions[name], result.module, self.counters
-            )
+            runners[name] = interpreted[name]
         self.fallbacks = {}
         guarded = _guarded_types(result.module)
         for name in _fallback_names(result.module):

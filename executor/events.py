@@ -88,6 +88,8 @@ class Counters:
         guard_hits, guard_misses: outcomes of guards.
         fallback_calls: calls that went to the other side of a guard.
         kernel_launches, library_calls: native calls, and library products inside them.
+        voided_launches: launches whose results were dropped (say, an index was out of range) and
+            computed op by op instead.
         evaluated_ops: ops run one by one on tier 0.
         refusals: ops that fusion refused.
         compile_failures: graphs or groups that could not be compiled.
@@ -105,6 +107,7 @@ class Counters:
     fallback_calls: int = 0
     kernel_launches: int = 0
     library_calls: int = 0
+    voided_launches: int = 0
     evaluated_ops: int = 0
     refusals: int = 0
     compile_failures: int = 0

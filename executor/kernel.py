@@ -27,8 +27,14 @@ if TYPE_CHECKING:
     from ..lowering.abi import KernelArtifact
 
 
-def kernel_runner(artifact: KernelArtifact, counters: Counters) -> Callable[..., Any]:
-    """A callable on the group's operands; one result, or a tuple of several."""
+def kernel_runner(
+    artifact: KernelArtifact, counters: Counters, interpreted: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A callable on the group's operands; one result, or a tuple of several.
+
+    ``interpreted`` does the same op by op, and raises what NumPy raises: it runs after a launch
+    that reports an index out of range or the like, whose results are void.
+    """
     from ..lowering.loader import load, set_library_threads
 
     loaded = load(artifact)
@@ -36,7 +42,7 @@ def kernel_runner(artifact: KernelArtifact, counters: Counters) -> Callable[...,
         set_library_threads(knobs.library_threads)
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(loaded.address)
     source, scope = call_source(artifact)
-    scope |= {"fn": function, "C": counters, "KEEP": loaded}
+    scope |= {"fn": function, "C": counters, "KEEP": loaded, "interpreted": interpreted}
     exec(compile(source, f"<call of {artifact.name}>", "exec"), scope)
     return scope["call"]
 
@@ -63,7 +69,7 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
             slots.append(f"ptr({name})")
     for symbol, (index, axis) in abi.symbols.items():
         lines.append(f"    {symbol} = a{index}.shape[{axis}]")
-    outs = []
+    outs, voids = [], []
     for k, out in enumerate(abi.outputs):
         dtype = dtype_named(out.dtype)
         scope[f"D{k}"] = dtype.numpy
@@ -73,7 +79,10 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
         lines.append(f"    o{k} = {'np_empty' if small else 'empty'}({shape}, D{k})")
         formats.append("Q")
         slots.append(f"ptr(o{k})")
-        outs.append(f"o{k}[()]" if not out.dims else f"o{k}")
+        if out.kind == "violation":
+            voids.append(f"o{k}[()]")
+        else:
+            outs.append(f"o{k}[()]" if not out.dims else f"o{k}")
     formats.append("Q")
     slots.append("0" if abi.workspace == "0" else f"workspace({abi.workspace})")
     formats += "q" * len(abi.symbols)
@@ -92,12 +101,18 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     ]
     if artifact.library_calls:
         lines.append(f"    C.library_calls += {artifact.library_calls}")
+    for void in voids:
+        lines += [
+            f"    if {void}:",
+            "        C.voided_launches += 1",
+            f"        return interpreted({', '.join(args)})",
+        ]
     lines.append(f"    return {', '.join(outs)}")
     return "\n".join(lines), scope
 
 
 def interpreted_group(function: Program, module: Module, counters: Counters) -> Callable[..., Any]:
-    """Stand-in for a kernel that could not be made: evaluates the fusion function."""
+    """Stand-in for a kernel that could not be made or voids its results: evaluates the function."""
 
     def count() -> None:
         counters.evaluated_ops += 1

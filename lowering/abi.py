@@ -25,7 +25,9 @@ class TensorSpec:
     """One input or output.
 
     Attributes:
-        kind: ``"tensor"`` (slot is a pointer) or ``"scalar"`` (slot holds a Python number).
+        kind: ``"tensor"`` (slot is a pointer), ``"scalar"`` (slot holds a Python number), or, of
+            an output, ``"violation"`` (pointer to a bool: true = the results are void, since
+            something happened that NumPy raises for).
         dtype: short dtype name (`dialect.dtypes`).
         dims: size expressions over the symbols.
         strides: ``"contiguous"`` or element strides, each a literal or ``"?"`` (run time).

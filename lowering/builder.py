@@ -7,7 +7,9 @@ their consumers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -28,6 +30,10 @@ SCAN = "profuse.scan"
 
 class Builder(Emitter):
     """Emits one fusion function, at the current insertion point and location."""
+
+    def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
+        super().__init__(symbols, anchor)
+        self._violations: list[Tensor] = []
 
     # --- elementwise -------------------------------------------------------------------------
 
@@ -89,6 +95,30 @@ class Builder(Emitter):
     def scalar_of(self, x: Tensor) -> Scalar:
         """The element of a 0-d tensor."""
         return x.at()
+
+    # --- what must not happen ------------------------------------------------------------------
+
+    def forbid(self, fn: Callable[[Scalar], Scalar], x: Tensor | Scalar) -> None:
+        """Void a run of the kernel in which ``fn`` holds of an element of ``x``.
+
+        A kernel cannot raise. It reports instead; its caller drops the results and evaluates the
+        operations one by one, which raises what NumPy raises.
+        """
+        shape = x.shape if isinstance(x, Tensor) else ()
+        found = self.pointwise(fn, [x], TensorType(BOOL, shape))
+        if shape:
+            axes = range(len(shape))
+            found = self.reduce(lambda a, e: a | e, 0, found, axes, TensorType(BOOL, ()))
+        self._violations.append(found)
+
+    def violation(self) -> Tensor | None:
+        """A 0-d bool: whether anything that was forbidden has happened; None = nothing is."""
+        if not self._violations:
+            return None
+        if len(self._violations) == 1:
+            return self._violations[0]
+        any_of = functools.partial(functools.reduce, operator.or_)
+        return self.pointwise(lambda *xs: any_of(xs), self._violations, TensorType(BOOL, ()))
 
     # --- reductions --------------------------------------------------------------------------
 

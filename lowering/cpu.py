@@ -13,8 +13,9 @@ from .schedule.graph import definition
 from .target import Target
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
-# math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect. Index arithmetic is i64 already, so no canonicalizer
-# is needed: LLVM's own simplification runs anyway and costs less.
+# math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect.
+# Index arithmetic is i64 already, so no canonicalizer is needed: LLVM's own simplification runs
+# anyway and costs less.
 TO_LLVM = (
     "builtin.module(convert-math-to-funcs,convert-scf-to-cf,convert-math-to-llvm,"
     "convert-math-to-libm,convert-arith-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"

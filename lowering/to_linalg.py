@@ -84,15 +84,19 @@ def emit_function(function: Program) -> ir.Operation:
         for instr in function.body.instrs:
             environment.run(instr)
         results = [environment.output(v) for v in function.outputs]
+        violation = b.violation()
+        if violation is not None:
+            results.append(violation)
         ir.Operation.create("func.return", operands=[r.value for r in results])
     types = [r.value.type for r in results]
     func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(arguments, types))
     func.attributes["profuse.symbols"] = _strings(symbols)
     shown = [_argument_attributes(t) for t in inputs] + [ir.DictAttr.get({})] * len(symbols)
     func.attributes["arg_attrs"] = ir.ArrayAttr.get(shown)
-    func.attributes["res_attrs"] = ir.ArrayAttr.get(
-        [_attributes(r.dtype, {"profuse.dims": _strings(map(str, r.shape))}) for r in results]
-    )
+    shown = [_attributes(r.dtype, {"profuse.dims": _strings(map(str, r.shape))}) for r in results]
+    if violation is not None:
+        shown[-1] = _attributes(violation.dtype, {"profuse.violation": ir.UnitAttr.get()})
+    func.attributes["res_attrs"] = ir.ArrayAttr.get(shown)
     anchor.erase()
     return func
 

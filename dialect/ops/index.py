@@ -1,8 +1,8 @@
 """Indexing by integer arrays: take, gather, index.
 
-Negative indices count from the end. Tier 0 raises BoundsError for an index out of range. A
-kernel cannot raise: it clamps such an index to the axis, so it never reads outside of a buffer,
-but gives an element where NumPy gives an error.
+Negative indices count from the end. An index out of range raises BoundsError in tier 0. A kernel
+cannot raise: it clamps such an index, so that it never reads outside of a buffer, and reports it,
+whereupon tier 0 runs in its place.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .sizes import (
     check_axes,
     clamped,
     complete_shape,
+    forbid_outside,
     is_positive,
     normalize_axes,
     normalize_axis,
@@ -71,12 +72,6 @@ class _Indexed(Structural):
             raise LoweringError(f"size {size} may be 0, which has nothing to index")
 
 
-def _index(b: Builder, index: Scalar, size: Dim) -> Scalar:
-    if index.dtype is U64:
-        return index.minimum(b.size(size).cast(U64) - 1).cast(INT64)
-    return clamped(b, index, size)
-
-
 class Take(_Indexed, name="take"):
     """`numpy.take`: slices along ``axis`` (None = elements of the flat tensor) at ``indices``."""
 
@@ -114,10 +109,11 @@ class Take(_Indexed, name="take"):
         if attrs.get("axis") is None:
             x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
         axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        forbid_outside(b, indices, x.shape[axis])
 
         def load(*at: Scalar) -> Scalar:
             index = indices.at(*at[axis : axis + indices.rank])
-            where = _index(b, index, x.shape[axis])
+            where = clamped(b, index, x.shape[axis])
             return x.at(*at[:axis], where, *at[axis + indices.rank :])
 
         return b.compute(out, load)
@@ -180,12 +176,13 @@ class Gather(_Indexed, name="gather"):
         if attrs.get("axis") is None:
             x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
         axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        forbid_outside(b, indices, x.shape[axis])
 
         def load(*at: Scalar) -> Scalar:
             where = list(_aligned(x.shape, at))
             place = list(_aligned(indices.shape, at))
             place[axis] = at[axis]
-            where[axis] = _index(b, indices.at(*place), x.shape[axis])
+            where[axis] = clamped(b, indices.at(*place), x.shape[axis])
             return x.at(*where)
 
         return b.compute(out, load)
@@ -270,6 +267,8 @@ class Index(_Indexed, name="index"):
         indices = [as_tensor(b, i) for i in args[1:]]
         axes = cls.indexed(x.shape, attrs)
         place, count = cls._place(axes), len(out.shape) - (x.rank - len(axes))
+        for axis, index in zip(axes, indices, strict=True):
+            forbid_outside(b, index, x.shape[axis])
 
         def load(*at: Scalar) -> Scalar:
             own = at[place : place + count]
@@ -277,7 +276,7 @@ class Index(_Indexed, name="index"):
             chosen = {}
             for axis, index in zip(axes, indices, strict=True):
                 value = index.at(*_aligned(index.shape, own))
-                chosen[axis] = _index(b, value, x.shape[axis])
+                chosen[axis] = clamped(b, value, x.shape[axis])
             return x.at(*(chosen[k] if k in chosen else next(rest) for k in range(x.rank)))
 
         return b.compute(out, load)

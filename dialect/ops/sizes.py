@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DYNAMIC
-from ..dtypes import I64, DType, dtype_of
+from ..dtypes import I64, U64, DType, dtype_of
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
 from ..symbolic import Dim, Sym
 from ..types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
@@ -202,7 +202,24 @@ def _parts_nonnegative(atom: tuple) -> bool:
 def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:
     """A run-time index in a kernel: negative counts from the end, then kept within the axis.
 
-    The bound on both sides is what keeps a kernel from reading outside of the buffer.
+    The bound on both sides is what keeps a kernel from reading outside of the buffer; the index
+    must have gone through `forbid_outside` as well, for the user to get an error.
     """
-    index, count = index.cast(I64), b.size(size)
+    count = b.size(size)
+    if index.dtype is U64:
+        return index.minimum(count.cast(U64) - 1).cast(I64)
+    index = index.cast(I64)
     return (index < 0).select(index + count, index).minimum(count - 1).maximum(0)
+
+
+def forbid_outside(b: Builder, indices: Tensor | Scalar, size: Dim) -> None:
+    """Void a run of the kernel in which some index is out of range for an axis of this size."""
+
+    def outside(index: Scalar) -> Scalar:
+        count = b.size(size)
+        if index.dtype is U64:
+            return index >= count.cast(U64)
+        index = index.cast(I64)
+        return (index >= count) | (index < -count)
+
+    b.forbid(outside, indices)

@@ -23,6 +23,7 @@ from .sizes import (
     clamped,
     complete_shape,
     drop,
+    forbid_outside,
     is_positive,
     known_scalar,
     known_sizes,
@@ -230,9 +231,8 @@ class Slice(Structural, name="slice"):
 class Pick(Structural, name="pick"):
     """``x[…, index, …]``: one integer index on one axis, which the result does not have.
 
-    ``index`` DYNAMIC stands for the operand ``position`` (an i64 scalar). Tier 0 raises
-    BoundsError for an index out of range; a kernel, which only meets a run-time index, clamps it
-    to the axis instead.
+    ``index`` DYNAMIC stands for the operand ``position`` (an i64 scalar). Raises BoundsError for
+    an index out of range.
     """
 
     x = operand()
@@ -289,7 +289,9 @@ class Pick(Structural, name="pick"):
         size = complete_shape(x.type)[axis]
         starts: list[Any] = [0] * x.type.rank
         if index == DYNAMIC:
-            starts[axis] = clamped(b, b.scalar(args[1]), size)
+            position = b.scalar(args[1])
+            forbid_outside(b, position, size)
+            starts[axis] = clamped(b, position, size)
         else:
             starts[axis] = index if index >= 0 else size + index
         shape = tuple(1 if k == axis else d for k, d in enumerate(x.type.shape))

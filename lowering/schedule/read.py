@@ -127,7 +127,8 @@ class _Reader:
             dims = tuple(map(str, tensor.dims))
             if "profuse.dims" in own:
                 dims = tuple(_texts(own["profuse.dims"]))
-            specs.append(TensorSpec("tensor", _dtype_name(tensor.element, own), dims))
+            kind = "violation" if "profuse.violation" in own else "tensor"
+            specs.append(TensorSpec(kind, _dtype_name(tensor.element, own), dims))
         return specs
 
     def _dims(self, type_: ir.RankedTensorType, dynamic: Sequence[ir.Value]) -> tuple[Dim, ...]:
