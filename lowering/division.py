@@ -71,18 +71,14 @@ def _float_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def ipow(base: Scalar, exponent: Scalar) -> Scalar:
-    """Wrapping integer power; see `Scalar.ipow` for negative exponents."""
+    """Wrapping integer power; 1 for a negative exponent."""
     if exponent.known is not None and exponent.known >= 0:
         return _constant_power(base, int(exponent.known))
     if base.dtype.kind != "i":
         # The exponent of `ipowi` is signed.
         half = base._op("math.ipowi", exponent._op("arith.shrui", exponent.const(1)))
         return half * half * (exponent & 1).ne(0).select(base, 1)
-    negative = exponent < 0
-    power = base._op("math.ipowi", negative.select(0, exponent))
-    sign = (exponent & 1).ne(0).select(base, 1)
-    truncated = (base.eq(1) | base.eq(-1)).select(sign, 0)
-    return negative.select(truncated, power)
+    return base._op("math.ipowi", exponent.maximum(0))
 
 
 def _constant_power(base: Scalar, exponent: int) -> Scalar:

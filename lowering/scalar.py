@@ -229,8 +229,7 @@ class Scalar:
         return fmod(self, self._other(other))
 
     def ipow(self, other: Operand) -> Scalar:
-        """Integer power, wrapping. Where NumPy raises (a negative exponent) the result is the
-        exact power truncated towards zero: ±1 for the bases ±1, else 0."""
+        """Integer power, wrapping; 1 for a negative exponent, which has to be forbidden."""
         from .division import ipow
 
         return ipow(self, self._other(other))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from ..dtypes import F64, I64
 from ..errors import DTypeError
 from ..symbolic import Dim, Sym, sym_max, sym_min
 from ..types import TENSOR, ScalarType, Type
-from .families import Binary, PartialBinary, in_f32, keys_of
-from .sizes import is_nonnegative
+from .families import Binary, PartialBinary, in_f32
+from .sizes import as_tensor, is_nonnegative
 
 if TYPE_CHECKING:
-    from ...lowering.scalar import Scalar
+    from ...lowering.builder import Builder, Scalar, Tensor
 
 
 class Add(Binary, name="add"):
@@ -157,13 +157,14 @@ class Pow(PartialBinary, name="pow"):
         return None  # its type is only known to be an int for exponents that are not negative
 
     @classmethod
-    def refuse(cls, types: Sequence[Type]) -> str | None:
-        keys, second = keys_of(types), types[1]
-        if keys is None or cls.loop(*keys)[-1].kind != "i" or keys[1][0].kind in "bu":
-            return None
-        if isinstance(second, ScalarType) and type(second.value) is int and second.value >= 0:
-            return None
-        return "NumPy raises for negative integer powers, a kernel cannot"
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        exponent = as_tensor(b, args[1])
+        known = None if exponent.scalar is None else exponent.scalar.known
+        if exponent.dtype.kind == "i" and (known is None or known < 0):
+            b.forbid(lambda n: n < 0, exponent)
+        return super().lower(b, attrs, types, *args)
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:

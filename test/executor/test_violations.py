@@ -71,6 +71,18 @@ def test_several_checks_in_one_kernel():
     assert f.state().counters["voided_launches"] == 3
 
 
+@pytest.mark.parametrize("strategy", [[("static", 1)], [("dynamic", 1)]], ids=str)
+def test_negative_integer_powers(strategy):
+    f = pf.jit(lambda x, n: x**n + 1, strategy=strategy)
+    x = np.array([[3, -2, 0], [1, -1, 7]])
+    for n in (x * 0 + 2, np.abs(x), np.abs(x)):
+        np.testing.assert_array_equal(f(x, n), x**n + 1)
+    with pytest.raises(ValueError, match="Integers to negative integer powers are not allowed"):
+        f(x, x)
+    counters = f.state().counters
+    assert (counters["kernel_launches"], counters["voided_launches"]) == (3, 1)
+
+
 def test_nothing_to_check_costs_no_output():
     f = pf.jit(lambda x: x[1] + x[:, 2].sum())
     for _ in range(2):

@@ -168,12 +168,6 @@ def test_integer_powers(dtype):
         same(run_scalar(lambda x, k=k: x.ipow(k), dtype, a), np.power(a, np.array(k, dtype)))
 
 
-def test_negative_integer_powers():
-    a = np.array([1, -1, -1, 2, 0, -3], "i4")
-    b = np.array([-5, -2, -3, -1, -1, -1], "i4")
-    same(run_scalar(lambda x, y: x.ipow(y), "i4", a, b), np.array([1, 1, -1, 0, 0, 0], "i4"))
-
-
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_math(dtype):
     x = np.array([-0.9, -0.5, -0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 2.5], dtype)
