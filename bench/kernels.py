@@ -16,6 +16,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from importlib import metadata
 
 ONE_CORE = {min(os.sched_getaffinity(0))}
 os.sched_setaffinity(0, ONE_CORE)
@@ -155,6 +156,32 @@ def check(name: str, found, fn: Callable, args: tuple) -> None:
             sys.exit(f"{name}: relative error {error:.1e} against float64")
 
 
+def processor() -> str:
+    """The processor's name, where Linux tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = (line.partition(":")[2].strip() for line in file if "model name" in line)
+            return next(names, platform.machine())
+    except OSError:
+        return platform.machine()
+
+
+def environment() -> dict[str, str]:
+    """What the figures depend on besides the code."""
+    versions = {
+        name: metadata.version(name)
+        for name in ("profuse", "numpy", "jax", "torch")
+        if name in sys.modules
+    }
+    return {
+        "processor": processor(),
+        "date": time.strftime("%Y-%m-%d"),
+        "command": " ".join(["python", *sys.argv]),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
 def _leaves(out):
     return out if isinstance(out, tuple) else (out,)
 
@@ -167,7 +194,7 @@ def main() -> None:
     parser.add_argument("--json")
     args = parser.parse_args()
     rows = []
-    print(f"{platform.processor() or platform.machine()}, one core, {args.size}x{args.size} f32")
+    print(f"{processor()}, one core, {args.size}x{args.size} f32")
     for name, (fn, inputs) in cases(args.size).items():
         if args.names and name not in args.names:
             continue
@@ -183,7 +210,10 @@ def main() -> None:
         )
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
+            json.dump(
+                {"environment": environment(), "size": args.size, "rows": rows}, file, indent=1
+            )
+            file.write("\n")
 
 
 if __name__ == "__main__":
