@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 from profuse.dialect.base import Op, op_named
 from profuse.dialect.base import result as OpResult
-from profuse.dialect.dtypes import dtype_of
+from profuse.dialect.dtypes import BOOL, dtype_of
 from profuse.dialect.program import Instr, Program
 from profuse.dialect.symbolic import evaluate
 from profuse.dialect.types import ScalarType, TensorType, type_of
@@ -54,8 +54,13 @@ def _result(descriptor, shape, dtype):
     return array
 
 
-def run(function, args, symbols=None):
-    """Results of a `Program` on arrays and Python numbers; ``symbols``: the sizes' values."""
+def run(function, args, symbols=None, violates=False):
+    """Results of a `Program` on arrays and Python numbers.
+
+    Args:
+        symbols: the sizes' values.
+        violates: whether the function must report that something forbidden happened.
+    """
     from mlir import ir
     from mlir.execution_engine import ExecutionEngine
     from mlir.passmanager import PassManager
@@ -65,6 +70,11 @@ def run(function, args, symbols=None):
     func = module.body.operations[0].operation
     names = [ir.StringAttr(s).value for s in ir.ArrayAttr(func.attributes["profuse.symbols"])]
     shapes = _result_shapes(function, symbols)
+    results = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value).results
+    may_violate = len(results) > len(shapes)
+    assert may_violate or not violates
+    if may_violate:
+        shapes.append(((), BOOL))
     with module.context:
         PassManager.parse(PIPELINE).run(module.operation)
         engine = ExecutionEngine(module, opt_level=0)
@@ -85,7 +95,10 @@ def run(function, args, symbols=None):
     call((ctypes.c_void_p * len(packed))(*packed))
     if len(outputs) == 1:
         return _result(block, *shapes[0])
-    return tuple(_result(getattr(block, f"r{k}"), *s) for k, s in enumerate(shapes))
+    found = [_result(getattr(block, f"r{k}"), *s) for k, s in enumerate(shapes)]
+    if may_violate:
+        assert bool(found.pop()) == violates
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def _result_shapes(function, symbols):
@@ -103,7 +116,7 @@ def _result_shapes(function, symbols):
     return out
 
 
-def run_op(op, *args, types=None, symbols=None, **attrs):
+def run_op(op, *args, types=None, symbols=None, violates=False, **attrs):
     """One op on arrays and Python numbers, with the casts that `insert-casts` would insert."""
     p = Program("kernel")
     types = types or [type_of(a) for a in args]
@@ -122,7 +135,7 @@ def run_op(op, *args, types=None, symbols=None, **attrs):
     results = tuple(p.new_value() for _ in cls.infer(cast_types, cls.full_attrs(attrs)))
     p.body.instrs.append(Instr(cls, tuple(cast), results, attrs))
     p.body.outputs = results
-    return run(p, args, symbols)
+    return run(p, args, symbols, violates)
 
 
 def run_lowering(lower, result, *args, types=None, symbols=None):

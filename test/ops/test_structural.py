@@ -136,16 +136,19 @@ def test_kernels_of_symbolic_sizes(name):
     assert ran
 
 
-def test_index_out_of_range_stays_inside_the_buffer():
+def test_index_out_of_range_stays_inside_the_buffer_and_is_reported():
+    def run(op, *args, **attrs):
+        return run_op(op, *args, violates=True, **attrs)
+
     x, wild = np.arange(5, dtype=np.float32), np.array([-(2**62), -6, 5, 2**62, -5, 4])
-    np.testing.assert_array_equal(run_op("take", x, wild), x[[0, 0, 4, 4, 0, 4]])
-    np.testing.assert_array_equal(run_op("gather", x, wild), x[[0, 0, 4, 4, 0, 4]])
-    np.testing.assert_array_equal(run_op("index", x, wild, axes=(0,)), x[[0, 0, 4, 4, 0, 4]])
-    for position, element in ((7, 4), (-9, 0), (-2, 3)):
-        found = run_op("pick", x, position, types=[known(x), n()], index=DYNAMIC)
-        assert found == element
+    np.testing.assert_array_equal(run("take", x, wild), x[[0, 0, 4, 4, 0, 4]])
+    np.testing.assert_array_equal(run("gather", x, wild), x[[0, 0, 4, 4, 0, 4]])
+    np.testing.assert_array_equal(run("index", x, wild, axes=(0,)), x[[0, 0, 4, 4, 0, 4]])
+    for position, element in ((7, 4), (-9, 0)):
+        assert run("pick", x, position, types=[known(x), n()], index=DYNAMIC) == element
+    assert run_op("pick", x, -2, types=[known(x), n()], index=DYNAMIC) == 3
     huge = np.array([2**64 - 1, 2**63, 1], np.uint64)
-    np.testing.assert_array_equal(run_op("take", x, huge), x[[4, 4, 1]])
+    np.testing.assert_array_equal(run("take", x, huge), x[[4, 4, 1]])
 
 
 # --- symbolic inference -----------------------------------------------------------------------
