@@ -25,40 +25,52 @@ if TYPE_CHECKING:
         PipelineError,
         ProfuseError,
         ShapeError,
+        StrictFusionError,
         TraceError,
     )
     from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
     from .dialect.importers.control import cond, fori_loop, while_loop
+    from .dialect.observers import register_profiled_ops
     from .executor.events import events
     from .executor.events import totals as counters
+    from .executor.hooks import register_pass_after_fusion, register_pass_before_fusion
     from .executor.jit import jit, load
     from .executor.knobs import knobs
     from .executor.settings import (
+        get_executor_mode,
         get_num_profiled_runs,
         get_optimize,
         get_profiling_mode,
+        set_executor_mode,
         set_num_profiled_runs,
         set_optimize,
         set_profiling_mode,
     )
-    from .executor.state import ExecutorState, Specialization
+    from .executor.state import DebugState, ExecutorState, Specialization
     from .executor.strategy import get_fusion_strategy, set_fusion_strategy
+    from .executor.strict import strict_fusion
+    from .executor.warn import warn
 
 __version__ = "0.1.0"
 
 # Public names by module; loaded on first use, so that tools pay only for what they need.
 _PUBLIC = {
     ".dialect.errors": "ArgumentError AxisError BoundsError DTypeError FileError InternalError "
-    "IRError KnobError LoweringError PipelineError ProfuseError ShapeError TraceError",
+    "IRError KnobError LoweringError PipelineError ProfuseError ShapeError StrictFusionError "
+    "TraceError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.control": "cond fori_loop while_loop",
+    ".dialect.observers": "register_profiled_ops",
     ".executor.events": "events counters=totals",
+    ".executor.hooks": "register_pass_after_fusion register_pass_before_fusion",
     ".executor.jit": "jit load",
     ".executor.knobs": "knobs",
-    ".executor.settings": "get_num_profiled_runs get_optimize get_profiling_mode "
-    "set_num_profiled_runs set_optimize set_profiling_mode",
-    ".executor.state": "ExecutorState Specialization",
+    ".executor.settings": "get_executor_mode get_num_profiled_runs get_optimize "
+    "get_profiling_mode set_executor_mode set_num_profiled_runs set_optimize set_profiling_mode",
+    ".executor.state": "DebugState ExecutorState Specialization",
     ".executor.strategy": "get_fusion_strategy set_fusion_strategy",
+    ".executor.strict": "strict_fusion",
+    ".executor.warn": "warn",
 }
 _HOME = {
     name.partition("=")[0]: (module, name.partition("=")[2] or name)

@@ -17,7 +17,7 @@ for it one day::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,10 +44,16 @@ class Fusion(Enum):
 
 @dataclass(frozen=True)
 class OperandDef:
-    """One operand field. ``variadic`` = any number (at most one such field per op)."""
+    """One operand field.
+
+    Attributes:
+        variadic: any number of operands (at most one such field per op).
+        observed: profiling counts how often a non-tensor given here is None (R1.23).
+    """
 
     name: str = ""
     variadic: bool = False
+    observed: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,9 @@ class AttrDef:
         return value is self.default or (same_type and bool(value == self.default))
 
 
-def operand(*, variadic: bool = False) -> Any:
+def operand(*, variadic: bool = False, observed: bool = False) -> Any:
     """Declare an operand field."""
-    return OperandDef(variadic=variadic)
+    return OperandDef(variadic=variadic, observed=observed)
 
 
 def result(*, variadic: bool = False) -> Any:
@@ -119,7 +125,7 @@ class Op:
         operands, results, attrs = list(cls.operands), list(cls.results), dict(cls.attrs)
         for field, value in list(vars(cls).items()):
             if isinstance(value, OperandDef):
-                operands.append(OperandDef(field, value.variadic))
+                operands.append(replace(value, name=field))
             elif isinstance(value, ResultDef):
                 results.append(ResultDef(field, value.variadic))
             elif isinstance(value, AttrDef):
@@ -136,6 +142,19 @@ class Op:
     def full_name(cls) -> str:
         """Name in IR, e.g. ``profuse.tanh``."""
         return f"{cls.dialect}.{cls.name}"
+
+    @classmethod
+    def observed_operands(cls, count: int) -> tuple[int, ...]:
+        """Which of ``count`` operands belong to a field declared ``observed``."""
+        extra = count - len(cls.operands)  # beyond one per field: the variadic one's
+        found: list[int] = []
+        position = 0
+        for definition in cls.operands:
+            size = 1 + extra if definition.variadic else 1
+            if definition.observed:
+                found += range(position, position + size)
+            position += size
+        return tuple(found)
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:

@@ -81,5 +81,9 @@ class KnobError(ProfuseError, ValueError):
     """A knob or environment variable has a value outside its domain."""
 
 
+class StrictFusionError(ProfuseError):
+    """Inside `strict_fusion` a function did not become one guarded group and nothing else."""
+
+
 class InternalError(ProfuseError, AssertionError):
     """An invariant of the compiler is broken; compilation stops, the call falls back."""

@@ -1,24 +1,45 @@
-"""Where observers go (R1.16, R1.17): one rule for programs and for the `insert-profile` pass."""
+"""Where observers go (R1.16, R1.17, R1.23), for programs and for the `insert-profile` pass."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 
 from .base import Fusion, Op
-from .ops.speculation import Profile, ProfileCounter
+from .errors import Loc
+from .ops.speculation import Profile, ProfileCounter, ProfileValue
 from .program import Block, Instr, Module, Program
+from .registration import Registration, Registry
 from .types import TENSOR, ListType, TensorType, Type
+
+_claims: Registry[Callable[[type[Op]], bool]] = Registry()
+
+
+def register_profiled_ops(
+    claims: Callable[[type[Op]], bool],
+) -> Registration[Callable[[type[Op]], bool]]:
+    """Observe operands and results of the ops that ``claims`` is true for (R1.17).
+
+    For passes that need the types around ops that are never fused. Holds for graphs that are
+    instrumented from now on, until the registration is removed.
+    """
+    return _claims.add(claims)
 
 
 def wants_profiled_inputs(op: type[Op]) -> bool:
     """True for ops whose operands are worth observing: what may be fused, and type queries."""
-    return op.fusion is not Fusion.NONE
+    return op.fusion is not Fusion.NONE or _is_claimed(op)
 
 
 def wants_profiled_outputs(op: type[Op] | None) -> bool:
     """True for ops whose results are worth observing at every use; None = a block argument."""
-    return op is not None and op.fusion not in (Fusion.NONE, Fusion.QUERY)
+    if op is None:
+        return False
+    return op.fusion not in (Fusion.NONE, Fusion.QUERY) or _is_claimed(op)
+
+
+def _is_claimed(op: type[Op]) -> bool:
+    return any(claims(op) for claims in _claims.items)
 
 
 def erased(type_: Type) -> Type:
@@ -31,13 +52,16 @@ def erased(type_: Type) -> Type:
 def instrument(module: Module) -> Module:
     """A copy of ``module`` whose main program is unrefined, observed, and counts its runs.
 
+    A value that is no tensor is observed right after its definition where an op asks for it.
     Equals what the `insert-profile` pass makes of the printed module.
     """
     main = module.main
     types = {value: erased(main.type_of(value)) for value in range(main.count)}
     copy = Program(main.name, types=types, count=main.count)
     producers = {r: instr.op for instr in main.body.walk() for r in instr.results}
-    copy.body = _Instrumenter(copy, producers).block(main.body)
+    sites = count()
+    copy.body = _Instrumenter(copy, producers, sites).block(main.body)
+    _observe_values(copy, sites)
     copy.body.instrs.append(Instr(ProfileCounter, (), ()))
     return Module(copy, dict(module.functions), module.semantics)
 
@@ -45,10 +69,12 @@ def instrument(module: Module) -> Module:
 class _Instrumenter:
     """Copies blocks; sites are numbered in the order in which a walk meets the observers."""
 
-    def __init__(self, program: Program, producers: Mapping[int, type[Op]]) -> None:
+    def __init__(
+        self, program: Program, producers: Mapping[int, type[Op]], sites: Iterator[int]
+    ) -> None:
         self.program = program
         self.producers = producers
-        self.sites = count()
+        self.sites = sites
 
     def block(self, block: Block) -> Block:
         out = Block(block.args)
@@ -79,3 +105,43 @@ class _Instrumenter:
             loc = user.loc if user else None
             out.instrs.append(Instr(Profile, (value,), (seen[value],), attrs, loc=loc))
         return seen[value]
+
+
+def _observe_values(program: Program, sites: Iterator[int]) -> None:
+    """Observe each non-tensor that some op has in an observed operand field (R1.23)."""
+    uses = [(i, k) for i in program.body.walk() for k in i.op.observed_operands(len(i.operands))]
+    watched = {i.operands[k] for i, k in uses}
+    observers: dict[int, Instr] = {}
+    for value, loc in _definitions(program.body):
+        type_ = program.type_of(value)
+        if value in watched and not isinstance(type_, TensorType):
+            result = program.new_value(type_)
+            attrs = {"site": next(sites)}
+            observers[value] = Instr(ProfileValue, (value,), (result,), attrs, loc=loc)
+    for instr, k in uses:
+        if instr.operands[k] in observers:
+            operands = list(instr.operands)
+            operands[k] = observers[operands[k]].results[0]
+            instr.operands = tuple(operands)
+    _insert_after_definitions(program.body, observers)
+
+
+def _definitions(body: Block) -> Iterator[tuple[int, Loc | None]]:
+    """Every value with where it is defined, in the order in which the pass meets them."""
+    for arg in body.args:
+        yield arg, None
+    for instr in body.walk():
+        for result in instr.results:
+            yield result, instr.loc
+        for block in instr.blocks:
+            for arg in block.args:
+                yield arg, None
+
+
+def _insert_after_definitions(block: Block, observers: Mapping[int, Instr]) -> None:
+    instrs = [observers[a] for a in block.args if a in observers]
+    for instr in block.instrs:
+        for inner in instr.blocks:
+            _insert_after_definitions(inner, observers)
+        instrs += [instr, *(observers[r] for r in instr.results if r in observers)]
+    block.instrs = instrs

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Union
 
-from .context import near, one_line, position_of
+from .context import context, near, one_line, position_of
 from .errors import FileError, InternalError, PipelineError, ProfuseError
 from .passes.base import PASSES, Pass
 from .pipeline_text import Item, make_pass, split_items
@@ -89,6 +89,14 @@ def _refuse_ours_inside(item: Item) -> None:
                 f"pass {inner.name} runs on a module and cannot stand inside {item.name}(…)"
             )
         _refuse_ours_inside(inner)
+
+
+def check_pipeline(text: str) -> None:
+    """Raise PipelineError for what `run_pipeline` would refuse before it runs anything."""
+    with context():
+        for stage in parse_pipeline(text):
+            if not isinstance(stage, Pass):
+                _pass_manager(stage)
 
 
 def run_pipeline(

@@ -25,9 +25,23 @@ _REASONS = ("refused", "dissolved", "stable sizes")
 
 
 def optimizing_pipeline(
-    behavior: str, min_size: int, max_values: int, stable_sizes: Iterable[int] = ()
+    behavior: str,
+    min_size: int,
+    max_values: int,
+    stable_sizes: Iterable[int] = (),
+    *,
+    fuse: bool = True,
+    before: str = "",
+    after: str = "",
 ) -> str:
-    """The pipeline string that turns an instrumented graph into a guarded, fused one (R1.36)."""
+    """The pipeline string that turns an instrumented graph into a guarded, fused one (R1.36).
+
+    Args:
+        behavior: ``"static"`` or ``"dynamic"``.
+        min_size, max_values, stable_sizes: options of the passes that fuse and guard.
+        fuse: False = form no groups, hence no guards and no fallbacks.
+        before, after: pipelines of users, run before anything is fused and after all is guarded.
+    """
     groups, guards = f"min-size={min_size} max-values={max_values}", ""
     stable = sorted(stable_sizes)
     if behavior == "dynamic":
@@ -36,10 +50,11 @@ def optimizing_pipeline(
         if stable:
             listed = ":".join(map(str, stable))
             guards = f"{{dynamic=true stable-sizes={listed}}}"
-    return (
-        f"specialize,form-fusions{{{groups}}},insert-guards{guards},"
-        "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
-    )
+    fusing = f"form-fusions{{{groups}}},insert-guards{guards}"
+    # Without groups `insert-guards` has nothing to guard, and forgets the profiled types.
+    stages = [before, "specialize", fusing if fuse else "insert-guards", after]
+    cleaning = "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
+    return ",".join(s for s in (*stages, cleaning) if s)
 
 
 @dataclass(frozen=True)

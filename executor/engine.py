@@ -15,20 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.errors import ProfuseError
+from ..dialect.errors import InternalError, ProfuseError, StrictFusionError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
 from ..dialect.types import TensorType, type_of
 from .compile import CompileRequest, CompileResult, compile_graph, optimizing_pipeline
 from .evaluate import Evaluator
 from .events import Counters, log, new_counters, retire
+from .hooks import registered
 from .kernel import interpreted_group, kernel_runner
 from .knobs import knobs
 from .plan import Plan, build_plan
-from .profile import Record
+from .profile import Frame, Record
+from .release import Clock, Graph, ReleaseTimer
 from .strategy import Strategy, behavior_at, get_fusion_strategy, normalize, total_depth
+from .strict import check_strict, is_strict
 
 Types = tuple[TensorType, ...]
+_MAX_SEEN = 16  # distinct argument types kept of the profiled runs, to tell which sizes change
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Options:
     strategy: Strategy | None = None
     profiled_runs: int | None = None
     name: str = "main"
+    strict: bool = False  # the traced function asked for strict fusion itself (R1.46)
 
 
 class Executor:
@@ -46,23 +51,29 @@ class Executor:
     Args:
         module: the graph, as imported: no observers, no types.
         options: per-function settings.
-        depth: re-specialisations left; None = the strategy's total (R1.9).
         history: input types that outer executors have specialised this graph for.
+        clock: seconds, for what is released after a delay.
+        profiles: False = never profile nor compile (R1.2). A fallback goes on as the executor it
+            belongs to, which did.
     """
 
     def __init__(
         self,
         module: Module,
         options: Options,
-        depth: int | None = None,
         history: tuple[Types, ...] = (),
+        clock: Clock = time.time,
+        *,
+        profiles: bool = True,
     ) -> None:
-        self.module = module
+        self._graph = Graph(module)
+        self._clock = clock
+        self._timer = ReleaseTimer(clock)
+        self._profiles = profiles
         self.history = history
         self.options = options
         self.counters: Counters = new_counters()
         self._lock = threading.RLock()
-        self._given_depth = depth
         self.notes: list[str] = []  # what the importer has to say about the graph
         self._reset()
 
@@ -74,8 +85,9 @@ class Executor:
         self.profiled_runs = (
             knobs.profiled_runs if options.profiled_runs is None else options.profiled_runs
         )
-        given_depth = self._given_depth
-        self.depth = total_depth(self.strategy) if given_depth is None else given_depth
+        self._depth: int | None = None
+        self._timer.reset()
+        self._graph.keep()
         self.optimized: Plan | None = None
         self._profiling: Plan | None = None
         self._plain: Plan | None = None
@@ -85,7 +97,7 @@ class Executor:
         self.fallbacks: dict[str, Executor] = {}
         self.reasons: list[str] = []
         self.seconds = 0.0
-        self._seen: Types = ()
+        self._seen: dict[Types, None] = {}
 
     # --- running ------------------------------------------------------------------------------
 
@@ -98,27 +110,62 @@ class Executor:
             for out, fresh in zip(outputs, plan.fresh, strict=True)
         ]
 
-    def plan(self) -> Plan:
-        """The plan for the next call; compiles when the record has become ready (R1.7)."""
-        plan = self.optimized
-        return plan if plan is not None else self._choose()
+    def plan(self, depth: int | None = None) -> Plan:
+        """The plan for the next call; compiles when the record has become ready (R1.7).
 
-    def _choose(self) -> Plan:
+        ``depth``: re-specialisations left, kept from the first request that comes this far; None
+        = the strategy's total. With the general fuser off every request sets it anew (R1.9).
+        """
+        plan = self.optimized
+        if plan is None:
+            return self._choose(depth)
+        if self._timer.pending and self._timer.due():
+            self._release()
+        return plan
+
+    @property
+    def module(self) -> Module:
+        """The graph, as imported."""
+        return self._graph.get()
+
+    @property
+    def depth(self) -> int:
+        """Re-specialisations left: as stored, before the first request the strategy's total."""
+        return total_depth(self.strategy) if self._depth is None else self._depth
+
+    @property
+    def created(self) -> int | None:
+        """When the optimised plan was made, in whole seconds; None = there is none yet (R1.12)."""
+        return self._timer.created
+
+    @property
+    def released(self) -> bool:
+        """True once what only profiling needed is gone (R1.13)."""
+        return self._graph.is_packed
+
+    def _choose(self, depth: int | None) -> Plan:
         with self._lock:
             if self.optimized is not None:
                 return self.optimized
-            if not (knobs.optimize and knobs.profiling_mode):
+            if not (knobs.optimize and knobs.profiling_mode and self._profiles):
                 return self._no_opt_plan()
+            if self._depth is None or not knobs.general_fuser:
+                self._depth = total_depth(self.strategy) if depth is None else depth
             if self.depth == 0:
                 plan = self._evaluated_plan("simple")
                 return self._install(plan, "no depth left: runs unguarded")
+            at_once = self.record is None
             if self.record is None:
                 self._start_profiling()
             assert self.record is not None
             if not self.record.ready:
                 assert self._profiling is not None
                 return self._profiling
-            return self._optimize()
+            plan = self._optimize()
+            self._timer.stamp()
+            if at_once and self._timer.pending:
+                self._release()
+            return plan
 
     def _install(self, plan: Plan, reason: str) -> Plan:
         self.optimized = plan
@@ -133,8 +180,9 @@ class Executor:
         return self._plain
 
     def _evaluated_plan(self, kind: str) -> Plan:
-        evaluator = Evaluator(self.module.main, self.module, on_op=self._count_op)
-        return Plan(kind, evaluator, (False,) * len(self.module.main.outputs))
+        module = self.module
+        evaluator = Evaluator(module.main, module, on_op=self._count_op)
+        return Plan(kind, evaluator, (False,) * len(module.main.outputs))
 
     def _count_op(self) -> None:
         self.counters.evaluated_ops += 1
@@ -144,11 +192,12 @@ class Executor:
         main = record.module.main
 
         def run(inputs: list) -> list:
-            frame, observe = record.frame()
-            evaluator = Evaluator(main, record.module, observe, self._count_op)
+            frame = Frame()
+            evaluator = Evaluator(main, record.module, frame, self._count_op)
             outputs = evaluator(inputs)
             self.counters.profiled_runs += 1
-            self._seen = tensor_types(inputs)
+            if len(self._seen) < _MAX_SEEN:
+                self._seen[tensor_types(inputs)] = None
             record.finish(frame)
             return outputs
 
@@ -163,34 +212,46 @@ class Executor:
 
         assert self.record is not None
         behavior = behavior_at(self.strategy, self.depth)
+        before, after = registered()
         self.request = CompileRequest(
             ir=self.record.module.to_mlir(),
             pipeline=optimizing_pipeline(
                 behavior,
                 knobs.min_fusion_size,
                 knobs.max_fusion_values,
-                stable_sizes((*self.history, self._seen)),
+                stable_sizes((*self.history, *self._seen)),
+                fuse=knobs.general_fuser,
+                before=before,
+                after=after,
             ),
             target=host_target(),
             verify_each=knobs.verify_each,
             repro_dir=knobs.repro_dir,
         )
+        strict = self.options.strict or is_strict()
         start = time.perf_counter()
         try:
-            self.result = compile_graph(self.request)
+            result = compile_graph(self.request)
         except ProfuseError as error:
+            if strict:
+                raise StrictFusionError(
+                    f"{self.options.name} cannot be compiled: {error.what}", loc=error.loc
+                ) from error
             # The pipeline itself failed: this graph is pinned to tier 0, with the reason kept.
             self.counters.compile_failures += 1
             self.reasons.append(f"not compiled: {error}")
             log("compile-failed", self.options.name, str(error))
             return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
+        if strict:
+            check_strict(result.module, result.failures, self.options.name)
+        self.result = result
         self.seconds = time.perf_counter() - start
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"{behavior} specialisation", self.seconds,
-            depth=self.depth, kernels=len(self.result.kernels),
+            depth=self.depth, kernels=len(result.kernels),
         )  # fmt: skip
-        return self._install(self._link(self.result), f"specialised, {behavior}")
+        return self._install(self._link(result), f"specialised, {behavior}")
 
     def _link(self, result: CompileResult) -> Plan:
         """Load kernels, build the fallback executors (R1.42) and generate the plan."""
@@ -211,19 +272,31 @@ class Executor:
             self.reasons.append(f"group @{name} is interpreted: {reason}")
             log("kernel-failed", self.options.name, reason, group=name)
             runners[name] = interpreted[name]
+        if self.depth < 1:
+            raise InternalError(f"{self.options.name} is specialised with depth {self.depth}")
         self.fallbacks = {}
         guarded = _guarded_types(result.module)
         for name in _fallback_names(result.module):
             body = result.module.part(name)
             options = replace(self.options, name=f"{self.options.name}/{name}")
             history = (*self.history, *guarded.get(name, ()))
-            child = Executor(body, options, self.depth - 1, history)
-            child.plan()  # stores the depth and builds its first plan before it ever runs
+            child = Executor(body, options, history, self._clock)
+            child.plan(self.depth - 1)  # stores the depth, builds its first plan before it runs
             self.fallbacks[name] = child
         calls: dict[str, Callable[[list], list]] = {n: c.run for n, c in self.fallbacks.items()}
         return build_plan(result.module, runners, calls, self.counters)
 
     # --- life cycle ---------------------------------------------------------------------------
+
+    def _release(self) -> None:
+        """Drop record, profiling and no-opt plan; the graph stays as a packed copy (R1.13)."""
+        with self._lock:
+            if not self._timer.pending:
+                return
+            self._timer.done()
+            self._profiling = self._plain = self.record = self.request = None
+            self._graph.pack()
+            log("release", self.options.name, "optimised; what only profiling needed is dropped")
 
     def flush(self) -> None:
         """Forget record, plans, fallbacks and kernels; the next call profiles anew (R1.14)."""
@@ -270,6 +343,8 @@ def stable_sizes(history: Sequence[Types]) -> set[int]:
     A dynamic specialisation keeps them literal where it cannot do without: a model's width does
     not change, its batch does.
     """
+    if not history:
+        return set()
     *outer, last = history
     alike = [h for h in outer if [t.rank for t in h] == [t.rank for t in last]]
     stable: set[int] = set()

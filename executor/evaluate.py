@@ -8,12 +8,23 @@ call behaves the same on every tier.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..dialect.errors import BoundsError, DTypeError, InternalError, Loc, ProfuseError, ShapeError
 from ..dialect.program import Block, Instr, Module, Program
+
+
+class Observer(Protocol):
+    """Who is told what flows through ``profile`` and ``profile_value`` ops."""
+
+    def observe_type(self, site: int, value: Any) -> None:
+        """A value at a ``profile`` op."""
+
+    def observe_value(self, site: int, value: Any) -> None:
+        """A value at a ``profile_value`` op."""
+
 
 Env = list[Any]
 Step = Callable[[Env], None]
@@ -26,7 +37,7 @@ class Evaluator:
         program: what to run.
         module: resolves functions named by symbol (fallbacks and fusion functions are evaluated
             in place).
-        observe: called as ``observe(site, value)`` for every ``profile`` op met.
+        observer: told of every value at an observing op.
         on_op: called once per evaluated op (for counting).
     """
 
@@ -34,11 +45,11 @@ class Evaluator:
         self,
         program: Program,
         module: Module | None = None,
-        observe: Callable[[int, Any], None] | None = None,
+        observer: Observer | None = None,
         on_op: Callable[[], None] | None = None,
     ) -> None:
         self._module = module
-        self._observe = observe
+        self._observer = observer
         self._on_op = on_op
         self._count = program.count
         self._inputs = program.inputs
@@ -75,7 +86,7 @@ class Evaluator:
     def _step(self, instr: Instr) -> Step:
         if instr.op.dialect == "scf":
             return getattr(self, f"_{instr.op.name}")(instr)
-        if instr.op.name == "profile":
+        if instr.op.name in ("profile", "profile_value"):
             return self._profile(instr)
         if instr.op.name == "profile_counter":
             return _nothing
@@ -107,7 +118,10 @@ class Evaluator:
 
     def _profile(self, instr: Instr) -> Step:
         (operand,), (result,) = instr.operands, instr.results
-        site, observe = instr.attrs["site"], self._observe
+        site, observe = instr.attrs["site"], None
+        if self._observer is not None:
+            is_type = instr.op.name == "profile"
+            observe = self._observer.observe_type if is_type else self._observer.observe_value
 
         def step(env: Env) -> None:
             value = env[operand]
@@ -121,7 +135,7 @@ class Evaluator:
         if self._module is None or instr.attrs["callee"] not in self._module.functions:
             raise InternalError(f"no function @{instr.attrs['callee']} to call", loc=instr.loc)
         callee = Evaluator(
-            self._module.functions[instr.attrs["callee"]], self._module, self._observe, self._on_op
+            self._module.functions[instr.attrs["callee"]], self._module, self._observer, self._on_op
         )
 
         def step(env: Env) -> None:

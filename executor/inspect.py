@@ -15,16 +15,22 @@ def stage_text(executor: Executor, stage: str) -> str:
     """IR text of one stage; raises ArgumentError where the graph has not reached it."""
     if stage == "graph":
         return executor.module.to_mlir()
+    if stage != "optimized" and executor.released:
+        raise ArgumentError(
+            f"stage {stage!r} was released after optimisation",
+            hint="unset the release_profiling_graph knob, then flush and call again",
+        )
     if stage == "profiled":
         if executor.record is None:
             raise ArgumentError("this graph has not been profiled", hint="call it once")
         return executor.record.module.to_mlir()
-    if executor.request is None or executor.result is None:
+    if executor.result is None:
         raise ArgumentError(
             f"this graph has no stage {stage!r} yet", hint="call it again, so that it is compiled"
         )
     if stage == "optimized":
         return executor.result.ir
+    assert executor.request is not None
     kernels = compile_graph(replace(executor.request, keep_stages=True)).kernels
     texts = []
     for name, artifact in kernels.items():

@@ -11,7 +11,7 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from ..dialect.errors import ArgumentError, KnobError, ProfuseError
 from ..dialect.importers.pytree import flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
 from ..dialect.program import Module
+from .choice import make_executor
 from .engine import Executor, Options
 from .events import Counters, log, new_counters
 from .explain import explain
-from .state import ExecutorState, state_of
+from .state import DebugState, ExecutorState, debug_state_of, state_of
 from .strategy import normalize
 
 _NUMBERS = frozenset({bool, int, float, complex})
@@ -95,6 +96,10 @@ class GraphFunction:
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
         return state_of(self._executors(), self._current, self._own_counters())
+
+    def debug_state(self) -> DebugState:
+        """The optimised plan of the graph used last; ArgumentError while there is none (R1.15)."""
+        return debug_state_of(self._current, self._name)
 
     def explain(self) -> str:
         """What ran, what is guarded, why each miss, fallback and refusal happened."""
@@ -180,7 +185,8 @@ class JitFunction(GraphFunction):
             self._check_arity(args, kwargs)
             start = time.perf_counter()
             made = trace(self._fn, args, kwargs, name=self._name)
-            executor = Executor(made.module, self._options)
+            options = replace(self._options, strict=made.strict)
+            executor = make_executor(made.module, options)
             executor.counters.traces += 1
             executor.notes += made.explain()
             variant = Variant(made, executor)
@@ -214,13 +220,18 @@ class LoadedFunction(GraphFunction):
 
     def __init__(self, module: Module, options: Options) -> None:
         super().__init__(options.name, options)
-        self.module = module
-        self._executor = Executor(module, options)
+        self._executor = make_executor(module, options)
+        self._arity = len(module.main.inputs)
+
+    @property
+    def module(self) -> Module:
+        """The graph, as loaded."""
+        return self._executor.module
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
             raise ArgumentError(f"@{self._name} takes positional arguments only")
-        expected = len(self.module.main.inputs)
+        expected = self._arity
         if len(args) != expected:
             raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
         leaves, _ = flatten_call(self.__call__, args, {})

@@ -50,12 +50,23 @@ class Knob:
 
 
 KNOBS: dict[str, Knob] = {
-    "executor_mode": Knob(_bool, True, "use the profiling executor (R1.2)"),
+    "executor_mode": Knob(_bool, True, "graphs made from now on profile and specialise (R1.2)"),
     "profiling_mode": Knob(_bool, True, "profile and specialise; off = run graphs as they are"),
     "optimize": Knob(_bool, True, "graph optimisation as a whole"),
+    "disable_warning_prints": Knob(_bool, False, "pf.warn puts nothing into graphs (R1.1)"),
     "profiled_runs": Knob(_natural, 1, "runs recorded before a graph is specialised (R1.1)"),
+    # Declared by R1.1, which wants it never to be read: depth is the strategy's total.
+    "bailout_depth": Knob(_natural, 20, "has no effect: the strategy alone gives the depth"),
+    "release_profiling_graph": Knob(
+        _bool, False, "drop profiles and original graphs once optimised (R1.13)"
+    ),
+    "release_delay_seconds": Knob(_natural, 60, "how long after optimising they are kept"),
     "static_then_dynamic": Knob(_bool, False, "default strategy [(STATIC,2),(DYNAMIC,10)] (R1.3)"),
     "always_dynamic": Knob(_bool, False, "default strategy [(DYNAMIC,12)] (R1.3)"),
+    "fusion_strategy": Knob(
+        str, "", "default strategy, such as static:2,dynamic:10; always_dynamic goes before it"
+    ),
+    "general_fuser": Knob(_bool, True, "form fusion groups (R1.9); off = optimise without any"),
     "min_fusion_size": Knob(_positive, 1, "fewest ops in a fusion group"),
     "max_fusion_values": Knob(_positive, 128, "most operands plus results of a group (R1.48)"),
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
@@ -112,9 +123,12 @@ class Knobs:
                 value = knob.parse(str(value))
             except ValueError as error:
                 raise KnobError(f"{name}={value!r}: {error}", hint=knob.help) from None
-        previous = getattr(self, name)
+        values = self.__dict__["_values"]
+        # Reading and writing under one lock: of two racing setters each sees the other's value or
+        # what was there before both, never both the same (R1.2).
         with self.__dict__["_lock"]:
-            self.__dict__["_values"][name] = value
+            previous = values[name] if name in values else self._from_environment(name, knob)
+            values[name] = value
         return previous
 
     @contextmanager

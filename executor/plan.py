@@ -150,7 +150,9 @@ class _Generator:
         listed = f"({', '.join(values)},)"
         slow = f"check({t}, {listed})"
         if all(quick):
-            self.emit(depth, f"v{ok} = ({' and '.join(quick)}) or {slow}")  # type: ignore[arg-type]
+            # Guards answer, they never raise (R1.39), whatever object the value may be.
+            self.emit(depth, f"try: v{ok} = ({' and '.join(quick)}) or {slow}")  # type: ignore[arg-type]
+            self.emit(depth, f"except AttributeError: v{ok} = {slow}")
         else:
             self.emit(depth, f"v{ok} = {slow}")
         for alias, value in zip(aliases, values, strict=True):

@@ -1,39 +1,113 @@
 """The profiling record: what observers saw, per run, and what of it can be relied on.
 
-A run is one frame. Inside a frame repeated hits of an observer merge by R1.19; when the counter
-reaches zero all frames merge into the earliest (R1.20, R1.21) and every observer of the
-instrumented program gets its ``profiled_type``.
+A run is one frame. Inside a frame repeated hits of an observer merge by R1.19; a finished frame
+merges into the earliest (R1.20, R1.21), so that a record holds one frame however many runs there
+are. When the counter reaches zero every observer of the instrumented program gets what has been
+seen, ``profiled_type`` or ``seen``, and the record lets go of its frame.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..dialect.ops.speculation import Profile, ProfileValue
 from ..dialect.program import Module
 from ..dialect.symbolic import symbol
 from ..dialect.types import MaybeDim, TensorType, merge_types, type_of
 
-Frame = dict[int, TensorType]
+Types = dict[int, TensorType]
+UNDEFINED = TensorType(defined=False)
+
+
+@dataclass
+class SeenValue:
+    """What a `profile_value` observer saw (R1.23).
+
+    Only plain numbers are kept: a record must not hold on to what flows through it.
+
+    Attributes:
+        value: the one value seen; None once ``varied``.
+        varied: True if values differed, in type or in value, or were no plain numbers.
+        none, present: hits with None, and with anything else.
+    """
+
+    value: bool | int | float | complex | None = None
+    varied: bool = False
+    none: int = 0
+    present: int = 0
+
+    @classmethod
+    def of(cls, value: Any) -> SeenValue:
+        """One hit."""
+        if value is None:
+            return cls(none=1)
+        if not _is_constant(value):
+            return cls(varied=True, present=1)
+        return cls(value, present=1)
+
+    def add(self, other: SeenValue) -> None:
+        """Merge other hits of the same observer into these."""
+        if self.varied or other.varied or not _same_number(self.value, other.value):
+            self.value, self.varied = None, True
+        self.none += other.none
+        self.present += other.present
+
+
+class Frame:
+    """What the observers of one graph saw during one run."""
+
+    def __init__(self) -> None:
+        self.types: Types = {}
+        self.values: dict[int, SeenValue] = {}
+
+    def observe_type(self, site: int, value: Any) -> None:
+        """A hit of ``profile``: None is the undefined tensor, other non-tensors are ignored.
+
+        An undefined tensor replaces what was seen before (R1.18).
+        """
+        if value is None:
+            self.types[site] = UNDEFINED
+        elif isinstance(value, (np.ndarray, np.generic)):
+            seen = type_of(value)
+            assert isinstance(seen, TensorType)
+            old = self.types.get(site)
+            self.types[site] = seen if old is None else merge_types(old, seen)
+
+    def observe_value(self, site: int, value: Any) -> None:
+        """A hit of ``profile_value``."""
+        hit = SeenValue.of(value)
+        if site in self.values:
+            self.values[site].add(hit)
+        else:
+            self.values[site] = hit
+
+    def __bool__(self) -> bool:
+        return bool(self.types or self.values)
 
 
 class Record:
-    """Types seen by the observers of one instrumented graph during its first runs.
+    """What the observers of one instrumented graph see during its first runs.
 
     Args:
-        module: the instrumented graph; `finish` writes ``profiled_type`` into it.
+        module: the instrumented graph; `finish` writes what was seen into it.
         runs: runs to record before the record is ready; 0 = ready at once.
+
+    Attributes:
+        values: what ``profile_value`` observers saw in all finished runs, by site.
     """
 
     def __init__(self, module: Module, runs: int) -> None:
         self.module = module
+        self.values: dict[int, SeenValue] = {}
         self._left = runs
-        self._frames: list[Frame] = []
+        self._types: Types = {}
+        self._names = (f"p{k}" for k in itertools.count())
         self._lock = threading.Lock()
 
     @property
@@ -41,19 +115,10 @@ class Record:
         """True once enough runs have finished; read without the lock (R1.20)."""
         return self._left == 0
 
-    def frame(self) -> tuple[Frame, Callable[[int, Any], None]]:
-        """A new frame and the ``observe(site, value)`` that fills it."""
-        frame: Frame = {}
-
-        def observe(site: int, value: Any) -> None:
-            if not isinstance(value, (np.ndarray, np.generic)):
-                return  # non-tensors are ignored (R1.18)
-            seen = type_of(value)
-            assert isinstance(seen, TensorType)
-            old = frame.get(site)
-            frame[site] = seen if old is None else merge_types(old, seen)
-
-        return frame, observe
+    @property
+    def held(self) -> int:
+        """Entries held: at most one per observer, and none once ready but those of `values`."""
+        return len(self._types) + len(self.values)
 
     def finish(self, frame: Frame) -> bool:
         """Count a finished run; True if this one made the record ready.
@@ -64,41 +129,67 @@ class Record:
         with self._lock:
             if self._left == 0:
                 return False
-            self._frames.append(frame)
-            if self._left == 1 and not any(self._frames) and self._has_observers():
+            _merge_frame(self._types, frame.types, self._names)
+            for site, seen in frame.values.items():
+                if site in self.values:
+                    self.values[site].add(seen)
+                else:
+                    self.values[site] = replace(seen)
+            if self._left == 1 and not self.held and self._has_observers():
                 return False
+            if self._left == 1:
+                # Before the count says so: whoever finds the record ready reads the graph.
+                self._write()
+                self._types = {}
             self._left -= 1
-            if self._left:
-                return False
-            self._write(merge_frames(self._frames))
-            self._frames.clear()
-            return True
+            return self._left == 0
 
     def _has_observers(self) -> bool:
-        return any(i.op.name == "profile" for i in self.module.main.body.walk())
+        return any(i.op in (Profile, ProfileValue) for i in self.module.main.body.walk())
 
-    def _write(self, merged: Frame) -> None:
+    def _write(self) -> None:
         for instr in self.module.main.body.walk():
-            if instr.op.name == "profile":
-                found = merged.get(instr.attrs["site"])
-                if found is not None:
-                    instr.attrs["profiled_type"] = found
+            site = instr.attrs.get("site")
+            if instr.op is Profile and site in self._types:
+                instr.attrs["profiled_type"] = self._types[site]
+            elif instr.op is ProfileValue and site in self.values:
+                seen = self.values[site]
+                instr.attrs.update(none=seen.none, present=seen.present)
+                if seen.value is not None:
+                    instr.attrs["seen"] = seen.value
 
 
-def merge_frames(frames: list[Frame]) -> Frame:
-    """Merge the frames of several runs into the first (R1.21).
+def _is_constant(value: Any) -> bool:
+    """True for Python numbers that a graph can hold as a constant."""
+    if type(value) is int:
+        return -(2**63) <= value < 2**63
+    return type(value) in (bool, float, complex)
+
+
+def _same_number(a: Any, b: Any) -> bool:
+    """Equal for a program: NaN is itself, and neither 0.0, -0.0 nor False is 0."""
+    return type(a) is type(b) and repr(a) == repr(b)
+
+
+def merge_frames(frames: Iterable[Types]) -> Types:
+    """Merge the types of several runs into the first (R1.21).
 
     Equal sizes stay literal; a size that changed becomes a symbol shared by all positions with
     the same (old, new) pair; sizes already unknown get fresh symbols; differing ranks lose all.
+    The rest of a type stays the first run's, but for strides where sizes changed.
     """
-    merged: Frame = {}
+    merged: Types = {}
     names = (f"p{k}" for k in itertools.count())
     for frame in frames:
-        shared: dict[tuple[MaybeDim, MaybeDim], MaybeDim] = {}
-        for site, seen in frame.items():
-            old = merged.get(site)
-            merged[site] = seen if old is None else _merge_across(old, seen, shared, names)
+        _merge_frame(merged, frame, names)
     return merged
+
+
+def _merge_frame(merged: Types, frame: Types, names: Iterator[str]) -> None:
+    shared: dict[tuple[MaybeDim, MaybeDim], MaybeDim] = {}
+    for site, seen in frame.items():
+        old = merged.get(site)
+        merged[site] = seen if old is None else _merge_across(old, seen, shared, names)
 
 
 def _merge_across(old: TensorType, new: TensorType, shared: dict, names: Any) -> TensorType:
@@ -115,8 +206,7 @@ def _merge_across(old: TensorType, new: TensorType, shared: dict, names: Any) ->
                 shared[a, b] = symbol(next(names))
             shape.append(shared[a, b])
     kept = old if tuple(shape) == old.shape else replace(old, strides=_common_layout(old, new))
-    dtype = old.dtype if old.dtype == new.dtype else None
-    return replace(kept, dtype=dtype, shape=tuple(shape))
+    return replace(kept, shape=tuple(shape))
 
 
 def _common_layout(old: TensorType, new: TensorType) -> str | None:

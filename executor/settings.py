@@ -5,6 +5,20 @@ from __future__ import annotations
 from .knobs import knobs
 
 
+def get_executor_mode() -> bool:
+    """Whether graphs made from now on profile and specialise (R1.2)."""
+    return knobs.executor_mode
+
+
+def set_executor_mode(on: bool) -> bool:
+    """Switch the profiling executor; graphs made while it is off run op by op for good (R1.2).
+
+    A graph is made at the first call with a new structure, rank or dtype; existing ones stay as
+    they are.
+    """
+    return knobs.exchange("executor_mode", bool(on))
+
+
 def get_profiling_mode() -> bool:
     """Whether graphs are profiled and specialised."""
     return knobs.profiling_mode

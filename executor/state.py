@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ..dialect.errors import ArgumentError
 from ..dialect.types import TensorType
 from .engine import Executor
 from .events import Counters
-from .plan import Guard
+from .plan import Guard, Plan
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,29 @@ class ExecutorState:
     specializations: tuple[Specialization, ...]
     counters: Mapping[str, int]
     reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DebugState:
+    """What one optimised graph runs (R1.15).
+
+    Attributes:
+        graph: IR text of the optimised graph; of the graph as imported where that is what runs.
+        plans: the optimised plan, under the empty argument key: it serves all arguments.
+        created: when it was made, in whole seconds of the executor's clock; None = unspecialised.
+    """
+
+    graph: str
+    plans: Mapping[tuple, Plan]
+    created: int | None
+
+
+def debug_state_of(executor: Executor | None, name: str) -> DebugState:
+    """The debug state of a graph; raises ArgumentError while there is no optimised plan."""
+    if executor is None or executor.optimized is None:
+        raise ArgumentError(f"{name} has no optimised plan yet", hint="call it again")
+    graph = executor.result.ir if executor.result else executor.module.to_mlir()
+    return DebugState(graph, MappingProxyType({(): executor.optimized}), executor.created)
 
 
 def state_of(

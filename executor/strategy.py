@@ -34,9 +34,26 @@ def normalize(strategy: Sequence[tuple[str, int]]) -> Strategy:
     return tuple(out)
 
 
+def parse_strategy(text: str) -> Strategy:
+    """``"static:2,dynamic:10"`` -> strategy; raises KnobError."""
+    entries: list[tuple[str, int]] = []
+    for entry in text.split(","):
+        behavior, _, count = entry.partition(":")
+        if not count.strip().isdecimal():
+            raise KnobError(
+                f"PROFUSE_FUSION_STRATEGY={text!r}: bad entry {entry!r}",
+                hint="write static:2,dynamic:10",
+            )
+        entries.append((behavior.strip(), int(count)))
+    return normalize(entries)
+
+
 def _initial() -> Strategy:
+    """The default by knobs (R1.3); the static-then-dynamic knob asks for what is the default."""
     if knobs.always_dynamic:
         return (("dynamic", 12),)
+    if knobs.fusion_strategy and not knobs.static_then_dynamic:
+        return parse_strategy(knobs.fusion_strategy)
     return (("static", 2), ("dynamic", 10))
 
 
@@ -65,6 +82,11 @@ def set_fusion_strategy(strategy: Sequence[tuple[str, int]]) -> Strategy:
 def total_depth(strategy: Strategy) -> int:
     """Re-specialisations that a strategy allows in all (R1.5)."""
     return sum(count for _, count in strategy)
+
+
+def default_depth() -> int:
+    """Depth of an executor built now with the process-wide strategy (R1.5)."""
+    return total_depth(get_fusion_strategy())
 
 
 def behavior_at(strategy: Strategy, depth: int) -> Behavior:

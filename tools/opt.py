@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ def _parser() -> argparse.ArgumentParser:
     add("file", nargs="?", default="-", help="IR text; - = standard input (the default)")
     add("-p", "--pipeline", default="", metavar="PIPELINE",
         help="passes to run, e.g. 'dce,form-fusions{min-size=2},canonicalize'")  # fmt: skip
+    add("--load", action="append", default=[], metavar="MODULE",
+        help="import a Python module that registers passes; may be repeated")  # fmt: skip
     add("-o", dest="output", default="-", metavar="FILE", help="write the result to FILE")
     add("--split-input-file", action="store_true", help=f"process parts between '{SPLIT}' alone")
     add("--verify-diagnostics", action="store_true",
@@ -59,6 +62,8 @@ def _run(options: argparse.Namespace) -> str:
     if options.pipeline or options.list_passes:
         # Passes of the lowering register themselves on import, as those of the dialect do.
         from ..lowering import to_linalg_pass  # noqa: F401
+    for name in options.load:
+        _import(name)
     if options.list_passes:
         from .listing import passes_text
 
@@ -77,6 +82,15 @@ def _run(options: argparse.Namespace) -> str:
     text, name = _read(options.file)
     outputs = [_process(part, name, options) for part in _parts(text, options.split_input_file)]
     return f"{SPLIT}\n".join(outputs)
+
+
+def _import(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise FileError(
+            f"cannot import {name}: {error}", hint="PYTHONPATH says where modules are looked for"
+        ) from None
 
 
 def _read(path: str) -> tuple[str, str]:

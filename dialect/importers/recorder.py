@@ -93,6 +93,7 @@ class Recorder:
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.capture_inputs: list[int] = []
+        self.strict = False  # the function asks for strict fusion
 
     # --- values -------------------------------------------------------------------------------
 

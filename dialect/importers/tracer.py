@@ -39,6 +39,7 @@ class Trace:
         guards: numbers that tracing baked into the graph.
         kinds: per argument leaf, `pytree.leaf_kind`.
         names: per argument leaf, what the user calls it.
+        strict: the function asks for strict fusion (R1.46).
     """
 
     module: Module
@@ -48,6 +49,7 @@ class Trace:
     guards: list[TraceGuard]
     kinds: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
+    strict: bool = False
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
         """True if the baked numbers are those of these argument leaves."""
@@ -92,7 +94,7 @@ def trace(
     guards = [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
     return Trace(
         Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
-        guards, tuple(map(leaf_kind, leaves)), names,
+        guards, tuple(map(leaf_kind, leaves)), names, rec.strict,
     )  # fmt: skip
 
 

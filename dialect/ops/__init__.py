@@ -6,6 +6,7 @@ from . import (
     contract,
     control,
     create,
+    effects,
     index,
     join,
     moments,
@@ -22,6 +23,7 @@ from . import (
 )
 
 __all__ = [
-    "binary", "compare", "contract", "control", "create", "index", "join", "moments", "queries",
-    "reduce", "scan", "select", "shape", "slicing", "special", "speculation", "split", "unary",
+    "binary", "compare", "contract", "control", "create", "effects", "index", "join", "moments",
+    "queries", "reduce", "scan", "select", "shape", "slicing", "special", "speculation", "split",
+    "unary",
 ]  # fmt: skip

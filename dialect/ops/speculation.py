@@ -50,15 +50,23 @@ class Profile(Identity, name="profile"):
 
 
 class ProfileValue(Identity, name="profile_value"):
-    """Record a value that is no tensor; ``seen`` is there if it was the same in every run."""
+    """Record a value that is no tensor: how often it was None, and what it was otherwise (R1.23).
+
+    ``none`` and ``present`` count hits; ``seen`` is there if every hit was the same number.
+    """
 
     site = attr(I64)
     seen = attr(VALUE, default=None)
+    none = attr(I64, default=0)
+    present = attr(I64, default=0)
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(types[0], TensorType):
             yield f"observes values that are no tensors, not {types[0]}"
+        for field in ("site", "none", "present"):
+            if attrs[field] < 0:
+                yield f"{field} must not be negative"
 
 
 class ProfileCounter(Op, name="profile_counter"):

@@ -12,6 +12,7 @@ from mlir import ir
 from ..base import Fusion
 from ..dtypes import I64, DType
 from ..errors import ProfuseError
+from ..ops.effects import Warn
 from ..ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
 from ..rewrite import (
     add_function,
@@ -41,7 +42,7 @@ from .values import Types, clone_op, constant_type, main_functions
 # A larger constant is handed to the kernel as an operand instead of becoming part of its code.
 MAX_EMBEDDED = 64
 _COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
-_SILENT = (Subgraph, Guard, Identity, ProfileCounter)
+_SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn)
 
 
 @register_pass

@@ -24,6 +24,14 @@ func.func @tensor_value(%x: !profuse.tensor) -> !profuse.tensor {
 
 // -----
 
+func.func @negative_count(%n: i64) -> i64 {
+  // expected-error@+1 {{none must not be negative}}
+  %0 = "profuse.profile_value"(%n) {site = 0 : i64, none = -1 : i64} : (i64) -> i64
+  return %0 : i64
+}
+
+// -----
+
 func.func @too_few_types(%x: !profuse.tensor) -> i1 {
   // expected-error@+1 {{1 operands but 0 types}}
   %0:2 = "profuse.type_check"(%x) {types = []} : (!profuse.tensor) -> (tensor<4xf32>, i1)

@@ -5,11 +5,13 @@
 // CHECK:         "profuse.profile"(%{{.*}}) {site = 0 : i64} : (!profuse.tensor) -> !profuse.tensor
 // CHECK:         "profuse.profile"(%{{.*}}) {profiled_type = tensor<4x8xf32, {defined = true, device = "cpu", requires_grad = false, strides = ["8", "1"]}>, site = 1 : i64}
 // CHECK:         "profuse.profile_value"(%{{.*}}) {seen = 3 : i64, site = 2 : i64} : (i64) -> i64
+// CHECK:         "profuse.profile_value"(%{{.*}}) {none = 2 : i64, present = 1 : i64, site = 3 : i64} : (i64) -> i64
 // CHECK:         "profuse.profile_counter"() : () -> ()
 func.func @observers(%x: !profuse.tensor, %n: i64) -> !profuse.tensor {
   %0 = "profuse.profile"(%x) {site = 0 : i64} : (!profuse.tensor) -> !profuse.tensor
   %1 = "profuse.profile"(%0) {site = 1 : i64, profiled_type = tensor<4x8xf32, {strides = ["8", "1"], device = "cpu", requires_grad = false, defined = true}>} : (!profuse.tensor) -> !profuse.tensor
   %2 = "profuse.profile_value"(%n) {site = 2 : i64, seen = 3 : i64} : (i64) -> i64
+  %3 = "profuse.profile_value"(%n) {site = 3 : i64, none = 2 : i64, present = 1 : i64} : (i64) -> i64
   "profuse.profile_counter"() : () -> ()
   return %1 : !profuse.tensor
 }

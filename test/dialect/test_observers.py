@@ -1,13 +1,14 @@
 """Where observers go (R1.16, R1.17), and that programs and IR agree on it (R1.22)."""
 
 import pytest
-from profuse.dialect.base import op_named
+from profuse.dialect.base import OPS, Op, op_named, operand, result
 from profuse.dialect.context import parse_module
 from profuse.dialect.decode import decode_module
 from profuse.dialect.dtypes import F32
 from profuse.dialect.errors import Loc
 from profuse.dialect.observers import (
     instrument,
+    register_profiled_ops,
     wants_profiled_inputs,
     wants_profiled_outputs,
 )
@@ -104,6 +105,21 @@ def test_r1_17_an_opaque_op_gets_observers_on_returns_only():
     assert [i.op for i in done.main.body.instrs] == [FallbackGraph, Profile, ProfileCounter]
 
 
+def test_r1_17_an_op_claimed_by_a_predicate_is_observed_on_both_sides():
+    """R1.17: until the registration is removed; the pass asks the same predicates."""
+    registration = register_profiled_ops(lambda op: op is FallbackGraph)
+    try:
+        done = instrument(opaque())
+        assert [i.op for i in done.main.body.instrs] == [
+            Profile, FallbackGraph, Profile, ProfileCounter,
+        ]  # fmt: skip
+        test_the_pass_and_the_program_agree(opaque)
+        assert wants_profiled_outputs(FallbackGraph)
+    finally:
+        registration.remove()
+    assert len(observers(instrument(opaque()))) == 1
+
+
 def test_r1_17_sites_are_numbered_in_walk_order():
     done = instrument(control_flow())
     sites = [i.attrs["site"] for i in observers(done)]
@@ -154,3 +170,67 @@ def test_r1_22_removing_gives_back_the_unrefined_graph(make):
     ops = [i.op for i in left.body.walk()]
     assert ops == [i.op for i in module.main.body.walk()]
     assert all(t in (TENSOR, INT_SCALAR, BOOL_SCALAR) for t in left.types.values())
+
+
+@pytest.fixture
+def reader():
+    """An op that has non-tensors observed, as ops on optional sizes will."""
+
+    class Reader(Op, name="reader_of_optionals"):
+        input = operand()
+        sizes = operand(variadic=True, observed=True)
+        last = operand(observed=True)
+        output = result()
+
+    yield Reader
+    del OPS[Reader.full_name()]
+
+
+def optionals(reader):
+    """Values from the top block, a nested block's argument and a nested op, each read twice."""
+    p = Program("main")
+    x, n, m, c = (
+        p.new_value(),
+        *(p.new_value(INT_SCALAR) for _ in range(2)),
+        p.new_value(BOOL_SCALAR),
+    )
+    i, k, a, b, y, z, s, r, out = (p.new_value() for _ in range(9))
+    for scalar in (i, k):
+        p.types[scalar] = INT_SCALAR
+    branch = Instr(If, (c,), (s,), blocks=(
+        Block((), [
+            Instr(op_named("constant"), (), (k,), {"value": 3}, loc=Loc("model.py", 4, 1)),
+            Instr(reader, (a, n, i, k), (b,)),
+        ], (b,)),
+        Block((), [Instr(reader, (a, i), (y,))], (y,)),
+    ))  # fmt: skip
+    loop = Instr(For, (n, n, m, x), (r,), blocks=(Block((i, a), [branch], (s,)),))
+    again = Instr(reader, (r, m, n, n), (z,))
+    p.body = Block((x, n, m, c), [loop, again, Instr(TANH, (z,), (out,))], (out,))
+    return Module(p)
+
+
+def test_r1_23_one_observer_right_after_each_definition(reader):
+    """R1.23: every optional feeding such an op is observed where it is defined; others are not."""
+    done = instrument(optionals(reader)).main
+    found = [i for i in done.body.walk() if i.op is ProfileValue]
+    assert [i.operands for i in found] == [(1,), (2,), (4,), (5,)]
+    assert [i.op for i in done.body.instrs[:2]] == [ProfileValue, ProfileValue]
+    loop = next(i for i in done.body.instrs if i.op is For)
+    assert loop.operands[:3] == (1, 1, 2), "only the reading op sees the observer's result"
+    assert loop.blocks[0].instrs[0].operands == (4,)
+    then = next(i for i in loop.blocks[0].instrs if i.op is If).blocks[0].instrs
+    assert [i.op for i in then[:2]] == [op_named("constant"), ProfileValue]
+    assert then[1].loc == Loc("model.py", 4, 1)
+    read = next(i for i in then if i.op is reader)
+    assert read.operands[1:] == tuple(found[j].results[0] for j in (0, 2, 3))
+    sites = [i.attrs["site"] for i in done.body.walk() if "site" in i.attrs]
+    assert sorted(sites) == list(range(len(sites)))
+
+
+def test_r1_23_the_pass_and_the_program_agree_on_optionals(reader):
+    test_the_pass_and_the_program_agree(lambda: optionals(reader))
+
+
+def test_r1_22_value_observers_go_too(reader):
+    test_r1_22_removing_gives_back_the_unrefined_graph(lambda: optionals(reader))

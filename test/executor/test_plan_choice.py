@@ -1,0 +1,468 @@
+"""Which plan serves a call (R1.7 - R1.15), and what fallbacks are given (R1.42, R1.44)."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import profuse as pf
+import pytest
+from graphs import add_graph, loop_graph
+from profuse.executor import engine
+from profuse.executor.engine import Executor, Options
+from profuse.executor.knobs import knobs
+from profuse.executor.plan import Guard
+
+
+class Clock:
+    """Seconds that pass only when told to."""
+
+    def __init__(self, now: float = 1000.75) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+def pair(*shape):
+    return [ones(*shape), ones(*shape)]
+
+
+def run(executor: Executor, *shape) -> None:
+    (out,) = executor.run(pair(*shape))
+    np.testing.assert_array_equal(out, 2 * ones(*shape))
+
+
+def optimized(**options) -> Executor:
+    executor = Executor(add_graph(), Options(**options))
+    run(executor, 2, 3), run(executor, 2, 3)
+    return executor
+
+
+# --- R1.7 --------------------------------------------------------------------------------------
+
+
+def test_the_third_call_makes_no_new_plan():
+    """R1.7"""
+    executor = optimized()
+    plan = executor.optimized
+    seen = len(pf.events())
+    run(executor, 2, 3)
+    assert executor.plan() is plan
+    assert executor.counters.compiles == 1
+    assert len(pf.events()) == seen
+
+
+def test_racing_requests_get_one_plan(monkeypatch):
+    """R1.7: whoever comes second waits and gets the plan of the first."""
+    executor = Executor(add_graph(), Options())
+    run(executor, 2, 3)
+    entered = threading.Event()
+    compile_graph = engine.compile_graph
+
+    def slowly(request):
+        entered.set()
+        second.start()
+        second.join(0.2)  # it cannot finish: this thread holds the lock
+        assert second.is_alive()
+        return compile_graph(request)
+
+    monkeypatch.setattr(engine, "compile_graph", slowly)
+    plans = []
+    second = threading.Thread(target=lambda: plans.append(executor.plan()))
+    plans.append(executor.plan())
+    second.join()
+    assert entered.is_set()
+    assert plans[0] is plans[1]
+    assert executor.counters.compiles == 1
+
+
+# --- R1.8 --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("knob", ["optimize", "profiling_mode"])
+def test_off_there_is_a_plan_apart_and_on_again_profiling_starts(knob):
+    """R1.8: tested before anything about depth; made once."""
+    executor = Executor(add_graph(), Options(strategy=(("static", 5),)))
+    with knobs.override(**{knob: False}):
+        plan = executor.plan(2)
+        assert plan.kind == "no-opt"
+        assert executor.plan() is plan
+        run(executor, 2, 3)
+        assert executor.record is None
+        assert executor.depth == 5, "no depth is stored while off"
+    assert executor.plan().kind == "profiling"
+    run(executor, 2, 3), run(executor, 2, 3)
+    assert executor.optimized.kind == "optimized"
+    with knobs.override(**{knob: False}):
+        assert executor.plan() is executor.optimized, "an optimised plan that exists still wins"
+
+
+def test_off_beats_an_empty_strategy():
+    """R1.8: depth 0 is not even looked at."""
+    executor = Executor(add_graph(), Options(strategy=()))
+    with knobs.override(profiling_mode=False):
+        assert executor.plan().kind == "no-opt"
+    assert executor.plan().kind == "simple"
+
+
+# --- R1.9 --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("fuser", "expected"), [(True, 5), (False, 9)])
+def test_depth_of_two_requests(fuser, expected):
+    """R1.9: request 5 then 9."""
+    executor = Executor(add_graph(), Options())
+    with knobs.override(general_fuser=fuser):
+        executor.plan(5)
+        executor.plan(9)
+        assert executor.depth == expected
+
+
+def test_the_first_request_without_a_depth_stores_the_total():
+    """R1.9"""
+    executor = Executor(add_graph(), Options(strategy=(("dynamic", 4),)))
+    executor.plan()
+    executor.plan(2)
+    assert executor.depth == 4
+
+
+def test_without_the_general_fuser_there_is_no_group_and_no_guard():
+    """R1.9, R1.36"""
+    with knobs.override(general_fuser=False):
+        executor = optimized()
+    assert executor.optimized.kind == "optimized"
+    assert executor.optimized.guards == []
+    assert "fusion_group" not in executor.result.ir
+    run(executor, 4, 5)
+
+
+# --- R1.10 - R1.12 -----------------------------------------------------------------------------
+
+
+def test_depth_0_is_optimised_for_good():
+    """R1.10: no observer, guard or fallback on any call, as executor of its own or as callee."""
+    for executor in (Executor(add_graph(), Options(strategy=())), Executor(add_graph(), Options())):
+        executor.plan(0)
+        plan = executor.optimized
+        for shape in ((2, 3), (2, 3), (4, 5)):
+            run(executor, *shape)
+        assert executor.plan() is plan
+        assert (plan.kind, plan.guards, executor.fallbacks) == ("simple", [], {})
+        assert executor.counters.profiled_runs == 0
+        assert executor.counters.compiles == 0
+
+
+def test_the_plan_of_call_1_has_observers_and_one_counter():
+    """R1.11"""
+    executor = Executor(add_graph(), Options())
+    run(executor, 2, 3)
+    text = executor.record.module.to_mlir()
+    assert text.count('"profuse.profile"') == 3
+    assert text.count('"profuse.profile_counter"') == 1
+    assert '"profuse.profile' not in executor.module.to_mlir(), "the original is left alone"
+
+
+@pytest.mark.parametrize("runs", [0, 1, 4])
+def test_optimised_on_the_call_after_the_last_profiled_one(runs):
+    """R1.12: with 0 profiled runs all of it happens in the first call."""
+    executor = Executor(add_graph(), Options(profiled_runs=runs))
+    kinds = []
+    for _ in range(runs + 2):
+        kinds.append(executor.plan().kind)
+        run(executor, 2, 3)
+    assert kinds == ["profiling"] * runs + ["optimized"] * 2
+    assert executor.counters.profiled_runs == runs
+
+
+def test_no_observer_is_left_in_a_final_plan():
+    """R1.12, R1.22"""
+    executor = optimized()
+    assert '"profuse.profile' not in executor.result.ir
+    assert "fallback_graph" not in executor.result.ir
+
+
+def test_creation_is_stamped_in_whole_seconds():
+    """R1.12"""
+    executor = Executor(add_graph(), Options(), clock=Clock(1000.75))
+    run(executor, 2, 3)
+    assert executor.created is None
+    run(executor, 2, 3)
+    assert executor.created == 1000
+
+
+# --- R1.13 -------------------------------------------------------------------------------------
+
+
+def with_release(clock, delay=0, runs=1):
+    executor = Executor(add_graph(), Options(profiled_runs=runs), clock=clock)
+    with knobs.override(release_profiling_graph=True, release_delay_seconds=delay):
+        for _ in range(runs + 1):
+            run(executor, 2, 3)
+    return executor
+
+
+def test_released_strictly_after_the_delay():
+    """R1.13: delay 0 and a fake clock: held at +0 s, released at +1 s, result unchanged."""
+    clock = Clock(1000)
+    executor = with_release(clock)
+    with knobs.override(release_profiling_graph=True, release_delay_seconds=0):
+        run(executor, 2, 3)
+        assert not executor.released
+        assert executor.record is not None
+        clock.now += 1
+        run(executor, 2, 3)
+    assert executor.released
+    assert (executor.record, executor._profiling, executor._plain) == (None, None, None)
+    run(executor, 2, 3), run(executor, 4, 5)
+    assert executor.counters.guard_hits == 4
+    assert executor.counters.guard_misses == 1
+
+
+@pytest.mark.parametrize(("seconds", "released"), [(59, False), (60, False), (61, True)])
+def test_the_delay_is_the_knobs(seconds, released):
+    """R1.13: 60 seconds by default, and no sooner."""
+    clock = Clock(1000)
+    executor = with_release(clock, delay=60)
+    clock.now += seconds
+    run(executor, 2, 3)
+    assert executor.released is released
+
+
+def test_released_at_once_when_recorded_and_optimised_in_one_call():
+    """R1.13 (a)"""
+    executor = with_release(Clock(), delay=60, runs=0)
+    assert executor.released
+    run(executor, 2, 3)
+
+
+def test_nothing_is_released_by_default():
+    """R1.13: the knob is off."""
+    clock = Clock(1000)
+    executor = Executor(add_graph(), Options(), clock=clock)
+    run(executor, 2, 3), run(executor, 2, 3)
+    clock.now += 10_000
+    run(executor, 2, 3)
+    assert not executor.released
+    assert executor.record is not None
+
+
+def test_a_released_executor_can_be_flushed():
+    """R1.13 (hazard): a packed private copy of the graph is there to start over from."""
+    executor = with_release(Clock(), runs=0)
+    assert executor.released
+    executor.flush()
+    assert not executor.released
+    assert executor.created is None
+    run(executor, 4, 5)
+    assert executor.optimized.kind == "optimized"
+    assert executor.module.to_mlir() == add_graph().to_mlir()
+
+
+def test_a_released_graph_with_blocks_is_what_it_was():
+    """R1.13"""
+    graph = loop_graph()
+    before = graph.to_mlir()
+    executor = Executor(graph, Options(profiled_runs=0))
+    with knobs.override(release_profiling_graph=True):
+        executor.run([np.ones((2, 3)), 2])
+    assert executor.released
+    assert executor.module.to_mlir() == before
+
+
+def test_what_is_released_is_said_so():
+    """R1.13: asking for a dropped stage is a clear error."""
+    f = pf.jit(lambda x: np.exp(x) + 1, profiled_runs=0)
+    with knobs.override(release_profiling_graph=True):
+        f(ones(3))
+    with pytest.raises(pf.ArgumentError, match="released after optimisation"):
+        f.ir("profiled")
+    assert "profuse.exp" in f.ir("graph")
+    assert "release" in [e.kind for e in pf.events()]
+
+
+# --- R1.14, R1.15 ------------------------------------------------------------------------------
+
+
+def test_a_flush_forgets_everything_and_reads_the_settings_anew():
+    """R1.14"""
+    executor = optimized()
+    run(executor, 4, 5), run(executor, 4, 5)
+    with knobs.override(profiling_mode=False):
+        executor._no_opt_plan()
+    assert executor.fallbacks
+    previous = pf.set_fusion_strategy([("dynamic", 3)])
+    try:
+        with knobs.override(profiled_runs=2):
+            executor.flush()
+        assert executor.depth == 3
+    finally:
+        pf.set_fusion_strategy(previous)
+    assert executor.record is executor.optimized is executor._profiling is executor._plain is None
+    assert executor.fallbacks == {}
+    assert executor.created is None
+    kinds = [executor.plan().kind]
+    for _ in range(2):
+        run(executor, 2, 3)
+        kinds.append(executor.plan().kind)
+    assert kinds == ["profiling", "profiling", "optimized"]
+    assert "dynamic_guard" in executor.result.ir
+
+
+def test_a_flush_keeps_what_was_counted():
+    """R1.14: counts of dropped fallbacks go to the executor they belonged to."""
+    f = pf.jit(lambda x: np.exp(x) + 1)
+    for shape in ((2, 3), (2, 3), (4, 5), (4, 5)):
+        f(ones(*shape))
+    before = f.state().counters
+    assert before["compiles"] == 2
+    f.flush()
+    assert f.state().counters == before
+
+
+def test_debug_state():
+    """R1.15: an error before there is an optimised plan, afterwards exactly that one."""
+    f = pf.jit(lambda x: np.exp(x) + 1)
+    with pytest.raises(pf.ArgumentError, match="no optimised plan"):
+        f.debug_state()
+    f(ones(3))
+    with pytest.raises(pf.ArgumentError, match="no optimised plan"):
+        f.debug_state()
+    f(ones(3))
+    state = f.debug_state()
+    assert dict(state.plans) == {(): f._current.optimized}
+    assert state.graph == f.ir("optimized")
+    assert state.created == f._current.created
+
+
+# --- fallbacks (R1.42, R1.44) ------------------------------------------------------------------
+
+
+def test_a_callee_has_a_plan_and_a_depth_before_it_ever_runs():
+    """R1.42: stored at conversion, immune to later requests."""
+    executor = optimized()
+    (callee,) = executor.fallbacks.values()
+    assert callee.counters.profiled_runs == 0
+    assert callee.record is not None
+    assert callee._profiling is not None
+    assert callee.depth == 11
+    callee.plan(5)
+    assert callee.depth == 11
+
+
+def test_a_callee_of_depth_0_has_its_final_plan_at_once():
+    """R1.42"""
+    executor = optimized(strategy=(("static", 1),))
+    (callee,) = executor.fallbacks.values()
+    assert callee.optimized.kind == "simple"
+    run(executor, 4, 5)
+    assert callee.counters.profiled_runs == 0
+
+
+def test_a_callee_copies_the_strategy_current_at_that_moment():
+    """R1.42, R1.5: depth comes from the parent, the behaviour from the new strategy."""
+    executor = Executor(add_graph(), Options())
+    run(executor, 2, 3)
+    previous = pf.set_fusion_strategy([("dynamic", 20)])
+    try:
+        run(executor, 2, 3)
+    finally:
+        pf.set_fusion_strategy(previous)
+    (callee,) = executor.fallbacks.values()
+    assert executor.strategy == previous
+    assert callee.strategy == (("dynamic", 20),)
+    assert callee.depth == 11
+    run(executor, 4, 5), run(executor, 4, 5)
+    assert "dynamic_guard" in callee.result.ir
+
+
+def test_only_what_has_depth_left_is_specialised():
+    """R1.42: conversion asserts it."""
+    executor = Executor(add_graph(), Options(strategy=(("static", 3),)))
+    executor.plan(-1)
+    run(executor, 2, 3)
+    with pytest.raises(pf.ProfuseError, match="depth -1"):
+        run(executor, 2, 3)
+
+
+def test_the_chain_down_to_depth_0():
+    """R1.44: A,A,B,B,C,C under [(static, 2)]: each tier in turn, and A still hits its guard."""
+    executor = Executor(add_graph(), Options(strategy=(("static", 2),)))
+    a, b, c = (2, 3), (4, 5), (6, 7)
+    tiers = []
+    for shape in (a, a, b, b, c, c):
+        run(executor, *shape)
+        tiers.append([e.optimized.kind if e.optimized else "profiling" for e in executor.chain()])
+    assert tiers == [
+        ["profiling"], ["optimized", "profiling"], ["optimized", "profiling"],
+        *[["optimized", "optimized", "simple"]] * 3,
+    ]  # fmt: skip
+    first, second, last = executor.chain()
+    assert [e.depth for e in (first, second, last)] == [2, 1, 0]
+    assert [e.counters.profiled_runs for e in (first, second, last)] == [1, 1, 0]
+    assert last.counters.evaluated_ops == 2, "C ran unguarded twice"
+    for shape, hits in ((a, [2, 1]), (b, [2, 2])):
+        run(executor, *shape)
+        assert [e.optimized.guards[0].hits for e in (first, second)] == hits
+    assert last.counters.evaluated_ops == 2
+
+
+# --- guards at run time (R1.39) ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", [(("static", 1),), (("dynamic", 1),)])
+@pytest.mark.parametrize(
+    ("change", "hit"),
+    [
+        ("nothing", True), ("values", True), ("dtype", False), ("rank", False),
+        ("strides", False), ("number", False), ("undefined", True),
+    ],
+)  # fmt: skip
+def test_one_property_at_a_time(strategy, change, hit):
+    """R1.39: the compiled check answers as `type_check` does, and never raises."""
+    executor = optimized(strategy=strategy)
+    x, y = pair(2, 3)
+    other = {
+        "nothing": x, "values": x + 1, "dtype": x.astype(np.float64), "rank": x[0],
+        "strides": np.asfortranarray(x), "number": 1.0, "undefined": None,
+    }[change]  # fmt: skip
+    assert check_alone(executor, other, y) is hit
+
+
+def check_alone(executor: Executor, *values) -> bool:
+    """Whether the plan's guard lets values pass, without what comes after it."""
+    source = executor.optimized.source.splitlines()
+    end = next(k for k, line in enumerate(source) if line.startswith("    else: ")) + 1
+    (guard,) = executor.optimized.guards
+    scope = dict(executor.optimized.run.__globals__)
+    exec("\n".join(source[:end]), scope)
+    assert isinstance(guard, Guard)
+    hits, misses = guard.hits, guard.misses
+    scope["run"](list(values))
+    assert (guard.hits - hits) + (guard.misses - misses) == 1
+    return guard.hits > hits
+
+
+@pytest.mark.parametrize(
+    ("change", "static", "dynamic"),
+    [
+        (lambda x: np.ones((4, 3), np.float32), False, True),
+        (lambda x: np.ones((2, 4), np.float32), False, True),
+        (lambda x: np.ones((1, 3), np.float32), False, True),
+        (lambda x: np.ones((0, 3), np.float32), False, False),
+    ],
+)
+def test_one_size_at_a_time(change, static, dynamic):
+    """R1.39, R1.40: literal sizes miss on any change, symbols on none but 0."""
+    other = change(None)
+    for behavior, hit in (("static", static), ("dynamic", dynamic)):
+        executor = optimized(strategy=((behavior, 1),))
+        hits = executor.counters.guard_hits
+        (out,) = executor.run([other, other])
+        np.testing.assert_array_equal(out, other * 2)
+        assert executor.counters.guard_hits == hits + hit
+        assert executor.counters.guard_misses == (not hit)
