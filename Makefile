@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest bench clean
+.PHONY: help setup run test check lint format types lit pytest requirements mutations bench clean
 
 help: ## print this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -42,7 +42,13 @@ pytest: $(STAMP) ## behaviour tests
 
 check: lint types ## everything static
 
-test: check lit pytest ## all checks and tests
+requirements: $(STAMP) ## check docs/requirements.md, say what has no test
+	$(BIN)/python -m profuse.tools.requirements
+
+mutations: $(STAMP) ## break the code on purpose: do the tests notice?
+	$(BIN)/python test/mutations.py
+
+test: check lit pytest requirements ## all checks and tests
 
 bench: $(STAMP) ## speed ratios against NumPy and, where installed, JAX and torch
 	$(BIN)/python bench/kernels.py

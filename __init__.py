@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .executor.hooks import register_pass_after_fusion, register_pass_before_fusion
     from .executor.jit import jit, load
     from .executor.knobs import knobs
+    from .executor.last_graph import last_executed_graph
     from .executor.settings import (
         get_executor_mode,
         get_num_profiled_runs,
@@ -65,6 +66,7 @@ _PUBLIC = {
     ".executor.hooks": "register_pass_after_fusion register_pass_before_fusion",
     ".executor.jit": "jit load",
     ".executor.knobs": "knobs",
+    ".executor.last_graph": "last_executed_graph",
     ".executor.settings": "get_executor_mode get_num_profiled_runs get_optimize "
     "get_profiling_mode set_executor_mode set_num_profiled_runs set_optimize set_profiling_mode",
     ".executor.state": "DebugState ExecutorState Specialization",

@@ -8,6 +8,7 @@ several times the kernel itself.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import threading
 from collections.abc import Callable
@@ -57,35 +58,70 @@ class _Block:
         self.address = start + -start % ALIGNMENT
 
 
+def size_class(nbytes: int) -> int:
+    """The block size that serves ``nbytes``: at most a quarter more, four sizes per octave.
+
+    A block serves all sizes of its class, and the number of classes is bounded.
+    """
+    step = 1 << max(nbytes.bit_length() - 3, 0)
+    return -(-nbytes // step) * step
+
+
+class _Class:
+    """Free blocks of one size, and the type of the buffers that lend them."""
+
+    __slots__ = ("blocks", "lent", "used")
+
+    def __init__(self, size: int) -> None:
+        self.blocks: list[_Block] = []
+        self.lent = _lent_type(size)
+        self.used = 0
+
+
 class Pool:
-    """Free blocks by size, bounded in bytes; safe among threads and re-entrant."""
+    """Free blocks by size class, bounded in bytes; safe among threads and re-entrant.
+
+    When it is full, the classes that were used least recently make room.
+    """
 
     def __init__(self) -> None:
-        self._free: dict[int, list[_Block]] = {}
+        self._classes: dict[int, _Class] = {}  # never shrinks, see `size_class`
         self._held = 0
-        # Re-entrant: the collector may return a block while this thread is inside `take`.
+        self._clock = itertools.count()
+        # Re-entrant: the collector may return a block while this thread holds it. Hence also no
+        # iteration over what such a return changes.
         self._lock = threading.RLock()
-        self._types: dict[int, type] = {}
 
-    def lend(self, size: int) -> Any:
-        """A writable buffer of ``size`` bytes whose memory returns here when it dies."""
+    def lend(self, nbytes: int) -> Any:
+        """A writable buffer of ``nbytes`` or more whose memory returns here when it dies."""
+        size = size_class(nbytes)
         with self._lock:
-            blocks = self._free.get(size)
-            block = blocks.pop() if blocks else None
+            found = self._classes.get(size) or self._classes.setdefault(size, _Class(size))
+            found.used = next(self._clock)
+            block = found.blocks.pop() if found.blocks else None
             if block is not None:
                 self._held -= size
-            kind = self._types.get(size) or self._types.setdefault(size, _lent_type(size))
         block = block or _Block(size)
-        lent = kind.from_address(block.address)  # type: ignore[attr-defined]
+        lent = found.lent.from_address(block.address)  # type: ignore[attr-defined]
         lent.owner = (self, block)
         return lent
 
     def give_back(self, block: _Block) -> None:
-        """Keep a block for the next array of its size, unless the pool is full."""
+        """Keep a block for the next array of its class."""
+        found = self._classes[block.size]
         with self._lock:
-            if self._held + block.size <= knobs.output_pool_bytes:
-                self._free.setdefault(block.size, []).append(block)
-                self._held += block.size
+            found.used = next(self._clock)
+            found.blocks.append(block)
+            self._held += block.size
+            while self._held > knobs.output_pool_bytes:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Free a block of the class that was used least recently."""
+        filled = [c for c in tuple(self._classes.values()) if c.blocks]
+        oldest = min(filled, key=lambda c: c.used, default=None)
+        if oldest is not None and oldest.blocks:
+            self._held -= oldest.blocks.pop(0).size
 
     @property
     def held(self) -> int:

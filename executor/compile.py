@@ -88,6 +88,7 @@ class CompileResult:
         kernels: fusion function name -> object code and ABI.
         failures: fusion function name -> why it has no kernel.
         refusals: reason -> how many ops were refused for it.
+        unfused: per refused op that has a place in the user's source, ``op: reason at file:line``.
         seconds: stage or pass name -> seconds.
     """
 
@@ -96,6 +97,7 @@ class CompileResult:
     kernels: dict[str, KernelArtifact] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
+    unfused: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -128,6 +130,8 @@ def compile_graph(request: CompileRequest) -> CompileResult:
         for what, count in counts.items():
             if what.startswith(_REASONS):
                 result.refusals[what] = result.refusals.get(what, 0) + count
+            if what.startswith("unfused: "):
+                result.unfused.append(what.removeprefix("unfused: "))
     for name in kernel_names(decoded):
         _compile_kernel(result, name, request)
     return result

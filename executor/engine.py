@@ -21,15 +21,17 @@ from ..dialect.program import Module
 from ..dialect.types import TensorType, type_of
 from .compile import CompileRequest, CompileResult, compile_graph, optimizing_pipeline
 from .evaluate import Evaluator
-from .events import Counters, log, new_counters, retire
+from .events import Counters, absorb, log, new_counters
 from .hooks import registered
 from .kernel import interpreted_group, kernel_runner
 from .knobs import knobs
+from .last_graph import LAST
 from .plan import Plan, build_plan
 from .profile import Frame, Record
 from .release import Clock, Graph, ReleaseTimer
 from .strategy import Strategy, behavior_at, get_fusion_strategy, normalize, total_depth
 from .strict import check_strict, is_strict
+from .work import WorkLog
 
 Types = tuple[TensorType, ...]
 _MAX_SEEN = 16  # distinct argument types kept of the profiled runs, to tell which sizes change
@@ -55,6 +57,7 @@ class Executor:
         clock: seconds, for what is released after a delay.
         profiles: False = never profile nor compile (R1.2). A fallback goes on as the executor it
             belongs to, which did.
+        work: where slow work is noted; None = a log of its own.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Executor:
         options: Options,
         history: tuple[Types, ...] = (),
         clock: Clock = time.time,
+        work: WorkLog | None = None,
         *,
         profiles: bool = True,
     ) -> None:
@@ -72,7 +76,9 @@ class Executor:
         self._profiles = profiles
         self.history = history
         self.options = options
-        self.counters: Counters = new_counters()
+        self.counters: Counters = new_counters(self)
+        self.work = WorkLog(self.counters) if work is None else work
+        self.input_names: tuple[str, ...] = ()  # what the user calls them, where that is known
         self._lock = threading.RLock()
         self.notes: list[str] = []  # what the importer has to say about the graph
         self._reset()
@@ -105,6 +111,7 @@ class Executor:
         """Outputs for these inputs, on the best plan there is; they share memory with no input."""
         plan = self.plan()
         outputs = plan.run(inputs)
+        LAST.plan = plan.ref
         return [
             out if fresh else own(out, inputs)
             for out, fresh in zip(outputs, plan.fresh, strict=True)
@@ -182,7 +189,7 @@ class Executor:
     def _evaluated_plan(self, kind: str) -> Plan:
         module = self.module
         evaluator = Evaluator(module.main, module, on_op=self._count_op)
-        return Plan(kind, evaluator, (False,) * len(module.main.outputs))
+        return Plan(kind, evaluator, (False,) * len(module.main.outputs), graph=module)
 
     def _count_op(self) -> None:
         self.counters.evaluated_ops += 1
@@ -192,6 +199,7 @@ class Executor:
         main = record.module.main
 
         def run(inputs: list) -> list:
+            start = time.perf_counter()
             frame = Frame()
             evaluator = Evaluator(main, record.module, frame, self._count_op)
             outputs = evaluator(inputs)
@@ -199,10 +207,12 @@ class Executor:
             if len(self._seen) < _MAX_SEEN:
                 self._seen[tensor_types(inputs)] = None
             record.finish(frame)
+            self.work.note("profiled", time.perf_counter() - start, self.options.name)
             return outputs
 
         self.record = record
-        self._profiling = Plan("profiling", run, (False,) * len(main.outputs))
+        fresh = (False,) * len(main.outputs)
+        self._profiling = Plan("profiling", run, fresh, graph=record.module)
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
 
     # --- compiling ----------------------------------------------------------------------------
@@ -239,6 +249,7 @@ class Executor:
                 ) from error
             # The pipeline itself failed: this graph is pinned to tier 0, with the reason kept.
             self.counters.compile_failures += 1
+            self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
             self.reasons.append(f"not compiled: {error}")
             log("compile-failed", self.options.name, str(error))
             return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
@@ -251,7 +262,11 @@ class Executor:
             "compile", self.options.name, f"{behavior} specialisation", self.seconds,
             depth=self.depth, kernels=len(result.kernels),
         )  # fmt: skip
-        return self._install(self._link(result), f"specialised, {behavior}")
+        plan = self._link(result)
+        count = len(result.kernels)
+        detail = f"{behavior} specialisation with {count} kernel{'s' * (count != 1)}"
+        self.work.note("compiled", time.perf_counter() - start, self.options.name, detail)
+        return self._install(plan, f"specialised, {behavior}")
 
     def _link(self, result: CompileResult) -> Plan:
         """Load kernels, build the fallback executors (R1.42) and generate the plan."""
@@ -280,7 +295,7 @@ class Executor:
             body = result.module.part(name)
             options = replace(self.options, name=f"{self.options.name}/{name}")
             history = (*self.history, *guarded.get(name, ()))
-            child = Executor(body, options, history, self._clock)
+            child = Executor(body, options, history, self._clock, self.work)
             child.plan(self.depth - 1)  # stores the depth, builds its first plan before it runs
             self.fallbacks[name] = child
         calls: dict[str, Callable[[list], list]] = {n: c.run for n, c in self.fallbacks.items()}
@@ -305,11 +320,16 @@ class Executor:
             self._reset()
             log("flush", self.options.name, "asked for by the user")
 
+    def retire(self, into: Counters) -> None:
+        """Leave the counts of the whole chain to another object; nobody will call it again."""
+        with self._lock:
+            self._retire_fallbacks()
+            absorb(into, self.counters)
+
     def _retire_fallbacks(self) -> None:
         for child in self.fallbacks.values():
             child._retire_fallbacks()
-            self.counters.add(child.counters)
-            retire(child.counters)
+            absorb(self.counters, child.counters)
 
     def chain(self) -> Iterator[Executor]:
         """This executor and every fallback executor below it, outermost first."""

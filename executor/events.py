@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -86,6 +87,7 @@ class Counters:
         compiles: graphs specialised; one per specialisation.
         kernels_compiled: native kernels made.
         guard_hits, guard_misses: outcomes of guards.
+        forced_misses: misses among them that stress mode made.
         fallback_calls: calls that went to the other side of a guard.
         kernel_launches, library_calls: native calls, and library products inside them.
         voided_launches: launches whose results were dropped (say, an index was out of range) and
@@ -95,6 +97,7 @@ class Counters:
         compile_failures: graphs or groups that could not be compiled.
         input_copies: arguments copied because kernels cannot read their layout.
         traces: graphs made by tracing.
+        dropped_traces: traces given up, with all that they had compiled, for newer ones.
         cache_hits, cache_misses: look-ups of compiled code.
     """
 
@@ -104,6 +107,7 @@ class Counters:
     kernels_compiled: int = 0
     guard_hits: int = 0
     guard_misses: int = 0
+    forced_misses: int = 0
     fallback_calls: int = 0
     kernel_launches: int = 0
     library_calls: int = 0
@@ -113,6 +117,7 @@ class Counters:
     compile_failures: int = 0
     input_copies: int = 0
     traces: int = 0
+    dropped_traces: int = 0
     cache_hits: int = 0
     cache_misses: int = 0
 
@@ -128,24 +133,38 @@ class Counters:
 
 COUNTERS = tuple(f.name for f in fields(Counters))
 
-_live: list[Counters] = []
+_live: dict[int, Counters] = {}
 _retired = Counters()
+# Owners die inside the garbage collector, at any point of any thread, even where this module holds
+# its lock: all that their finalizers may do is append.
+_dead: deque[Counters] = deque()
 
 
-def new_counters() -> Counters:
-    """Counters that `totals` includes for as long as the process lives."""
+def new_counters(owner: object) -> Counters:
+    """Counters that `totals` includes for ever, in sum once their owner is gone."""
     made = Counters()
     with _lock:
-        _live.append(made)
+        _live[id(made)] = made
+        _bury()
+    weakref.finalize(owner, _dead.append, made).atexit = False
     return made
 
 
-def retire(counters: Counters) -> None:
-    """Fold the counts of a dropped executor into the totals and forget the object."""
+def absorb(into: Counters, counters: Counters) -> None:
+    """Move the counts of an executor that is dropped to another one.
+
+    What a call that is still inside it counts from now on is lost to both.
+    """
     with _lock:
-        kept = [c for c in _live if c is not counters]
-        if len(kept) < len(_live):
-            _live[:] = kept
+        if _live.pop(id(counters), None) is not None:
+            into.add(counters)
+
+
+def _bury() -> None:
+    """Fold the counts of dead owners into one object; the lock is held."""
+    while _dead:
+        counters = _dead.popleft()
+        if _live.pop(id(counters), None) is not None:
             _retired.add(counters)
 
 
@@ -153,6 +172,7 @@ def totals() -> dict[str, int]:
     """Sums over every executor that this process has had."""
     out = Counters()
     with _lock:
-        for counters in (_retired, *_live):
+        _bury()
+        for counters in (_retired, *_live.values()):
             out.add(counters)
     return out.as_dict()

@@ -1,73 +1,191 @@
-"""`explain()`: what runs, what is guarded, and why each miss, fallback and refusal happened."""
+"""`explain()`: why a call was slow, what is guarded, why guards failed, what was not fused."""
 
 from __future__ import annotations
 
-from ..dialect.types import TensorType
+from .advice import MORE_DEPTH, advice, remedy
 from .engine import Executor
-from .plan import Guard
-from .state import guard_text, tier_of, type_text
+from .knobs import knobs
+from .mismatch import Mismatch, mismatches
+from .naming import Checked, guards_of
+from .state import guard_text, tier_of
+from .work import Work
 
 _TIERS = {
     "profiling": "is being profiled: the next call runs op by op and records types",
     "optimized": "runs its optimised plan",
-    "simple": "runs unguarded, op by op",
+    "simple": "runs unguarded, op by op, because no depth is left",
     "no-opt": "runs op by op, because optimisation or profiling is switched off",
+}
+_FIXES = {
+    "simple": f"To fix it, give the strategy depth, {MORE_DEPTH}.",
+    "no-opt": "To fix it, call pf.set_optimize(True) and pf.set_profiling_mode(True).",
+}
+_SLOW_CALLS = 3
+_DID = {
+    "traced": "traced the function",
+    "profiled": "ran {where} op by op to record types",
+    "compiled": "compiled a {detail} for {where}",
+    "failed": "failed to compile {where}",
 }
 
 
 def explain(executor: Executor, name: str) -> str:
     """Sentences about one graph and its fallback chain."""
-    lines: list[str] = []
-    _member(executor, name, 0, lines)
+    tier = tier_of(executor)
+    lines = [f"{name} {_doing(executor)} (depth {executor.depth} left)."]
+    if tier in _FIXES and not _failed(executor):
+        lines.append(f"  {_FIXES[tier]}")
+    lines += [f"  {text}" for text in slow_calls(executor)]
+    lines += [f"  {text}" for text in executor.notes]
+    chain = list(guards_of(executor))
+    _member(executor, 1, lines, chain)
+    lines += [f"  {text}" for text in unfused(executor)]
     return "\n".join(lines)
 
 
-def _member(executor: Executor, name: str, level: int, lines: list[str]) -> None:
-    pad = "  " * level
-    c = executor.counters
-    lines.append(f"{pad}{name} {_TIERS[tier_of(executor)]} (depth {executor.depth} left).")
-    if c.profiled_runs:
-        lines.append(f"{pad}  profiled runs: {c.profiled_runs}")
-    if executor.result is not None:
-        kernels = len(executor.result.kernels)
-        plural = "kernel" if kernels == 1 else "kernels"
-        lines.append(f"{pad}  compiled {kernels} {plural} in {executor.seconds * 1e3:.1f} ms")
-    plan = executor.optimized
-    for guard in plan.guards if plan else ():
-        lines.append(f"{pad}  @{guard.callee}: {guard.behavior} guard on {guard_text(guard)}")
-        lines.append(f"{pad}    {guard.hits} hits, {guard.misses} misses")
-        lines += [f"{pad}    {text}" for text in miss_text(guard)]
-    if c.evaluated_ops and plan is not None and plan.kind == "optimized":
-        lines.append(f"{pad}  {c.evaluated_ops} ops ran op by op (profiling runs included)")
-    lines += [f"{pad}  {text}" for text in (*executor.notes, *executor.reasons)]
-    for child in executor.fallbacks.values():
-        if child.counters.profiled_runs or child.counters.evaluated_ops:
-            _member(child, child.options.name, level + 1, lines)
+def _doing(executor: Executor) -> str:
+    """What the next call does, in the words after the executor's name."""
+    tier, record = tier_of(executor), executor.record
+    if tier == "profiling" and record is not None and record.ready:
+        return "has been profiled: the next call compiles it"
+    if _failed(executor):
+        return "runs unguarded, op by op, because it could not be compiled"
+    return _TIERS[tier]
 
 
-def miss_text(guard: Guard) -> list[str]:
-    """Every property in which the latest miss differs from what the guard expects."""
-    if guard.last_miss is None:
+def _failed(executor: Executor) -> bool:
+    """True if the compiler gave up; the reason is among the executor's reasons."""
+    return tier_of(executor) == "simple" and executor.depth > 0
+
+
+def dropped_traces(count: int, name: str) -> list[str]:
+    """What to know, and to do, when a function has more traces than are kept."""
+    if not count:
         return []
-    found = [
-        f"latest miss: operand {index} was {type_text(seen)}, specialised for {type_text(want)}"
-        for index, (want, seen) in enumerate(zip(guard.types, guard.last_miss, strict=True))
-        if not _fits(want, seen)
+    return [
+        f"{name} has dropped {_count(count, 'trace')}, as {knobs.max_traces} are kept: each new "
+        "static argument, and each size that Python code reads as a number, makes one. To fix it, "
+        "pass numbers as arguments, loop with pf.fori_loop, or raise pf.knobs.max_traces."
     ]
+
+
+def slow_calls(executor: Executor) -> list[str]:
+    """One sentence for each of the latest calls that did work which no later call repeats."""
+    return [_slow_call(call) for call in executor.work.slow_calls()[-_SLOW_CALLS:]]
+
+
+def _slow_call(items: list[Work]) -> str:
+    did = [
+        f"{_DID[w.what].format(where=w.where, detail=w.detail)} ({w.seconds * 1e3:.1f} ms)"
+        for w in items
+    ]
+    total = sum(w.seconds for w in items)
+    text = " and ".join([", ".join(did[:-1]), did[-1]] if len(did) > 1 else did)
+    return f"Call {items[0].call} was slow by {total * 1e3:.1f} ms because it {text}."
+
+
+def _member(executor: Executor, level: int, lines: list[str], chain: list[Checked]) -> None:
+    pad = "  " * level
+    c, plan, result = executor.counters, executor.optimized, executor.result
+    if level > 1:
+        doing = _doing(executor)
+        lines.append(f"{pad[2:]}{executor.options.name} {doing} (depth {executor.depth} left).")
+    if c.profiled_runs:
+        lines.append(f"{pad}profiled runs: {c.profiled_runs}")
+    if result is not None:
+        kernels = _count(len(result.kernels), "kernel")
+        lines.append(f"{pad}compiled {kernels} in {executor.seconds * 1e3:.1f} ms")
+    for checked in chain:
+        if checked.executor is executor:
+            lines += [f"{pad}{text}" for text in _guard(checked, chain)]
+    if c.evaluated_ops and plan is not None and plan.kind == "optimized":
+        ops = _count(c.evaluated_ops, "op")
+        lines.append(f"{pad}{ops} ran one by one, in NumPy (profiling runs included)")
+    for child in tuple(executor.fallbacks.values()):
+        if child.counters.profiled_runs or child.counters.evaluated_ops:
+            _member(child, level + 1, lines, chain)
+
+
+def _guard(checked: Checked, chain: list[Checked]) -> list[str]:
+    guard = checked.guard
+    forced = f", {guard.forced} of them forced by stress mode" if guard.forced else ""
+    lines = [
+        f"@{guard.callee}: {guard.behavior} guard on {guard_text(guard)}",
+        f"  {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}{forced}",
+    ]
+    return lines + [f"  {text}" for text in latest_miss(checked, chain)]
+
+
+def latest_miss(checked: Checked, chain: list[Checked]) -> list[str]:
+    """Why the latest miss of a guard missed the nearest specialisation, and what would fix it.
+
+    A miss that reached this guard through an outer one is told there, where the values it checks
+    are those that the outer guard saw.
+    """
+    miss = checked.guard.last_miss
+    if miss is None or (checked.level and _told_above(checked, chain)):
+        return []
+    nearest, found = nearest_specialization(checked, chain)
+    what = f"the {nearest.guard.behavior} specialisation for {guard_text(nearest.guard)}"
     if not found:
-        shown = ", ".join(type_text(t) for t in guard.last_miss)
-        found = [f"latest miss: {shown} (sizes that must be equal differ)"]
-    return [*found, f"the call went on in @{guard.fallback}"]
+        return [f"The latest call that missed it is now served by {what}."]
+    lines = [f"The latest miss differs from the nearest, {what}, in:"]
+    lines += [f"  {m.text}" for m in found]
+    return [*lines, *advice(checked, nearest, found)]
 
 
-def _fits(want: object, seen: object) -> bool:
-    if not isinstance(want, TensorType) or not isinstance(seen, TensorType):
-        return want == seen
-    if want.dtype is not seen.dtype or want.rank != seen.rank:
-        return False
-    sizes = zip(want.shape or (), seen.shape or (), strict=True)
-    if any(isinstance(w, int) and w != s for w, s in sizes):
-        return False
-    if want.strides == "contiguous" or want.is_static:
-        return want.strides in (None, seen.strides)
-    return True
+def nearest_specialization(
+    checked: Checked, chain: list[Checked]
+) -> tuple[Checked, list[Mismatch]]:
+    """The guard of the chain with the fewest differences from a guard's latest miss, and those."""
+    seen = dict(zip((s.key for s in checked.sources), checked.guard.last_miss or (), strict=True))
+    best: tuple[Checked, list[Mismatch]] | None = None
+    for other in chain:
+        keys = [s.key for s in other.sources]
+        if other.level < checked.level or not all(k in seen for k in keys):
+            continue
+        found = mismatches(other.guard.types, [seen[k] for k in keys], other.labels())
+        if best is None or len(found) < len(best[1]):
+            best = other, found
+    assert best is not None, "a guard is comparable to its own misses"
+    return best
+
+
+def _told_above(checked: Checked, chain: list[Checked]) -> bool:
+    keys = {s.key for s in checked.sources}
+    return any(
+        other.level < checked.level
+        and other.guard.last_miss is not None
+        and keys <= {s.key for s in other.sources}
+        for other in chain
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    """``1 miss``, ``2 misses``."""
+    return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
+
+
+def unfused(executor: Executor) -> list[str]:
+    """Each op of the chain that stayed outside of groups, once: reason, line and remedy."""
+    told: dict[str, None] = {}
+    for member in executor.chain():
+        result = member.result
+        placed = result.unfused if result is not None else []
+        known = set()
+        for text in placed:
+            bare, _, place = text.rpartition(" at ")
+            known.add(bare)
+            told[_not_fused(bare, f" at {place}")] = None
+        for reason in member.reasons:
+            refused, _, _ = reason.removeprefix("refused: ").rpartition(" (")
+            if not reason.startswith("refused: "):
+                told[f"{reason}."] = None
+            elif refused not in known:
+                told[_not_fused(refused)] = None
+    return list(told)
+
+
+def _not_fused(text: str, place: str = "") -> str:
+    op, _, reason = text.partition(": ")
+    return f"Not fused: {op}{place}: {reason}. {remedy(reason)}".rstrip()

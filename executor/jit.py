@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +24,8 @@ from ..dialect.program import Module
 from .choice import make_executor
 from .engine import Executor, Options
 from .events import Counters, log, new_counters
-from .explain import explain
+from .explain import dropped_traces, explain
+from .knobs import knobs
 from .state import DebugState, ExecutorState, debug_state_of, state_of
 from .strategy import normalize
 
@@ -61,12 +63,27 @@ def flat_key(args: tuple) -> tuple | None:
     return tuple(key)
 
 
-@dataclass
+def argument_names(trace: Trace) -> tuple[str, ...]:
+    """What the user calls each input of a traced graph."""
+    names = (name.replace("'", "", 2) for name in trace.names)
+    return (*names, *(f"captured array {k}" for k in range(len(trace.captured))))
+
+
+@dataclass(eq=False)
 class Variant:
-    """One trace and the executor that runs it."""
+    """One trace and the executor that runs it.
+
+    Attributes:
+        key: argument structure, ranks and dtypes that it serves.
+        calls: of the executor, when `JitFunction` last looked for a trace to drop.
+        used: number of the last such look that found new calls.
+    """
 
     trace: Trace
     executor: Executor
+    key: Hashable
+    calls: int = 0
+    used: int = 0
 
 
 class GraphFunction:
@@ -106,7 +123,9 @@ class GraphFunction:
         executors = self._executors()
         if not executors:
             return f"{self._name} has not been called yet."
-        return "\n".join(explain(e, self._name) for e in executors)
+        texts = [explain(e, self._name) for e in executors]
+        dropped = sum(c.dropped_traces for c in self._own_counters())
+        return "\n".join(texts + dropped_traces(dropped, self._name))
 
     def flush(self) -> None:
         """Forget everything learnt; the next call profiles anew (R1.14)."""
@@ -144,7 +163,9 @@ class JitFunction(GraphFunction):
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
         self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
-        self._copies = new_counters()  # made before it is known which graph a call runs
+        # Of copies, made before it is known which graph a call runs, and of dropped graphs.
+        self._own = new_counters(self)
+        self._looks = itertools.count(1)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key = None if kwargs else flat_key(args)
@@ -159,13 +180,15 @@ class JitFunction(GraphFunction):
         leaves, tree = flatten_call(self._fn, args, kwargs)
         if is_tracing(leaves):
             return self._fn(*args, **kwargs)
-        leaves = [readable(leaf, self._copies) for leaf in leaves]
+        leaves = [readable(leaf, self._own) for leaf in leaves]
         key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
         if variant is None:
             variant = self._trace(key, leaves, args, kwargs)
         if flat is not None and not variant.trace.guards:
-            self._flat[flat] = variant
+            with self._lock:
+                if variant in self._variants.get(key, ()):  # else another thread has dropped it
+                    self._flat[flat] = variant
         outputs = self._run(variant.executor, [*leaves, *variant.trace.captured])
         return variant.trace.out_tree.unflatten(outputs)
 
@@ -178,7 +201,7 @@ class JitFunction(GraphFunction):
 
     def _trace(self, key: Hashable, leaves: list, args: tuple, kwargs: dict) -> Variant:
         with self._lock:
-            known = self._variants.setdefault(key, [])
+            known = self._variants.get(key, ())
             variant = self._find(known, leaves)
             if variant is not None:
                 return variant
@@ -189,11 +212,38 @@ class JitFunction(GraphFunction):
             executor = make_executor(made.module, options)
             executor.counters.traces += 1
             executor.notes += made.explain()
-            variant = Variant(made, executor)
-            known.append(variant)
-            reason = "new argument structure, rank or dtype" if len(known) == 1 else "trace guard"
-            log("trace", self._name, reason, time.perf_counter() - start)
+            executor.input_names = argument_names(made)
+            self._make_room()
+            variant = Variant(made, executor, key, used=next(self._looks))
+            self._variants.setdefault(key, []).append(variant)
+            reason = "trace guard" if known else "new argument structure, rank or dtype"
+            seconds = time.perf_counter() - start
+            executor.work.note("traced", seconds, self._name, reason, before_call=True)
+            log("trace", self._name, reason, seconds)
             return variant
+
+    def _make_room(self) -> None:
+        """Keep below ``max_traces``: traces of baked sizes or static arguments have no end.
+
+        What went unused for longest goes. Calls leave no mark of their own, which would cost each
+        of them; that their executors have counted new ones is seen here.
+        """
+        every = [v for known in self._variants.values() for v in known]
+        look = next(self._looks)
+        for v in every:
+            if v.executor.counters.calls != v.calls:
+                v.calls, v.used = v.executor.counters.calls, look
+        while len(every) >= knobs.max_traces:
+            oldest = min(every, key=lambda v: v.used)
+            every.remove(oldest)
+            left = [v for v in self._variants.pop(oldest.key) if v is not oldest]
+            if left:
+                self._variants[oldest.key] = left
+            for flat in [k for k, v in tuple(self._flat.items()) if v is oldest]:
+                del self._flat[flat]
+            oldest.executor.retire(self._own)
+            self._own.dropped_traces += 1
+            log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
 
     def _check_arity(self, args: tuple, kwargs: dict) -> None:
         try:
@@ -206,10 +256,11 @@ class JitFunction(GraphFunction):
             raise ArgumentError(f"{self._name}{signature} was called wrongly: {error}") from None
 
     def _executors(self) -> list[Executor]:
-        return [v.executor for known in self._variants.values() for v in known]
+        with self._lock:
+            return [v.executor for known in self._variants.values() for v in known]
 
     def _own_counters(self) -> tuple[Counters, ...]:
-        return (self._copies,)
+        return (self._own,)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

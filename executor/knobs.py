@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialect.errors import KnobError
+from .stress import Stress, parse_stress
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
@@ -76,6 +77,11 @@ KNOBS: dict[str, Knob] = {
     # that alternate between the two then take tens of milliseconds.
     "library_threads": Knob(_positive, 1, "threads of library products inside kernels"),
     "output_pool_bytes": Knob(_natural, 256 << 20, "memory of dead results kept for new ones"),
+    "stress": Knob(
+        parse_stress, Stress(), "guards[:k=5,seed=0] = fail one guard in k on purpose (tests)"
+    ),
+    "time_every": Knob(_positive, 64, "groups are timed at one guard hit in so many"),
+    "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }
 

@@ -7,6 +7,8 @@ strides that do not matter (size-1 dimensions, empty arrays) never cause a miss.
 
 from __future__ import annotations
 
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,8 @@ from ..dialect.program import Block, Instr, Module
 from ..dialect.types import TensorType
 from .evaluate import bound_evaluate
 from .events import Counters
+from .knobs import knobs
+from .stress import guard_failures
 
 Runner = Callable[..., Any]
 
@@ -32,7 +36,10 @@ class Guard:
         behavior: ``"static"`` or ``"dynamic"``.
         callee: the fusion function it protects.
         fallback: the fallback function on its other side.
+        operands: the checked values of the graph.
         last_miss: the values' types at the latest miss (None = never missed).
+        forced: misses that stress mode made; they are not kept in ``last_miss``.
+        timed, timed_seconds: hits that were timed, and how long their groups took.
     """
 
     types: tuple[TensorType, ...]
@@ -41,7 +48,16 @@ class Guard:
     fallback: str = ""
     hits: int = 0
     misses: int = 0
+    operands: tuple[int, ...] = ()
     last_miss: tuple[Any, ...] | None = None
+    forced: int = 0
+    timed: int = 0
+    timed_seconds: float = 0.0
+
+    @property
+    def run_seconds(self) -> float:
+        """Time that the group behind the guard has run, taken from the timed hits."""
+        return self.timed_seconds / self.timed * self.hits if self.timed else 0.0
 
 
 @dataclass
@@ -54,6 +70,8 @@ class Plan:
         fresh: per output, True if it can never share memory with an input.
         guards: guards in order of execution.
         source: Python source of an optimised plan, for reading.
+        graph: what it runs.
+        ref: weak reference to this plan, for `last_graph`.
     """
 
     kind: str
@@ -61,6 +79,11 @@ class Plan:
     fresh: tuple[bool, ...]
     guards: list[Guard] = field(default_factory=list)
     source: str = ""
+    graph: Module | None = None
+    ref: weakref.ref[Plan] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.ref = weakref.ref(self)
 
 
 def build_plan(
@@ -89,7 +112,7 @@ class _Generator:
         fallbacks: dict[str, Callable[[list], list]],
         counters: Counters,
     ) -> None:
-        self.main = module.main
+        self.module, self.main = module, module.main
         self.kernels, self.fallbacks = kernels, fallbacks
         self.scope: dict[str, Any] = {"C": counters, "check": check_types, "ndarray": np.ndarray}
         self.lines: list[str] = []
@@ -108,7 +131,7 @@ class _Generator:
         source = "\n".join(self.lines)
         exec(compile(source, f"<plan of {self.main.name}>", "exec"), self.scope)
         fresh = tuple(o in self.fresh for o in self.main.outputs)
-        return Plan("optimized", self.scope["run"], fresh, self.guards, source)
+        return Plan("optimized", self.scope["run"], fresh, self.guards, source, self.module)
 
     def bind(self, prefix: str, value: Any) -> str:
         name = f"{prefix}{len(self.scope)}"
@@ -140,7 +163,7 @@ class _Generator:
         types = instr.attrs["types"]
         behavior = "static" if instr.op.name == "type_check" else "dynamic"
         index = len(self.guards)
-        guard = Guard(types, behavior)
+        guard = Guard(types, behavior, operands=instr.operands)
         self.guards.append(guard)
         g, t = self.bind("g", guard), self.bind("t", types)
         *aliases, ok = instr.results
@@ -162,6 +185,12 @@ class _Generator:
         self.emit(
             depth, f"else: {g}.misses += 1; C.guard_misses += 1; {g}.last_miss = {kept}({listed})"
         )
+        fails = guard_failures(knobs.stress, f"{self.main.name}/{index}")
+        if fails is not None:
+            self.emit(depth, f"if v{ok} and {self.bind('fails', fails)}():")
+            undo = f"{g}.hits -= 1; C.guard_hits -= 1; {g}.misses += 1; C.guard_misses += 1"
+            forced = f"v{ok} = False; {g}.forced += 1; C.forced_misses += 1"
+            self.emit(depth + 1, f"{forced}; {undo}")
         self.open_guard[ok] = index
 
     def quick_check(self, value: str, type_: TensorType, bound: dict[str, str]) -> str | None:
@@ -237,7 +266,10 @@ class _Generator:
         if guard is not None:
             self.link(self.guards[guard], then, other)
         self.emit(depth, f"if v{instr.operands[0]}:")
-        self.block(then, depth + 1)
+        if guard is not None:
+            self.emit_timed(guard, then, depth + 1)
+        else:
+            self.block(then, depth + 1)
         self.yields(instr.results, then.outputs, depth + 1)
         self.emit(depth, "else:")
         self.block(other, depth + 1)
@@ -245,6 +277,14 @@ class _Generator:
         for result, a, b in zip(instr.results, then.outputs, other.outputs, strict=True):
             if {a, b} <= self.fresh:
                 self.fresh.add(result)
+
+    def emit_timed(self, index: int, then: Block, depth: int) -> None:
+        """A guarded block, timed at one hit in ``time_every``; not the first, which runs cold."""
+        every = knobs.time_every
+        g, now = self.bind("g", self.guards[index]), self.bind("now", time.perf_counter)
+        self.emit(depth, f"start = {now}() if {g}.hits % {every} == {2 % every} else 0.0")
+        self.block(then, depth)
+        self.emit(depth, f"if start: {g}.timed_seconds += {now}() - start; {g}.timed += 1")
 
     @staticmethod
     def link(guard: Guard, then: Block, other: Block) -> None:

@@ -24,6 +24,12 @@ class Specialization:
         kernels: names of the native kernels behind the guard.
         hits, misses: how often the guard passed and failed.
         seconds: compile time of the executor it belongs to.
+        object_bytes: size of the kernels' object code.
+        callee: the fusion function behind the guard.
+        run_seconds: time its group has run, estimated from one hit in ``pf.knobs.time_every``;
+            0.0 before the second hit.
+        forced: misses among ``misses`` that stress mode made.
+        executor: name of the executor it belongs to.
     """
 
     guard: str
@@ -33,6 +39,11 @@ class Specialization:
     hits: int
     misses: int
     seconds: float
+    object_bytes: int = 0
+    callee: str = ""
+    run_seconds: float = 0.0
+    forced: int = 0
+    executor: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,8 +114,9 @@ def state_of(
 
 def tier_of(executor: Executor) -> str:
     """Tier of the plan that the executor's next call would start on."""
-    if executor.optimized is not None:
-        return executor.optimized.kind
+    plan = executor.optimized
+    if plan is not None:
+        return plan.kind
     return "no-opt" if executor.record is None and executor._plain is not None else "profiling"
 
 
@@ -116,10 +128,11 @@ def remaining_depth(executor: Executor) -> int:
 
 def specializations_of(executor: Executor) -> tuple[Specialization, ...]:
     """The guards of one executor's optimised plan."""
-    plan = executor.optimized
+    # Each field is read once: another thread may flush the executor meanwhile.
+    plan, result = executor.optimized, executor.result
     if plan is None:
         return ()
-    kernels = executor.result.kernels if executor.result else {}
+    kernels = result.kernels if result else {}
     return tuple(
         Specialization(
             guard=guard_text(guard),
@@ -129,6 +142,11 @@ def specializations_of(executor: Executor) -> tuple[Specialization, ...]:
             hits=guard.hits,
             misses=guard.misses,
             seconds=executor.seconds,
+            object_bytes=len(kernels[guard.callee].object) if guard.callee in kernels else 0,
+            callee=guard.callee,
+            run_seconds=guard.run_seconds,
+            forced=guard.forced,
+            executor=executor.options.name,
         )
         for guard in plan.guards
     )

@@ -10,6 +10,7 @@ import numpy as np
 from mlir import ir
 
 from ..base import Fusion
+from ..context import loc_of
 from ..dtypes import I64, DType
 from ..errors import ProfuseError
 from ..ops.effects import Warn
@@ -74,8 +75,12 @@ class FormFusions(Pass):
                 _BlockFuser(self, module, block, constants).run()
 
     def refuse(self, op: ir.Operation, reason: str) -> None:
-        """Count an op that stays outside, with the reason."""
-        self.count(f"refused: {op.name.removeprefix('profuse.')}: {reason}")
+        """Count an op that stays outside, with the reason, and with the user's line if known."""
+        what = f"{op.name.removeprefix('profuse.')}: {reason}"
+        self.count(f"refused: {what}")
+        loc = loc_of(op.location)
+        if loc is not None:
+            self.count(f"unfused: {what} at {loc}")
 
 
 @dataclass

@@ -136,6 +136,11 @@ def inputs_for(sizes, seed):
 )  # fmt: skip
 @given(graphs())
 def test_tiers_agree(graph):
+    check_tiers(graph)
+
+
+def check_tiers(graph):
+    """Run a graph over three sizes; values, failures and compiles are checked. Returns counters."""
     steps, outputs = graph
 
     def fn(*inputs):
@@ -151,7 +156,8 @@ def test_tiers_agree(graph):
                 agree(ours, numpy, true)
     counters = f.state().counters
     assert counters["compile_failures"] == 0, f.explain()
-    assert counters["compiles"] <= 2
+    assert counters["compiles"] <= 2 * counters["traces"]
+    return counters
 
 
 def agree(ours, numpy, true):

@@ -1,0 +1,201 @@
+"""Break the code on purpose, one place at a time, and see whether the tests notice.
+
+``make mutations``, or ``python test/mutations.py NAME …``. Each mutation replaces one piece of text
+in a copy of the tree and runs the tests that should fail then. Exit status 1 = one was not caught,
+or its text is no longer there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
+_TIMEOUT = 180.0  # seconds for the tests of one mutation; a hang is a failure, hence caught
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One deliberate fault.
+
+    Attributes:
+        name: what goes wrong.
+        file: where, relative to the root.
+        old, new: text that occurs exactly once, and what replaces it.
+        tests: pytest ids below ``test/`` of which at least one must fail.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+MUTATIONS = (
+    Mutation(
+        "a fallback keeps its parent's depth", "executor/engine.py",
+        "self.depth - 1", "self.depth",
+        ("executor/test_tiers.py::test_static_chain_down_to_depth_0",),
+    ),
+    Mutation(
+        "an input is returned as it is", "executor/engine.py",
+        "        return out.copy()\n", "        return out\n",
+        ("executor/test_calls.py::test_outputs_are_fresh",),
+    ),
+    Mutation(
+        "the compile lock is not taken", "executor/engine.py",
+        "        with self._lock:\n            if self.optimized is not None:",
+        "        if True:\n            if self.optimized is not None:",
+        ("executor/test_threads.py::test_one_compile_per_specialisation",),
+    ),
+    Mutation(
+        "flush keeps the optimised plan", "executor/engine.py",
+        "        self.optimized: Plan | None = None\n",
+        '        self.optimized = getattr(self, "optimized", None)\n',
+        ("executor/test_tiers.py::test_flush_profiles_again",),
+    ),
+    Mutation(
+        "the quick check forgets contiguity", "executor/plan.py",
+        'parts.append(f"{value}.flags.c_contiguous")', "pass",
+        ("executor/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
+    ),
+    Mutation(
+        "the quick check forgets that sizes must be equal", "executor/plan.py",
+        'parts.append(f"{place} == {bound[name]}")', "parts.append(place)",
+        ("executor/test_explain.py::test_sizes_that_were_equal_while_profiling",),
+    ),
+    Mutation(
+        "evaluated results count as fresh", "executor/plan.py",
+        '        function = self.bind("e", bound_evaluate(instr))\n',
+        '        function = self.bind("e", bound_evaluate(instr))\n'
+        "        self.fresh.update(instr.results)\n",
+        ("executor/test_calls.py::test_outputs_are_fresh",),
+    ),
+    Mutation(
+        "a size of 0 passes for a symbol", "dialect/guards.py",
+        "    if size == 0:\n        # Lowerings", "    if False:\n        # Lowerings",
+        ("dialect/test_guards.py",
+         "executor/test_explain.py::test_mismatches_are_empty_exactly_where_the_guard_passes"),
+    ),
+    Mutation(
+        "a size of 1 is generalised", "dialect/guards.py", "dim in (0, 1)", "dim in (0,)",
+        ("dialect/test_guards.py",),
+    ),
+    Mutation(
+        "strategies are read from the front", "executor/strategy.py",
+        "for behavior, count in reversed(strategy)", "for behavior, count in strategy",
+        ("executor/test_strategy.py::test_behavior_at_depth",),
+    ),
+    Mutation(
+        "two threads trace the same graph", "executor/jit.py",
+        "            if variant is not None:\n                return variant\n", "",
+        ("executor/test_threads.py::test_one_compile_per_specialisation",),
+    ),
+    Mutation(
+        "the newest trace is dropped", "executor/jit.py",
+        "oldest = min(every", "oldest = max(every",
+        ("executor/test_memory.py::test_traces_are_bounded",),
+    ),
+    Mutation(
+        "live memory is lent twice", "executor/arrays.py",
+        "found.blocks.pop() if found.blocks", "found.blocks[-1] if found.blocks",
+        ("executor/test_arrays.py", "executor/test_memory.py::test_output_pool_over_500_sizes"),
+    ),
+    Mutation(
+        "a full pool keeps everything", "executor/arrays.py",
+        "while self._held > knobs.output_pool_bytes", "while False",
+        ("executor/test_memory.py::test_output_pool_over_500_sizes",),
+    ),
+    Mutation(
+        "pass managers leak", "lowering/cpu.py", "    _dispose(manager)\n", "",
+        ("executor/test_memory.py::test_compiles_leave_little_behind",),
+    ),
+    Mutation(
+        "counts of flushed fallbacks are lost", "executor/events.py",
+        "            into.add(counters)\n", "            pass\n",
+        ("executor/test_state.py::test_totals_outlive_flushes_and_functions",),
+    ),
+    Mutation(
+        "stress mode fails no guard", "executor/stress.py", "draw() * every < 1.0", "draw() < 0.0",
+        ("executor/test_stress.py::test_every_guard_fails_where_k_is_1",),
+    ),
+    Mutation(
+        "stress mode takes the group all the same", "executor/plan.py",
+        'forced = f"v{ok} = False; {g}.forced', 'forced = f"{g}.forced',
+        ("executor/test_stress.py::test_every_guard_fails_where_k_is_1",),
+    ),
+    Mutation(
+        "the last graph is that of the plan before", "executor/engine.py",
+        "        LAST.plan = plan.ref\n", "        LAST.plan = LAST.plan or plan.ref\n",
+        ("executor/test_state.py::test_last_executed_graph",),
+    ),
+)  # fmt: skip
+
+
+def pytest_status(tree: Path, tests: tuple[str, ...]) -> int:
+    """Exit status of pytest on a copy of the tree; 1 = tests failed, or hung."""
+    environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    # A process with the fault may also crash: on a signal the status is negative, and it is caught.
+    try:
+        done = subprocess.run(
+            [*command, *(f"test/{t}" for t in tests)],
+            cwd=tree, env=environment, timeout=_TIMEOUT,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return 1
+    return done.returncode
+
+
+def try_out(mutation: Mutation, tree: Path) -> str:
+    """``"caught"``, ``"NOT CAUGHT"``, or why it could not be tried."""
+    path = tree / mutation.file
+    text = path.read_text("utf-8")
+    if text.count(mutation.old) != 1:
+        return f"STALE: its text occurs {text.count(mutation.old)} times in {mutation.file}"
+    path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
+    try:
+        status = pytest_status(tree, mutation.tests)
+    finally:
+        path.write_text(text, "utf-8")
+    if status == 0:
+        return "NOT CAUGHT"
+    return "caught" if status == 1 or status < 0 else f"NOT RUN: pytest ended with {status}"
+
+
+def main() -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="do the tests notice deliberate faults?")
+    parser.add_argument("names", nargs="*", help="parts of names; default: all mutations")
+    names = parser.parse_args().names
+    chosen = [m for m in MUTATIONS if not names or any(n in m.name for n in names)]
+    bad = 0
+    with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
+        tree = Path(folder) / "profuse"
+        shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
+        every = tuple(dict.fromkeys(t for m in chosen for t in m.tests))
+        if pytest_status(tree, every) != 0:
+            print("the tests fail without any mutation", file=sys.stderr)
+            return 1
+        for mutation in chosen:
+            start = time.perf_counter()
+            outcome = try_out(mutation, tree)
+            bad += outcome != "caught"
+            seconds = time.perf_counter() - start
+            print(f"{outcome:<11} {seconds:5.1f} s  {mutation.name}", flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} caught")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

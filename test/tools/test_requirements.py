@@ -1,0 +1,93 @@
+"""The table of requirements follows what tests say, and is refused where it says otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from profuse.tools.requirements import (
+    REQUIREMENTS,
+    collect,
+    complaints,
+    main,
+    numbers_in,
+    read_table,
+    table_text,
+)
+
+PYTHON = '''
+"""Module text is no test's: R1.1"""
+import pytest
+
+# nor is this: R1.2
+def helper():
+    """R1.3"""
+
+
+@pytest.mark.parametrize("x", [1])  # R1.4: beside a decorator
+def test_one(x):
+    """R1.5, R1.6: two of them."""
+    assert "R1.7 in a string"  # R1.8
+
+
+class TestGroup:
+    def test_two(self):
+        """Nothing."""
+'''
+LIT = """// RUN: profuse-opt %s | FileCheck %s
+// R2.4: a comment
+func.func @f() { return } loc("R2.5")
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "test" / "passes").mkdir(parents=True)
+    (tmp_path / "test" / "test_a.py").write_text(PYTHON)
+    (tmp_path / "test" / "passes" / "b.mlir").write_text(LIT)
+    return tmp_path
+
+
+def test_what_tests_name(tree):
+    assert collect(tree) == {
+        "test/passes/b.mlir": ["R2.4"],
+        "test/test_a.py::test_one": ["R1.4", "R1.5", "R1.6", "R1.8"],
+        "test/test_a.py::TestGroup::test_two": [],
+    }
+
+
+def test_numbers_are_whole_and_in_order():
+    assert numbers_in("R1.10 R1.9, R1.9. XR1.2 R2.1") == ["R1.9", "R1.10", "R2.1"]
+
+
+def test_written_tables_are_right(tree, capsys):
+    assert main(["--root", str(tree)]) == 1
+    assert "make it with --write" in capsys.readouterr().err
+    assert main(["--root", str(tree), "--write"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"requirements: 5 of {len(REQUIREMENTS)} covered by 2 tests; without")
+    assert "R1.4," not in out
+    assert main(["--root", str(tree)]) == 0
+    table = read_table((tree / "docs" / "requirements.md").read_text())
+    assert list(table) == list(REQUIREMENTS)
+    assert table["R1.5"] == ["test/test_a.py::test_one"]
+    assert table["R1.7"] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("def test_one", "def test_other", "R1.5: there is no test test/test_a.py::test_one"),
+        ("R1.5, R1.6", "R1.6", "R1.5: test/test_a.py::test_one does not name it"),
+    ],
+)
+def test_a_table_that_lies_fails(tree, capsys, old, new, complaint):
+    main(["--root", str(tree), "--write"])
+    (tree / "test" / "test_a.py").write_text(PYTHON.replace(old, new))
+    assert main(["--root", str(tree)]) == 1
+    assert complaint in capsys.readouterr().err
+
+
+def test_missing_rows_are_told():
+    table = read_table(table_text({}))
+    del table["R2.4"]
+    assert complaints(table, {}) == ["R2.4 has no row"]

@@ -1,0 +1,193 @@
+"""Which test stands for which requirement: ``docs/requirements.md``, made from what tests say.
+
+A test stands for a requirement when its docstring or a comment inside it, or a comment of a lit
+file, names the number: ``R1.13``. ``--write`` makes the table anew; without it the table is
+checked: what it names must exist and must name the number. Exit status 1 = it is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+REQUIREMENTS = {
+    "R1.1": "flags and their defaults; warnings print once",
+    "R1.2": "process-wide switches; the count of profiled runs is read once",
+    "R1.3": "the initial fusion strategy",
+    "R1.4": "the strategy is computed lazily; set returns the previous one",
+    "R1.5": "executors copy the strategy; default depth",
+    "R1.6": "static or dynamic at a depth",
+    "R1.7": "one plan request at a time; an optimised plan returns at once",
+    "R1.8": "no-opt plan while optimisation or profiling is off",
+    "R1.9": "the first request stores the depth",
+    "R1.10": "depth 0: neither observer nor guard",
+    "R1.11": "the profiling plan",
+    "R1.12": "the optimised plan, once the record is ready",
+    "R1.13": "release of what only profiling needed",
+    "R1.14": "flush",
+    "R1.15": "debug state",
+    "R1.16": "instrumentation starts from bare types",
+    "R1.17": "where observers go",
+    "R1.18": "what an observer records",
+    "R1.19": "merging of types",
+    "R1.20": "the counter, and when the record is ready",
+    "R1.21": "merging across runs; shared symbols",
+    "R1.22": "removal of counter and observers",
+    "R1.23": "counts of None for optional values",
+    "R1.24": "profile-insensitive pipeline",
+    "R1.25": "no-optimisation pipeline",
+    "R1.26": "pipeline before differentiation",
+    "R1.27": "profile-driven pipeline",
+    "R1.36": "the path without gradients; registered passes",
+    "R1.37": "profiled types onto values, and off again",
+    "R1.38": "guard, group and fallback graph",
+    "R1.39": "what a static guard compares",
+    "R1.40": "dynamic guards",
+    "R1.41": "fallback graphs become functions",
+    "R1.42": "a callee has its plan and depth before it runs",
+    "R1.44": "the chain of specialisations at run time",
+    "R1.45": "if_then_else",
+    "R1.46": "strict fusion",
+    "R1.47": "small passes",
+    "R1.48": "limits of the fuser",
+    "R1.49": "dumps at pass boundaries",
+    "R2.1": "which executor a graph gets",
+    "R2.2": "recipe of the argument spec; executors are counted",
+    "R2.3": "checks and counts of a run",
+    "R2.4": "last executed optimised graph",
+    "R2.5": "fallback plan of the spec-keyed executor",
+    "R2.6": "look-up of a spec; hits and misses",
+    "R2.7": "what a spec holds",
+    "R2.8": "the recipe's descent into arguments",
+    "R2.9": "required passes",
+    "R2.10": "phases of compiling a spec",
+    "R2.11": "optimisation that can be differentiated",
+    "R2.12": "optimisation without gradients",
+    "R2.13": "when a spec needs a gradient",
+    "R2.14": "tracing through an executor",
+    "R2.16": "debug state of the spec-keyed executor",
+}
+
+Named = dict[str, list[str]]  # test id -> requirements that it names
+
+_NUMBER = re.compile(r"\bR\d+\.\d+\b")
+_ROW = re.compile(r"^\| (R\d+\.\d+) \|[^|]*\|(.*)\|$", re.M)
+_TEST = re.compile(r"`([^`]+)`")
+_LIT_COMMENT = re.compile(r"^\s*(?://|#).*", re.M)
+_TABLE = Path("docs/requirements.md")
+_PREFACE = """# Requirements and their tests
+
+Made by `python -m profuse.tools.requirements --write` from the numbers that tests name in their
+docstrings and comments; `make test` checks it.
+
+| requirement | what | tests |
+|---|---|---|
+"""
+
+
+def collect(root: Path) -> Named:
+    """Every test below ``root/test`` and the requirements it names, both in order."""
+    found: Named = {}
+    for path in sorted((root / "test").rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.suffix == ".py" and path.name.startswith("test_"):
+            text = path.read_text("utf-8")
+            for test, words in _functions(text):
+                found[f"{name}::{test}"] = numbers_in(words)
+        elif path.suffix in (".mlir", ".test"):
+            comments = _LIT_COMMENT.findall(path.read_text("utf-8"))
+            found[name] = numbers_in("\n".join(comments))
+    return found
+
+
+def numbers_in(text: str) -> list[str]:
+    """Distinct requirement numbers of a text."""
+    return sorted(set(_NUMBER.findall(text)), key=_order)
+
+
+def _functions(text: str) -> Iterator[tuple[str, str]]:
+    """Name of each test function, with its docstring and comments."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
+
+    def visit(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield from visit(node.body, f"{prefix}{node.name}::")
+            elif isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                last = node.end_lineno or first
+                inside = (comments[n] for n in range(first, last + 1) if n in comments)
+                words = "\n".join([ast.get_docstring(node) or "", *inside])
+                yield prefix + node.name, words
+
+    return visit(ast.parse(text).body, "")
+
+
+def table_text(named: Mapping[str, Sequence[str]]) -> str:
+    """The page for these tests."""
+    rows = []
+    for number, what in REQUIREMENTS.items():
+        tests = [f"`{test}`" for test, numbers in named.items() if number in numbers]
+        rows.append(f"| {number} | {what} | {'<br>'.join(tests) or '-'} |")
+    return _PREFACE + "\n".join(rows) + "\n"
+
+
+def read_table(text: str) -> Named:
+    """Requirement -> the tests that a page gives for it."""
+    return {number: _TEST.findall(cell) for number, cell in _ROW.findall(text)}
+
+
+def complaints(table: Mapping[str, Sequence[str]], named: Mapping[str, Sequence[str]]) -> list[str]:
+    """What is wrong with a table: requirements left out, tests that do not exist or do not say."""
+    out = [f"{number} has no row" for number in REQUIREMENTS if number not in table]
+    for number, tests in table.items():
+        for test in tests:
+            if test not in named:
+                out.append(f"{number}: there is no test {test}")
+            elif number not in named[test]:
+                out.append(f"{number}: {test} does not name it")
+    return out
+
+
+def summary(table: Mapping[str, Sequence[str]]) -> str:
+    """How many requirements are covered, and which are not."""
+    bare = [number for number in REQUIREMENTS if not table.get(number)]
+    tests = {test for number in REQUIREMENTS for test in table.get(number, ())}
+    text = f"requirements: {len(REQUIREMENTS) - len(bare)} of {len(REQUIREMENTS)} covered"
+    text += f" by {len(tests)} tests"
+    return text + (f"; without a test: {', '.join(bare)}" if bare else "")
+
+
+def _order(number: str) -> tuple[int, ...]:
+    return tuple(map(int, number[1:].split(".")))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="check or write docs/requirements.md")
+    parser.add_argument("--write", action="store_true", help="make the table from the tests")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
+    options = parser.parse_args(arguments)
+    page, named = options.root / _TABLE, collect(options.root)
+    if options.write:
+        page.write_text(table_text(named), "utf-8")
+    if not page.exists():
+        print(f"{page} does not exist: make it with --write", file=sys.stderr)
+        return 1
+    table = read_table(page.read_text("utf-8"))
+    wrong = complaints(table, named)
+    for text in wrong:
+        print(f"{_TABLE}: {text}", file=sys.stderr)
+    print(summary(table))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
