@@ -16,7 +16,7 @@ for it one day::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..lowering.builder import Builder, Tensor
 
 DIALECT = "profuse"
+EVERY = -1  # in `Op.aliases`: every result
 
 
 class Fusion(Enum):
@@ -92,6 +93,30 @@ def result(*, variadic: bool = False) -> Any:
     return ResultDef(variadic=variadic)
 
 
+@dataclass(frozen=True)
+class View:
+    """One execution of a view op, as `Op.put_back` wants it.
+
+    Attributes:
+        base: what is viewed.
+        rank: its rank, None if that is not known.
+        new: the elements that the view shall have.
+        operands: the view op's operands after the first.
+        result: which of its results is replaced.
+        others: all of its results.
+    """
+
+    base: Any
+    rank: int | None
+    new: Any
+    operands: tuple[Any, ...]
+    result: int
+    others: tuple[Any, ...]
+
+
+# (op name, operands, attributes) -> results
+Emit = Callable[[str, Sequence[Any], Mapping[str, Any]], Sequence[Any]]
+
 _REQUIRED = object()
 
 
@@ -117,6 +142,12 @@ class Op:
     results: ClassVar[tuple[ResultDef, ...]] = ()
     attrs: ClassVar[dict[str, AttrDef]] = {}
     pure: ClassVar[bool] = True
+    # Operands whose memory the op changes; an op that writes is not pure.
+    writes: ClassVar[tuple[int, ...]] = ()
+    # Result -> operand whose memory it may share; EVERY = all results.
+    aliases: ClassVar[dict[int, int]] = {}
+    # True if the memory order of the operand decides whether a result shares or is a copy.
+    layout_decides: ClassVar[bool] = False
     fusion: ClassVar[Fusion] = Fusion.NONE
     regions: ClassVar[int] = 0
 
@@ -131,6 +162,8 @@ class Op:
             elif isinstance(value, AttrDef):
                 attrs[field] = AttrDef(value.kind, field, value.optional, value.default)
         cls.operands, cls.results, cls.attrs = tuple(operands), tuple(results), attrs
+        if cls.writes:
+            cls.pure = False
         if not name:
             return
         cls.name, cls.dialect = name, dialect
@@ -155,6 +188,25 @@ class Op:
                 found += range(position, position + size)
             position += size
         return tuple(found)
+
+    @classmethod
+    def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
+        """Which of ``count`` operands result number ``result`` may share memory with."""
+        found = cls.aliases.get(result, cls.aliases.get(EVERY))
+        return () if found is None else (found,)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        """For an op whose result is a view: what it viewed, with the view's elements replaced.
+
+        Emits pure ops and returns their value. Not declared = the view cannot be written through.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def can_put_back(cls) -> bool:
+        """True if `put_back` is declared."""
+        return cls.put_back.__func__ is not Op.put_back.__func__  # type: ignore[attr-defined]
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:

@@ -79,6 +79,7 @@ def contradicts(stated: Type, inferred: Type) -> bool:
 class _Verifier:
     def __init__(self, module: ir.Module) -> None:
         self.context = module.context
+        self.memories: dict[str, Any] = {}
         self.functions = {
             symbol_of(op.operation): op.operation
             for op in module.body.operations
@@ -110,8 +111,25 @@ class _Verifier:
             for message in structure:
                 yield f"'{op.name}' {message}"
             return
-        for message in [*_meaning(cls, types, results, attrs), *self.symbols(op, cls, attrs)]:
+        found = [*_meaning(cls, types, results, attrs), *self.symbols(op, cls, attrs)]
+        if cls.writes:
+            found += self.writes(op)
+        for message in found:
             yield f"'{op.name}' {message}"
+
+    def writes(self, op: ir.Operation) -> Iterator[str]:
+        """The in-place check of R1.24: a graph writes memory of its own only."""
+        from .passes.memory import Memory
+
+        func = op.parent
+        while func.name != "func.func":
+            func = func.parent
+        name = symbol_of(func)
+        if name not in self.memories:
+            self.memories[name] = Memory(func)
+        complaint = self.memories[name].forbidden(op)
+        if complaint:
+            yield complaint
 
     def symbols(self, op: ir.Operation, cls: type[Op], attrs: Mapping[str, Any]) -> Iterator[str]:
         for name, definition in cls.attrs.items():

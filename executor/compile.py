@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Statistics of passes that say why something is not fused, or not as general as it might be.
-_REASONS = ("refused", "dissolved", "stable sizes")
+_REASONS = ("refused", "dissolved", "stable sizes", "kept")
 
 
 def optimizing_pipeline(
@@ -52,7 +52,7 @@ def optimizing_pipeline(
             guards = f"{{dynamic=true stable-sizes={listed}}}"
     fusing = f"form-fusions{{{groups}}},insert-guards{guards}"
     # Without groups `insert-guards` has nothing to guard, and forgets the profiled types.
-    stages = [before, "specialize", fusing if fuse else "insert-guards", after]
+    stages = [before, "specialize,functionalize", fusing if fuse else "insert-guards", after]
     cleaning = "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
     return ",".join(s for s in (*stages, cleaning) if s)
 

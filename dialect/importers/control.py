@@ -136,6 +136,9 @@ class _Carry:
         self.rec, self.tree, self.name = rec, tree, name
         self.inits = [as_value(rec, leaf) for leaf in leaves]
         self.hints = [_unknown_number(rec.hints[v]) for v in self.inits]
+        # In the first round a body gets the initial values themselves.
+        storages = [leaf.storage if isinstance(leaf, Traced) else None for leaf in leaves]
+        self.owners = [s.owner if s else None for s in storages]
         self.rounds = 0
 
     def arguments(self) -> tuple[int, ...]:
@@ -145,9 +148,9 @@ class _Carry:
     def value(self, args: Sequence[int]) -> Any:
         """The carried value made of block arguments."""
         return unflatten(self.tree, [
-            Traced(self.rec, a, owner="the value that the loop carries")
+            Traced(self.rec, a, owner=o)
             if isinstance(h, TensorType) and h.shape else wrap(self.rec, a)
-            for a, h in zip(args, self.hints, strict=True)
+            for a, h, o in zip(args, self.hints, self.owners, strict=True)
         ])  # fmt: skip
 
     def collect(self, result: Any) -> tuple[int, ...] | None:

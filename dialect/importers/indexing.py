@@ -18,15 +18,15 @@ from .traced import Traced, TracedScalar
 
 def get_item(x: Traced, key: Any) -> Any:
     """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
-    items = _expand(x, key if isinstance(key, tuple) else (key,))
-    if any(_is_index_array(item) for item in items):
+    items = items_of(x, key)
+    if any(is_index_array(item) for item in items):
         return _advanced(x, items)
     return _basic(x, items)
 
 
-def _expand(x: Traced, key: tuple) -> list[Any]:
+def items_of(x: Traced, key: Any) -> list[Any]:
     """The key with its ellipsis written out, one item per axis of ``x`` plus newaxes."""
-    items = [_item(item) for item in key]
+    items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > x.ndim:
         raise BoundsError(
@@ -81,7 +81,8 @@ def _kind(item: Any) -> str:
     return item.dtype.kind if isinstance(item, (np.ndarray, np.generic, Traced)) else ""
 
 
-def _is_index_array(item: Any) -> bool:
+def is_index_array(item: Any) -> bool:
+    """True for an item of a key that picks elements by an array of indices."""
     return isinstance(item, (np.ndarray, Traced))
 
 
@@ -170,7 +171,7 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
             places.append(k)
         axis += item is not None
     axes = tuple(a for a, _ in arrays)
-    rank = max(i.ndim for _, i in arrays if _is_index_array(i))
+    rank = max(i.ndim for _, i in arrays if is_index_array(i))
     out = slices.apply(x) if slices.axes else x
     if len(axes) == 1:
         out = op("take", out, arrays[0][1], axis=axes[0])

@@ -1,88 +1,145 @@
-"""In-place operators on traced arrays: which memory they would write, and whether they may.
+"""Writes to traced arrays: in-place operators, ``out=``, assignment to elements.
 
-Graphs have no memory, so ``y += x`` gives ``y`` a new value. That is NumPy's result only while
-nobody else sees the memory of ``y``; elsewhere the operator is refused.
+They become ops that write. A write must not be seen by the caller: what is known at once (an
+argument, a view of one) is refused at once, the rest when the graph is complete.
 """
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dtypes import dtype_of
-from ..errors import DTypeError, ShapeError
-from .recorder import trace_error, user_loc
+from ..access import Accesses
+from ..alias import forbidden
+from ..base import OPS
+from ..errors import TraceError
+from .operators import op
+from .recorder import Recorder, trace_error
 
 if TYPE_CHECKING:
     from .traced import Traced
 
+_COPY_FIRST = "write to a copy: y = x.copy()"
+
 
 class Storage:
-    """Memory that arrays may share: which traced arrays do, and why it must not be written."""
+    """Memory that views share, and why it must not be written."""
 
-    __slots__ = ("members", "owner")
+    __slots__ = ("owner",)
 
     def __init__(self, owner: str | None = None) -> None:
         self.owner = owner
-        self.members: list[weakref.ref] = []
-
-    def shared(self, by: Traced) -> bool:
-        """True if another live array uses this memory."""
-        self.members = [m for m in self.members if m() is not None]
-        return any(m() is not by for m in self.members)
 
 
-def update(array: Traced, result: Traced) -> Traced:
-    """Give ``array`` the contents of ``result``, as an in-place operator does; it or its successor.
+def check_owner(array: Traced) -> None:
+    """Raise TraceError for an argument or a view of one."""
+    if array.storage and array.storage.owner:
+        raise trace_error(
+            f"an in-place operation would change {array.storage.owner}, which the caller still "
+            "sees",
+            f"write x = x + … instead of x += …, or {_COPY_FIRST}",
+        )
 
-    Raises TraceError where NumPy would change an array seen elsewhere: an argument, memory shared
-    with a live view, or an array from outside the current branch or loop body.  Raises DTypeError
-    and ShapeError as NumPy does for results that do not fit.
+
+def is_immutable(array: Traced) -> bool:
+    """True for what is a NumPy scalar: a rank-0 result, unless a creation function made it."""
+    made = array.rec.defs.get(array.value)
+    return not array.ndim and (made is None or made.op.name != "full")
+
+
+def operate(array: Traced, name: str, *others: Any) -> Traced:
+    """``array <op>= others``; the array, or the new NumPy scalar that the name is bound to.
+
+    Raises TraceError for arguments, DTypeError and ShapeError as NumPy does.
     """
-    _check_owner(array)
-    if not array.ndim:
-        return result  # a NumPy scalar: the name is bound to a new one
-    _check_unseen(array)
-    if not np.can_cast(result.dtype, array.dtype, "same_kind"):
-        raise DTypeError(
-            f"Cannot cast ufunc output from {result.dtype!r} to {array.dtype!r} with casting rule "
-            "'same_kind'", loc=user_loc(),
-        )  # fmt: skip
-    if len(result.hint) != len(array.hint) or any(
-        a is not None and b is not None and a != b
-        for a, b in zip(result.hint, array.hint, strict=True)
-    ):
-        raise ShapeError(
-            f"non-broadcastable output operand with shape {array.hint} doesn't match the "
-            f"broadcast shape {result.hint}", loc=user_loc(),
-        )  # fmt: skip
-    value = result.value
-    if result.dtype != array.dtype:
-        (value,) = array.rec.emit("cast", [value], {"dtype": dtype_of(array.dtype)})
-    array.become(value)
+    check_owner(array)
+    if is_immutable(array):
+        return op(name, array, *others)
+    if f"profuse.{name}_" in OPS:
+        op(f"{name}_", array, *others)
+        return _written(array)
+    return write(array, op(name, array, *others))
+
+
+def write(array: Traced, result: Any, *, strict: bool = True) -> Traced:
+    """Give ``array`` the elements of ``result``, as ``out=`` does (``strict``) or assignment."""
+    check_owner(array)
+    if is_immutable(array):
+        raise trace_error("a NumPy scalar cannot be written to", "make an array: np.zeros(1)")
+    op("copy_", array, result, strict=strict)
+    return _written(array)
+
+
+def _written(array: Traced) -> Traced:
+    array.rec.known.pop(array.value, None)
     return array
 
 
-def _check_owner(array: Traced) -> None:
-    owner = array.storage.owner if array.storage else None
-    if owner:
+def write_out(where: str, out: Any, result: Any) -> Any:
+    """``out=`` of a function that is no ufunc: its dtype must be that of the result."""
+    from .traced import Traced
+
+    targets = out if isinstance(out, tuple) else (out,)
+    if len(targets) != 1 or isinstance(result, tuple):
+        raise trace_error(f"{where} with several outputs cannot take out= while tracing")
+    target = traced_out(where, targets[0])
+    if not isinstance(result, Traced) or result.dtype != target.dtype:
         raise trace_error(
-            f"an in-place operator would change {owner}, which the caller still sees",
-            "write x = x + … instead of x += …",
+            f"{where}(…, out=) of another dtype than its result is not supported while tracing",
+            "assign the result: out[...] = result",
+        )
+    return write(target, result)
+
+
+def traced_out(where: str, out: Any) -> Traced:
+    """An ``out=`` argument; raises TraceError for an array from outside of the trace."""
+    from .traced import Traced
+
+    if isinstance(out, Traced):
+        return out
+    raise trace_error(
+        f"{where} is asked to write into an existing array (out=, or an in-place operator on "
+        "an array from outside the trace)",
+        "use the returned array: y = y + x instead of y += x or out=y; arrays made with "
+        "np.zeros_like(x) or np.zeros(x.shape) can be written",
+    )
+
+
+def check_writes(rec: Recorder) -> None:
+    """Raise TraceError for writes that a caller would see, or of which the layout decides who sees.
+
+    Called with the complete graph; the error names the line of the write.
+    """
+    body = rec.program.body
+    if not any(instr.op.writes for instr in body.walk()):
+        return
+    found = Accesses(body, rec.hints.__getitem__, rec.unordered)
+    for instr in found.aliases.writing():
+        complaint = forbidden(found.aliases, instr)
+        if complaint:
+            raise TraceError(
+                f"this in-place operation {complaint}", loc=instr.loc, hint=_COPY_FIRST
+            )
+    for conflict in found.conflicts:
+        raise TraceError(
+            f"it depends on the memory order of an array, which is known only at run time, "
+            f"whether the {conflict.view.op.name} at {conflict.view.loc} is a view that sees "
+            "this write or a copy that does not",
+            loc=conflict.write.loc,
+            hint="say which: take the view of x.copy(), or copy the reshaped array",
         )
 
 
-def _check_unseen(array: Traced) -> None:
-    if array.storage and array.storage.shared(array):
+def masked(array: Traced, mask: Any, value: Any) -> None:
+    """``array[mask] = value`` for one value and a mask of the array's shape."""
+    if np.ndim(value):
         raise trace_error(
-            "an in-place operator would change an array of which a view (slice, reshape, "
-            "transpose, …) is still in use",
-            "write x = x + … instead of x += …",
+            "assignment of an array to the elements of a mask is not supported while tracing",
+            "use x[...] = np.where(mask, values, x) with values of the shape of x",
         )
-    if array.rec.home[array.value] is not array.rec.blocks[-1]:
-        raise trace_error(
-            "an in-place operator in a branch or loop body would change an array from outside",
-            "return the new array from the branch or body",
-        )
+    new = op("conform", value, array, assign=True)
+    write(array, op("select", mask, new, array), strict=False)
+
+
+__all__ = ["Storage", "check_writes", "masked", "operate", "write", "write_out"]

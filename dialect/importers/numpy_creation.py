@@ -7,13 +7,16 @@ and with a traced argument, they record; otherwise they are what they always wer
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from ..attrs import DYNAMIC
 from ..dtypes import dtype_of
 from .operators import op, recorder_of
 from .recorder import Recorder, current, trace_error
@@ -23,6 +26,7 @@ from .traced import Traced, TracedScalar
 
 _LOCK = threading.Lock()
 _ACTIVE = 0
+_FILLED = frozenset({"zeros", "ones", "empty", "full"})
 _RANDOM = (
     "rand", "randn", "random", "randint", "normal", "uniform", "choice", "permutation",
     "standard_normal", "random_sample", "shuffle", "binomial", "poisson", "exponential",
@@ -61,7 +65,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """`np.full` with one number."""
     if isinstance(fill_value, Traced) and fill_value.ndim:
         out = METHODS["astype"](fill_value, dtype or fill_value.dtype)
-        return broadcast(out, shape)
+        return op("copy", broadcast(out, shape))
     return full_of(fill_value, shape, dtype)
 
 
@@ -157,9 +161,26 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     return op("cast", op("le", column, row + k), dtype=dtype_of(dtype))
 
 
-@creation_function("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
-def _array(a: Any = None, object: Any = None, dtype: Any = None, ndmin: int = 0) -> Any:
-    return array(object if a is None else a, dtype, ndmin)
+@creation_function("array")
+def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> Any:
+    if not isinstance(object, Traced) or copy is not True:
+        return array(object, dtype, ndmin)
+    # In the memory order of what is copied.
+    made = op("copy", object)
+    made.rec.unordered.add(made.value)
+    return array(made, dtype, ndmin)
+
+
+@creation_function("asarray", "asanyarray")
+def _asarray(a: Any, dtype: Any = None) -> Any:
+    return array(a, dtype)
+
+
+@creation_function("ascontiguousarray", "asfortranarray")
+def _ordered(a: Any, dtype: Any = None) -> Any:
+    # A view or a copy: what `reshape` is, too, where the shape does not change.
+    out = array(a, dtype, 1)
+    return op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
 
 
 def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
@@ -212,7 +233,9 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
     if isinstance(value, Traced) and value.ndim:
         return full(a.shape, value, dtype or a.dtype)
     wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
-    return full_of(value, np.shape(a) if shape is None else shape, wanted)
+    out = full_of(value, np.shape(a) if shape is None else shape, wanted)
+    out.rec.unordered.add(out.value)
+    return out
 
 
 def _traced(x: Any) -> bool:
@@ -220,6 +243,14 @@ def _traced(x: Any) -> bool:
     if isinstance(x, (Traced, TracedScalar)):
         return True
     return isinstance(x, (list, tuple)) and any(_traced(item) for item in x)
+
+
+def _is_users(rec: Recorder, caller: FrameType) -> bool:
+    """True for the module of the traced function, which may write traced values to the array.
+
+    Libraries that it calls with arrays of their own go on to get arrays.
+    """
+    return caller.f_globals is getattr(rec.fn, "__globals__", None)
 
 
 # --- patching ---------------------------------------------------------------------------------
@@ -232,6 +263,8 @@ def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
         if rec is None:
             return original(*args, **kwargs)
         if any(map(_traced, args)) or any(map(_traced, kwargs.values())):
+            return handler(*args, **kwargs)
+        if name in _FILLED and _is_users(rec, sys._getframe(1)):
             return handler(*args, **kwargs)
         made = original(*args, **kwargs)
         return made if any(made is given for given in args) else remember(rec, made)

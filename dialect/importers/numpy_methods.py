@@ -12,9 +12,10 @@ from . import numpy_joins as joins
 from . import numpy_linalg as linalg
 from . import numpy_selection as selection
 from . import numpy_shapes as shapes
+from .mutation import is_immutable, write, write_out
 from .operators import op
 from .recorder import trace_error
-from .registry import array_method, refuse_parameter
+from .registry import array_method
 from .traced import Traced
 
 
@@ -41,8 +42,13 @@ def astype(
 
 @array_method("copy", "__copy__")
 def copy(self: Traced, order: str = "C") -> Traced:
-    """`ndarray.copy`: values never change, so only the memory is a new one."""
-    return Traced(self.rec, self.value)
+    """`ndarray.copy`; a rank-0 result is a NumPy scalar, which cannot change."""
+    if is_immutable(self):
+        return self
+    made = op("copy", self)
+    if order != "C":
+        made.rec.unordered.add(made.value)
+    return made
 
 
 @array_method("__deepcopy__")
@@ -98,39 +104,35 @@ def repeat(self: Traced, repeats: Any, axis: Any = None) -> Any:
 @array_method("take")
 def take(self: Traced, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     """`ndarray.take`."""
-    if out is not None:
-        raise refuse_parameter("ndarray.take", "out")
-    return selection.take(self, indices, axis, mode)
+    found = selection.take(self, indices, axis, mode)
+    return found if out is None else write_out("ndarray.take", out, found)
 
 
 @array_method("clip")
 def clip(self: Traced, min: Any = None, max: Any = None, out: Any = None) -> Any:
     """`ndarray.clip`."""
-    if out is not None:
-        raise refuse_parameter("ndarray.clip", "out")
-    return selection.clip(self, min, max)
+    found = selection.clip(self, min, max)
+    return found if out is None else write_out("ndarray.clip", out, found)
 
 
 @array_method("round")
 def round_(self: Traced, decimals: Any = 0, out: Any = None) -> Any:
     """`ndarray.round`."""
-    if out is not None:
-        raise refuse_parameter("ndarray.round", "out")
-    return selection.round_(self, decimals)
+    found = selection.round_(self, decimals)
+    return found if out is None else write_out("ndarray.round", out, found)
 
 
 @array_method("dot")
 def dot(self: Traced, b: Any, out: Any = None) -> Any:
     """`ndarray.dot`."""
-    if out is not None:
-        raise refuse_parameter("ndarray.dot", "out")
-    return linalg.dot(self, b)
+    found = linalg.dot(self, b)
+    return found if out is None else write_out("ndarray.dot", out, found)
 
 
 @array_method("conj", "conjugate")
 def conj(self: Traced) -> Any:
     """`ndarray.conj`."""
-    return op("conj", self)
+    return op("conj", self) if self.dtype.kind == "c" else self
 
 
 @array_method("diagonal")
@@ -156,7 +158,13 @@ def item(self: Traced, *args: Any) -> Any:
     return op("item", shapes.ravel(self)[operator.index(key)])
 
 
-@array_method("fill", "put", "sort", "partition", "resize", "itemset", "setfield", "byteswap")
+@array_method("fill")
+def fill(self: Traced, value: Any) -> None:
+    """`ndarray.fill`."""
+    write(self, value, strict=False)
+
+
+@array_method("put", "sort", "partition", "resize", "itemset", "setfield", "byteswap")
 def _mutating(self: Traced, *args: Any, **kwargs: Any) -> Any:
     raise trace_error(
         "methods that change an array in place are not supported while tracing",

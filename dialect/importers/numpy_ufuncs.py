@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .mutation import check_owner, traced_out, write
 from .operators import op, recorder_of
-from .recorder import trace_error
 from .registry import FUNCTIONS, UFUNCS, refuse_parameter
 from .traced import Traced, TracedScalar
 
@@ -72,6 +72,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, An
         from .unsupported import unsupported_call
 
         raise unsupported_call(rec, ufunc, f"np.{name}.{method}")
+    out = kwargs.pop("out", None)
+    targets = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
+    for target in targets:
+        check_owner(traced_out(f"np.{name}", target))
     dtype = kwargs.pop("dtype", None)
     _refuse_keywords(f"np.{name}", kwargs, inputs)
     if not is_supported(ufunc):
@@ -83,9 +87,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, An
     elif not any(isinstance(x, Traced) for x in inputs):
         # NumPy's result for Python numbers is a NumPy scalar, not a Python number.
         inputs = tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
-    if name in _COMPOSED:
-        return _COMPOSED[name](*inputs)
-    return op(UFUNCS[name], *inputs)
+    found = _COMPOSED[name](*inputs) if name in _COMPOSED else op(UFUNCS[name], *inputs)
+    if not targets:
+        return found
+    if isinstance(found, tuple):
+        raise refuse_parameter(f"np.{name}", "out")
+    return write(targets[0], found)
 
 
 def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
@@ -106,13 +113,6 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
 
 
 def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
-    out = kwargs.pop("out", None)
-    if out is not None and any(o is not None for o in (out if isinstance(out, tuple) else (out,))):
-        raise trace_error(
-            f"{where} is asked to write into an existing array (out=, or an in-place operator on "
-            "an array from outside the trace)",
-            "use the returned array: y = y + x instead of y += x or out=y",
-        )
     for name, value in kwargs.items():
         if value is None or (name == "where" and value is True) or (
             name == "casting" and value == "same_kind"

@@ -18,7 +18,7 @@ _OPERATORS = {
     "xor": "bitwise_xor", "lshift": "shift_left", "rshift": "shift_right",
 }  # fmt: skip
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-IN_PLACE = (*_OPERATORS, "matmul")
+IN_PLACE = {**_OPERATORS, "matmul": "matmul"}
 
 
 def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:

@@ -86,6 +86,7 @@ class Recorder:
         self.guards: list[TraceGuard] = []
         self.captured: dict[int, tuple[np.ndarray, int, int]] = {}
         self.created: dict[int, np.ndarray] = {}
+        self.unordered: set[int] = set()  # made like another array: in its memory order
         # Holds the blocks as well: ids of dropped ones would be used again.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self._symbolic: dict[int, Type] = {}

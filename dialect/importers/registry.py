@@ -30,7 +30,6 @@ _HARMLESS = {
     "optimize": None, "method": ("linear",), "kind": (None,), "stable": (None, True, False),
 }  # fmt: skip
 _WAY_OUT = {
-    "out": "drop out= and use the returned array",
     "where": "use np.where(condition, x, neutral_element) on the operand",
     "casting": "convert with astype",
     "order": "results have no memory order of their own; drop order=",
@@ -90,6 +89,7 @@ def _bound(target: Callable, where: str, handler: Handler) -> Handler:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = _bind(target, where, args, kwargs)
+        out = None if "out" in accepted else given.pop("out", None)
         for name in list(given):
             if name in accepted:
                 continue
@@ -97,7 +97,12 @@ def _bound(target: Callable, where: str, handler: Handler) -> Handler:
             value = given.pop(name)
             if allowed is not None and not any(value is a or value == a for a in allowed):
                 raise refuse_parameter(where, name)
-        return handler(**given)
+        found = handler(**given)
+        if out is None:
+            return found
+        from .mutation import write_out
+
+        return write_out(where, out, found)
 
     return call
 

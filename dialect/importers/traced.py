@@ -7,7 +7,6 @@ that is needed as such (``range(n)``, ``if n > 3``) is baked into the graph unde
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..types import Shape
-from .mutation import Storage, update
+from .mutation import Storage, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
 from .pytree import register_leaf_type
 from .recorder import Recorder, trace_error, user_loc
@@ -224,7 +223,8 @@ class Traced(Recording):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise trace_error(
             "an array's contents are needed here, but are not known while tracing",
-            "call NumPy functions as np.<name>; make one array of a list with np.stack first",
+            "call NumPy functions as np.<name>; make one array of a list with np.stack first; "
+            "assign to elements of arrays made in the function (np.zeros) or copied in it only",
         )
 
     def __len__(self) -> int:
@@ -246,10 +246,9 @@ class Traced(Recording):
         return get_item(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise trace_error(
-            "assignment to elements of an array is not supported while tracing",
-            "build a new array with np.where, np.concatenate or np.stack",
-        )
+        from .assignment import set_item
+
+        set_item(self, key, value)
 
     def __pow__(self, other: Any) -> Any:
         if not self.takes(other):
@@ -263,24 +262,13 @@ class Traced(Recording):
     def __rmatmul__(self, other: Any) -> Any:
         return op("matmul", other, self) if self.takes(other) else NotImplemented
 
-    # --- in-place operators -------------------------------------------------------------------
-
-    def shared_storage(self) -> Storage:
-        """The memory record that views of this array join."""
-        if self.storage is None:
-            self.storage = Storage()
-        if not any(m() is self for m in self.storage.members):
-            self.storage.members.append(weakref.ref(self))
-        return self.storage
+    # --- memory -------------------------------------------------------------------------------
 
     def share(self, base: Recording) -> None:
         if isinstance(base, Traced):
-            self.storage = base.shared_storage()
-            self.storage.members.append(weakref.ref(self))
-
-    def become(self, value: int) -> None:
-        """Stand for another graph value from now on."""
-        self._value = value
+            if base.storage is None:
+                base.storage = Storage()
+            self.storage = base.storage
 
 
 def _shortcut(kind: str, exponent: Any) -> str | None:
@@ -292,15 +280,17 @@ def _shortcut(kind: str, exponent: Any) -> str | None:
     return None
 
 
-def _in_place(call: Callable) -> Callable:
+def _in_place(name: str) -> Callable:
     def method(self: Traced, other: Any) -> Any:
-        result = call(self, other)
-        return result if result is NotImplemented else update(self, result)
+        if not self.takes(other):
+            return NotImplemented
+        short = _shortcut(self.dtype.kind, other) if name == "pow" else None
+        return operate(self, short) if short else operate(self, name, other)
 
     return method
 
 
-for _python in IN_PLACE:
-    setattr(Traced, f"__i{_python}__", _in_place(getattr(Traced, f"__{_python}__")))
+for _python, _name in IN_PLACE.items():
+    setattr(Traced, f"__i{_python}__", _in_place(_name))
 
 __all__ = ["Traced", "TracedScalar"]

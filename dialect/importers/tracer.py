@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..errors import TraceError
 from ..program import Module
 from . import numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection
+from .mutation import check_writes
 from .numpy_creation import patched
 from .operators import as_value, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
@@ -83,13 +85,20 @@ def trace(
             _argument(rec, value, leaf, label)
             for value, leaf, label in zip(rec.inputs, leaves, names, strict=True)
         ])  # fmt: skip
-        result = fn(*traced_args, **traced_kwargs)
+        try:
+            result = fn(*traced_args, **traced_kwargs)
+        except (TypeError, ValueError) as error:
+            # NumPy hides why it could not store a traced value in an array.
+            if isinstance(error.__cause__, TraceError):
+                raise error.__cause__ from None
+            raise
         out_leaves, out_tree = flatten(result)
         outputs = tuple(as_value(rec, leaf) for leaf in out_leaves)
         for value in outputs:
             rec.check_visible(value)
     rec.check_captured()
     rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
+    check_writes(rec)
     labels = tuple(n.replace("'", "", 2) for n in names)
     guards = [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
     return Trace(

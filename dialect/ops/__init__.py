@@ -8,11 +8,13 @@ from . import (
     create,
     effects,
     index,
+    inplace,
     join,
     moments,
     queries,
     reduce,
     scan,
+    scatter,
     select,
     shape,
     slicing,
@@ -23,7 +25,7 @@ from . import (
 )
 
 __all__ = [
-    "binary", "compare", "contract", "control", "create", "effects", "index", "join", "moments",
-    "queries", "reduce", "scan", "select", "shape", "slicing", "special", "speculation", "split",
-    "unary",
+    "binary", "compare", "contract", "control", "create", "effects", "index", "inplace", "join",
+    "moments", "queries", "reduce", "scan", "scatter", "select", "shape", "slicing", "special",
+    "speculation", "split", "unary",
 ]  # fmt: skip

@@ -145,7 +145,8 @@ class Iota(_Sized, name="iota"):
         row = np.arange(shape[axis]).astype(attrs.get("dtype", INT64).numpy, copy=False)
         if len(shape) == 1:
             return row
-        return np.broadcast_to(row.reshape(-1, *(1,) * (len(shape) - 1 - axis)), shape)
+        # A copy, as the result is memory like any other, which a graph may write.
+        return np.broadcast_to(row.reshape(-1, *(1,) * (len(shape) - 1 - axis)), shape).copy()
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:

@@ -166,6 +166,7 @@ class Truth(Op, name="truth"):
 class ToTensor(Op, name="to_tensor"):
     """A number as a 0-d tensor; ``dtype`` absent = the number's own."""
 
+    aliases = {0: 0}
     x = operand()
     out = result()
     dtype = attr(DTYPE, default=None)

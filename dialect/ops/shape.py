@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DYNAMIC, I64, I64_ARRAY
-from ..base import attr, operand, result
+from ..base import Emit, View, attr, operand, result
 from ..errors import ShapeError
 from ..types import MaybeDim, Shape, TensorType, Type
 from .broadcast import shape_text
@@ -35,9 +35,18 @@ if TYPE_CHECKING:
     from ...lowering.builder import Builder, Tensor
 
 
+def reshape_back(emit: Emit, view: View) -> Any:
+    """The new elements of a view in the shape of its base, the rank of which must be known."""
+    assert view.rank is not None
+    sizes = [emit("dim", [view.base], {"axis": axis})[0] for axis in range(view.rank)]
+    return emit("reshape", [view.new, *sizes], {"shape": (DYNAMIC,) * view.rank})[0]
+
+
 class Reshape(Structural, name="reshape"):
     """`numpy.reshape` in C order; one size may be -1. Raises ShapeError if the sizes do not fit."""
 
+    aliases = {0: 0}
+    layout_decides = True
     x = operand()
     sizes = operand(variadic=True)
     out = result()
@@ -62,6 +71,10 @@ class Reshape(Structural, name="reshape"):
             return wanted
         inferred = None if total is None or others is None or others == 0 else total // others
         return tuple(inferred if k in holes else d for k, d in enumerate(wanted))
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        return reshape_back(emit, view)
 
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
@@ -90,6 +103,7 @@ class Reshape(Structural, name="reshape"):
 class _Permutation(Structural):
     """Family: reorder axes by a permutation that depends on the rank."""
 
+    aliases = {0: 0}
     x = operand()
     out = result()
 
@@ -131,6 +145,14 @@ class Transpose(_Permutation, name="transpose"):
     perm = attr(I64_ARRAY, default=None)
 
     @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        perm = attrs.get("perm")
+        if perm is not None:
+            order = [axis % len(perm) for axis in perm]
+            perm = tuple(map(order.index, range(len(order))))
+        return emit("transpose", [view.new], {"perm": perm})[0]
+
+    @classmethod
     def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
         perm = attrs.get("perm")
         if perm is None:
@@ -147,6 +169,10 @@ class SwapAxes(_Permutation, name="swapaxes"):
     axis2 = attr(I64)
 
     @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        return emit("swapaxes", [view.new], attrs)[0]
+
+    @classmethod
     def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
         one, two = (normalize_axis(attrs[k], rank) for k in ("axis1", "axis2"))
         perm = list(range(rank))
@@ -159,6 +185,11 @@ class MoveAxis(_Permutation, name="moveaxis"):
 
     source = attr(I64_ARRAY)
     destination = attr(I64_ARRAY)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        back = {"source": attrs["destination"], "destination": attrs["source"]}
+        return emit("moveaxis", [view.new], back)[0]
 
     @classmethod
     def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
@@ -183,9 +214,17 @@ class Squeeze(Structural, name="squeeze"):
     known only where every size is.
     """
 
+    aliases = {0: 0}
     x = operand()
     out = result()
     axes = attr(I64_ARRAY, default=None)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        axes = attrs.get("axes")
+        if axes is None:
+            return reshape_back(emit, view)
+        return emit("expand_dims", [view.new], {"axes": axes})[0]
 
     @classmethod
     def dropped(cls, shape: Shape, attrs: Mapping[str, Any]) -> tuple[int, ...]:
@@ -231,9 +270,14 @@ class Squeeze(Structural, name="squeeze"):
 class ExpandDims(Structural, name="expand_dims"):
     """`numpy.expand_dims`: ``axes`` name the new axes of size 1 in the result."""
 
+    aliases = {0: 0}
     x = operand()
     out = result()
     axes = attr(I64_ARRAY)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        return emit("squeeze", [view.new], {"axes": attrs["axes"]})[0]
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
@@ -263,6 +307,7 @@ class ExpandDims(Structural, name="expand_dims"):
 class BroadcastTo(Structural, name="broadcast_to"):
     """`numpy.broadcast_to`. Raises ShapeError for sizes that do not broadcast."""
 
+    aliases = {0: 0}
     x = operand()
     sizes = operand(variadic=True)
     out = result()
@@ -329,9 +374,14 @@ def _aligned(given: Shape, target: Shape) -> Iterator[tuple[MaybeDim, MaybeDim]]
 class Flip(Structural, name="flip"):
     """`numpy.flip`; without ``axes`` all of them."""
 
+    aliases = {0: 0}
     x = operand()
     out = result()
     axes = attr(I64_ARRAY, default=None)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        return emit("flip", [view.new], attrs)[0]
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DYNAMIC, I64, I64_ARRAY
-from ..base import attr, operand, result
+from ..base import Emit, View, attr, operand, result
 from ..errors import BoundsError, LoweringError, ShapeError
 from ..symbolic import Dim, Sym, sym_max, sym_min
 from ..types import MaybeDim, Shape, TensorType, Type
@@ -139,6 +139,7 @@ class Slice(Structural, name="slice"):
     ``bounds`` (i64 scalars), in this order. Raises ShapeError for step 0.
     """
 
+    aliases = {0: 0}
     x = operand()
     bounds = operand(variadic=True)
     out = result()
@@ -146,6 +147,10 @@ class Slice(Structural, name="slice"):
     stops = attr(I64_ARRAY)
     steps = attr(I64_ARRAY, default=None)
     axes = attr(I64_ARRAY, default=None)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        return emit("slice_scatter", [view.base, view.new, *view.operands], attrs)[0]
 
     @classmethod
     def triples(cls, attrs: Mapping[str, Any]) -> tuple[int, ...]:
@@ -235,11 +240,16 @@ class Pick(Structural, name="pick"):
     an index out of range.
     """
 
+    aliases = {0: 0}
     x = operand()
     position = operand(variadic=True)
     out = result()
     axis = attr(I64, default=0)
     index = attr(I64)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        return emit("pick_scatter", [view.base, view.new, *view.operands], attrs)[0]
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:

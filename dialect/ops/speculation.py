@@ -18,6 +18,7 @@ from ..types import BOOL_SCALAR, TensorType, Type, with_shape
 class Identity(Op):
     """Family of observers: one value through, unchanged."""
 
+    aliases = {0: 0}
     input = operand()
     output = result()
 
@@ -88,6 +89,10 @@ class Guard(Op):
     types = attr(TYPES)
 
     @classmethod
+    def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
+        return (result,) if result < count else ()
+
+    @classmethod
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
         return (*map(_checked_part, attrs["types"]), BOOL_SCALAR)
 
@@ -155,6 +160,11 @@ class FusionGroup(Subgraph, name="fusion_group"):
 
 class FallbackGraph(Subgraph, name="fallback_graph"):
     """The unspecialised body of a group, run when its guard fails (R1.38)."""
+
+    @classmethod
+    def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
+        # Unlike a kernel's or an executor's, results of an evaluated function may be views.
+        return tuple(range(count))
 
 
 class CallFallback(Subgraph, name="call_fallback"):

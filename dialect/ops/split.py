@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import BOOL, I64, I64_ARRAY
-from ..base import attr, operand, result
+from ..base import EVERY, Emit, View, attr, operand, result
 from ..errors import ShapeError
 from ..symbolic import Dim, Sym, sym_min
 from ..types import TensorType, Type
@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 class _Pieces(Structural):
     """Family: cut an axis into consecutive pieces, one result each."""
 
+    aliases = {EVERY: 0}
     x = operand()
     pieces = result(variadic=True)
     axis = attr(I64, default=0)
+
+    @classmethod
+    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        pieces = list(view.others)
+        pieces[view.result] = view.new
+        return emit("concatenate", pieces, {"axis": attrs.get("axis", 0)})[0]
 
     @classmethod
     def count(cls, attrs: Mapping[str, Any]) -> int:

@@ -91,8 +91,9 @@ class _Part(Unary):
 
 
 class Real(_Part, name="real"):
-    """Real part."""
+    """Real part; a view, or a real operand itself."""
 
+    aliases = {0: 0}
     numpy = np.real
     python = operator.attrgetter("real")
 
@@ -102,8 +103,9 @@ class Real(_Part, name="real"):
 
 
 class Imag(_Part, name="imag"):
-    """Imaginary part; 0 for real operands."""
+    """Imaginary part, a view; 0 for real operands."""
 
+    aliases = {0: 0}
     numpy = np.imag
     python = operator.attrgetter("imag")
 

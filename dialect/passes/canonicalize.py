@@ -40,6 +40,7 @@ from .facts import (
     known_type,
     sharing_matters,
 )
+from .memory import Memory
 
 Rule = Callable[[ir.Operation, dict[str, Any]], "ir.Value | None"]
 RULES: dict[str, list[Rule]] = {}
@@ -58,22 +59,25 @@ class Canonicalize(Pass):
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)
         for func in functions(module):
+            memory = Memory(func)
             for region in func.regions:
                 for block in region.blocks:
-                    self._block(block, shared[symbol_of(func)])
+                    self._block(block, shared[symbol_of(func)], memory)
 
-    def _block(self, block: ir.Block, careful: bool) -> None:
+    def _block(self, block: ir.Block, careful: bool, memory: Memory) -> None:
         for op in ops_in(block):
             for region in op.regions:
                 for inner in region.blocks:
-                    self._block(inner, careful)
+                    self._block(inner, careful, memory)
             cls = op_class(op)
             if cls is None or cls.name not in RULES or len(op.results) != 1:
+                continue
+            if memory.is_touched(op):
                 continue
             new = _rewritten(cls, op)
             if new is None:
                 continue
-            if self._allowed(cls, op, new, careful):
+            if memory.may_stand_for(new) and self._allowed(cls, op, new, careful):
                 replace(op, [new])
                 self.count("ops-rewritten")
             else:
@@ -262,6 +266,20 @@ def _cast(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
         return None
     # There and back through a dtype that holds every value of the first.
     return inner.operands[0] if np.can_cast(dtype.numpy, mine.dtype.numpy, "safe") else None  # type: ignore[union-attr]
+
+
+@rule("copy")
+def _copy(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    x = op.operands[0]
+    return x if _tensor(x) is not None else None
+
+
+@rule("conform")
+def _conforms(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    value, like = map(_tensor, op.operands)
+    if value is None or like is None or value.dtype is not like.dtype:
+        return None
+    return op.operands[0] if value.is_complete and value.shape == like.shape else None
 
 
 # --- moves -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from mlir import ir
 from ..rewrite import attribute, functions, is_pure, is_terminator, ops_in, replace, symbol_of
 from .base import Pass, register_pass
 from .facts import escapes, sharing_matters
+from .memory import Memory
 
 Scope = dict[Hashable, ir.Operation]
 
@@ -21,7 +22,7 @@ class Cse(Pass):
     """Replace a pure op by an equal one before it: same operands, attributes, result types.
 
     Two results that a graph returns stay two arrays: merging them would show when the caller
-    writes to one.
+    writes to one. Ops on memory that the graph writes itself are left alone.
     """
 
     name: ClassVar[str] = "cse-profuse"
@@ -29,11 +30,12 @@ class Cse(Pass):
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)
         for func in functions(module):
+            memory = Memory(func)
             for region in func.regions:
                 for block in region.blocks:
-                    self._block(block, [], shared[symbol_of(func)])
+                    self._block(block, [], shared[symbol_of(func)], memory)
 
-    def _block(self, block: ir.Block, outer: list[Scope], careful: bool) -> None:
+    def _block(self, block: ir.Block, outer: list[Scope], careful: bool, memory: Memory) -> None:
         scope: Scope = {}
         scopes = [*outer, scope]
         for op in ops_in(block):
@@ -42,9 +44,10 @@ class Cse(Pass):
             if len(op.regions):
                 for region in op.regions:
                     for inner in region.blocks:
-                        self._block(inner, scopes, careful)
+                        self._block(inner, scopes, careful, memory)
                 continue
-            if not is_pure(op):
+            # What reads memory that is written reads another value at another place.
+            if not is_pure(op) or memory.is_touched(op):
                 continue
             key = _key(op)
             leader = next((s[key] for s in reversed(scopes) if key in s), None)

@@ -37,6 +37,7 @@ from .facts import (
     known_type,
     sharing_matters,
 )
+from .memory import Memory
 
 _NUMBERS = (bool, int, float, complex)
 _INT64 = range(-(2**63), 2**63)
@@ -58,15 +59,16 @@ class Fold(Pass):
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)
         for func in functions(module):
+            memory = Memory(func)
             for region in func.regions:
                 for block in region.blocks:
-                    self._block(block, shared[symbol_of(func)])
+                    self._block(block, shared[symbol_of(func)], memory)
 
-    def _block(self, block: ir.Block, careful: bool) -> None:
+    def _block(self, block: ir.Block, careful: bool, memory: Memory) -> None:
         for op in ops_in(block):
             for region in op.regions:
                 for inner in region.blocks:
-                    self._block(inner, careful)
+                    self._block(inner, careful, memory)
             if op.name == "scf.if":
                 self._branch(op)
                 continue
@@ -74,6 +76,9 @@ class Fold(Pass):
             if cls is None or op.name in CONSTANTS or not _may_fold(cls):
                 continue
             if careful and any(map(escapes, op.results)):
+                continue
+            # A constant must not be written.
+            if any(map(memory.is_written, op.results)):
                 continue
             values = self._values(cls, op)
             if values is not None and _fit(values, op):

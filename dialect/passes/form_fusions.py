@@ -38,6 +38,7 @@ from ..types import ListType, ScalarType, TensorType, Type
 from .base import Pass, register_pass
 from .facts import CONSTANTS
 from .grouping import Groups, chain
+from .memory import Memory
 from .values import Types, clone_op, constant_type, main_functions
 
 # A larger constant is handed to the kernel as an operand instead of becoming part of its code.
@@ -72,7 +73,7 @@ class FormFusions(Pass):
                 if value is not None and (type_ := constant_type(value)) is not None:
                     constants[value] = type_
             for block in blocks:
-                _BlockFuser(self, module, block, constants).run()
+                _BlockFuser(self, module, func, block, constants).run()
 
     def refuse(self, op: ir.Operation, reason: str) -> None:
         """Count an op that stays outside, with the reason, and with the user's line if known."""
@@ -99,10 +100,11 @@ class _BlockFuser:
         self,
         options: FormFusions,
         module: ir.Module,
+        func: ir.Operation,
         block: ir.Block,
         constants: dict[ir.Value, Type],
     ) -> None:
-        self.options, self.module, self.block = options, module, block
+        self.options, self.module, self.func, self.block = options, module, func, block
         self.types = Types()
         self.types.known.update(constants)
         self.constants = constants
@@ -110,6 +112,7 @@ class _BlockFuser:
         self.fusible: set[ir.Value] = set()
 
     def run(self) -> None:
+        self.memory = Memory(self.func)
         for op in ops_in(self.block):
             reason = self._refusal(op)
             if reason is None:
@@ -143,6 +146,8 @@ class _BlockFuser:
             return "is never fused"
         if not is_pure(op):
             return "has side effects"
+        if self.memory.shares_written(op):
+            return "is a view of memory that is written"
         reason = self._operand_refusal(types)
         if reason is not None:
             return reason
@@ -199,6 +204,8 @@ class _BlockFuser:
                     self.users.setdefault(value, set()).add(n)
                     if value in home and home[value] != n:
                         edges.add((home[value], n))
+        # The reads of memory and its writes keep their order (R3.17).
+        edges.update(Memory(self.func).order(self.block))
         edges.update(chain([n for n, op in enumerate(self.ops) if self._is_ordered(op)]))
         last = len(self.ops) - 1
         edges.update((n, last) for n in range(last))

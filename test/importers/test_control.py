@@ -154,8 +154,7 @@ def test_in_place_in_bodies():
 
         return cond(x[0] > 0, branch, lambda: y)
 
-    with pytest.raises(TraceError, match="from outside"):
-        trace(g, (X,))
+    both(g, X, again=[(-X,)])
 
 
 def test_outside_of_a_trace_loops_run_in_python():

@@ -35,7 +35,17 @@ REFUSED: dict[str, str] = {
 
 # The same for symbolic sizes that fit some values only.
 REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(
-    ["reshape", "squeeze", "broadcast_to", "full", "split", "chunk"], "bfiu"
+    [
+        "reshape",
+        "squeeze",
+        "broadcast_to",
+        "full",
+        "split",
+        "chunk",
+        "slice_scatter",
+        "pick_scatter",
+    ],
+    "bfiu",
 )
 
 

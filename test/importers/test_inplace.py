@@ -1,0 +1,343 @@
+"""In-place operators, ``out=`` and assignment on traced arrays: values, kernels, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.errors import BoundsError, DTypeError, TraceError
+from profuse.dialect.importers.tracer import trace
+
+X = np.arange(1.0, 25.0).reshape(4, 6)
+OUTSIDE = np.ones((4, 6))
+
+
+def check(fn: Any, *args: Any, calls: int = 3) -> Any:
+    """The jitted function after calls that gave what NumPy gives and left the arguments alone."""
+    compiled = pf.jit(fn)
+    before = [np.copy(a) for a in args]
+    for _ in range(calls):
+        found, wanted = compiled(*args), fn(*args)
+        several = isinstance(wanted, tuple)
+        pairs = zip(found, wanted, strict=True) if several else [(found, wanted)]
+        for a, b in pairs:
+            assert np.asarray(a).dtype == np.asarray(b).dtype
+            np.testing.assert_array_equal(a, b)
+    for a, b in zip(args, before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return compiled
+
+
+def operators(x):
+    y = x * 2
+    y += x
+    y -= 1
+    y /= 3
+    y **= 2
+    return y
+
+
+def outputs(x):
+    y = np.empty_like(x)
+    np.multiply(x, 2, out=y)
+    np.add(y, x, y)
+    s = np.zeros(x.shape[1])
+    np.max(y, axis=0, out=s)
+    np.clip(y, 3, 20, out=y)
+    return y, s
+
+
+def assignments(x):
+    y = x * 1
+    y[0] = 7
+    y[1:, ::-2] = x[:-1, 1::2]
+    y[-1, 2] = x[0, 0]
+    y[..., 3] += y[:, 0]
+    y[2:][0, 1:3] *= 2
+    return y
+
+
+def shared_views(x):
+    y = x + 1
+    row, turned, column = y[1], y.T[::-1], y[:, 2:3]
+    row += 10
+    column[...] = row[:1]
+    turned[0] -= 5
+    return y, row, turned, column
+
+
+def overlapping(x):
+    y = x * 1
+    y[1:] += y[:-1]
+    y[:, ::-1] -= y
+    y[0] = y[-1]
+    return y
+
+
+def masked(x):
+    y = x * 1
+    y[y > 10] = 0
+    return y
+
+
+def pieces(x):
+    y = x * 1
+    left, right = np.split(y, 2, axis=1)
+    left *= 2
+    right[...] = left
+    return y
+
+
+def broadcasts(x):
+    y = x * 1
+    y += x[0]
+    y[...] = y[:, :1]
+    y.fill(0)
+    y[1:3] = x[2]
+    return y
+
+
+def contiguous(x):
+    y = x.copy()
+    flat = y.reshape(-1)
+    flat[::5] = 0
+    return y, flat
+
+
+def copies(x):
+    y = x * 1
+    z = y.copy()
+    a, b = np.array(y), np.asarray(y)
+    y += 1
+    return y, z, a, b
+
+
+@pytest.mark.parametrize("fn", [
+    operators, outputs, assignments, shared_views, overlapping, masked, pieces, broadcasts,
+    contiguous, copies,
+])  # fmt: skip
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_own_values_become_one_kernel(fn, order):
+    """R3.8: in-place ops on own values are functionalised, so that all of it is one kernel."""
+    counters = check(fn, np.asarray(X, order=order)).state().counters
+    assert counters["kernels_compiled"] == 1 and counters["kernel_launches"] == 2
+    assert counters["fallback_calls"] == counters["refusals"] == 0
+
+
+def test_sizes_that_change():
+    """R3.8: a dynamic specialisation of in-place ops agrees with NumPy for every size."""
+
+    def f(x):
+        y = x * 2
+        y += x[0]
+        y[0] = 1
+        return y
+
+    compiled = pf.jit(f, strategy=[("static", 1), ("dynamic", 1)])
+    for rows in (4, 4, 5, 5, 7, 9):
+        x = np.arange(rows * 3.0).reshape(rows, 3)
+        np.testing.assert_array_equal(compiled(x), f(x))
+    state = compiled.state()
+    assert [s.behavior for s in state.specializations] == ["static", "dynamic"]
+
+
+def test_index_known_at_run_time_stays_in_place():
+    """An op per element that is written, not a copy of everything; with the reason."""
+
+    def f(x):
+        out = np.zeros_like(x)
+
+        def body(i, acc):
+            acc[i] = x[i] * 2
+            acc[i, 0] = i
+            return acc
+
+        return pf.fori_loop(0, x.shape[0], body, out)
+
+    state = check(f, X).state()
+    assert any("kept: copy_: an index is known only at run time" in r for r in state.reasons)
+
+
+def test_index_out_of_range():
+    def f(x, n):
+        y = x * 1
+        y[n] = 0
+        return y
+
+    compiled = check(f, X[0], 2)
+    with pytest.raises(IndexError):
+        compiled(X[0], 6)
+    with pytest.raises(BoundsError):
+        trace(lambda x: (x * 1).__setitem__((0, 9), 1), (X,))
+
+
+def stencil(x):
+    def body(i, v):
+        v[1:-1] = (v[:-2] + v[2:]) / 2
+        return v
+
+    return pf.fori_loop(0, 3, body, x * 1)
+
+
+def made_in_the_body(x):
+    def body(i, v):
+        v = v * 2
+        v += i
+        v[0] = 0
+        return v
+
+    return pf.fori_loop(0, 3, body, x)
+
+
+def closed_over(x):
+    y = x * 1
+    view = y[1:]
+
+    def body(v):
+        view[...] = view * 2
+        return v + 1
+
+    return pf.while_loop(lambda v: v < 3, body, 0), y, view
+
+
+@pytest.mark.parametrize("fn, kernels", [(stencil, 2), (made_in_the_body, 1), (closed_over, 3)])
+def test_in_place_in_loops(fn, kernels):
+    """R3.8: a loop carries what its body writes; the body of it is one kernel."""
+    state = check(fn, X).state()
+    assert not any("kept" in reason for reason in state.reasons)
+    assert state.counters["kernels_compiled"] <= kernels
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_in_place_in_branches(sign):
+    def f(x):
+        y = x * 2
+        row = y[0]
+
+        def then():
+            row[...] = 1
+            return y.sum()
+
+        total = pf.cond(x[0, 0] > 0, then, lambda: y.sum())
+        return y, row, total
+
+    state = check(f, X * sign).state()
+    assert not any("kept" in reason for reason in state.reasons)
+
+
+def _carried_argument(x):
+    def body(i, v):
+        v += 1
+        return v
+
+    return pf.fori_loop(0, 2, body, x)
+
+
+def _result_of_cond(x):
+    y = pf.cond(x[0, 0] > 0, lambda: x, lambda: x * 2)
+    y += 1
+    return y
+
+
+def _split_argument(x):
+    first, _ = np.split(x, 2)
+    first[0] = 1
+    return x
+
+
+def _captured(x):
+    OUTSIDE[0] = x[0]
+    return x
+
+
+def _captured_element(x):
+    OUTSIDE[0, 0] = x.sum()
+    return x
+
+
+def _captured_out(x):
+    return np.add(x, 1, out=OUTSIDE)
+
+
+def _argument_out(x):
+    return np.add(x, 1, out=x.T[::-1].T)
+
+
+def _layout(x):
+    y = x * 2
+    flat = y.reshape(-1)
+    y += 1
+    return flat
+
+
+def _through_layout(x):
+    y = x * 2
+    np.ravel(y)[0] = 1
+    return y
+
+
+def _index_array(x):
+    y = x * 1
+    y[np.array([0, 2])] = 1
+    return y
+
+
+def _scalar(x):
+    s = x.sum()
+    s[...] = 1
+    return s
+
+
+@pytest.mark.parametrize("fn, message", [
+    (_carried_argument, "would change argument 'x'"),
+    (_argument_out, "would change argument 'x'"),
+    (_result_of_cond, "memory of an argument"),
+    (_split_argument, "would change argument 'x'"),
+    (_captured, "contents are needed"),
+    (_captured_element, "Python number is needed"),
+    (_captured_out, "existing array"),
+    (_layout, "memory order"),
+    (_through_layout, "memory order"),
+    (_index_array, "index array"),
+    (_scalar, "NumPy scalar"),
+])  # fmt: skip
+def test_refusals_name_the_line_and_a_way_out(fn, message):
+    """R1.24: what the caller would see, or the layout decide, is refused before anything runs."""
+    x, outside = X.copy(), OUTSIDE.copy()
+    with pytest.raises(TraceError, match=message) as info:
+        pf.jit(fn)(x)
+    code = fn.__code__
+    assert info.value.hint and info.value.loc.file == __file__
+    assert code.co_firstlineno < info.value.loc.line <= code.co_firstlineno + 7
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(OUTSIDE, outside)
+
+
+def test_dtypes_are_numpys():
+    """In-place arithmetic casts as a ufunc with ``out=`` does, assignment as it likes."""
+    ints = np.arange(6)
+
+    def halve(x):
+        y = x * 1
+        y /= 2
+        return y
+
+    with pytest.raises(DTypeError, match="same_kind"):
+        pf.jit(halve)(ints)
+
+    def assign(x):
+        y = x * 1
+        y[1:] = 2.75
+        y[:2] = x[:2] / 2
+        return y
+
+    def narrow(x):
+        y = np.zeros(x.shape, np.float32)
+        y += x
+        np.multiply(y, x, out=y)
+        return y
+
+    check(assign, ints)
+    check(narrow, X)
