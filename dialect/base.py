@@ -134,6 +134,8 @@ class Op:
 
     Class keywords: ``name`` (snake_case, without prefix; absent = abstract family) and
     ``dialect`` (for the few upstream ops we evaluate, such as ``scf.if``).
+
+    ``writes`` names the operands (by index) whose memory the op changes; `in-place-check` reads it.
     """
 
     name: ClassVar[str] = ""

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 import threading
 from collections.abc import Iterable
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from .base import OPS
+from .base import DIALECT, OPS
 from .errors import IRError, Loc
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ def context() -> ir.Context:
         found.enable_multithreading(False)
         found.allow_unregistered_dialects = True
         _THREAD.context = found
+        # The bindings look for op classes of a dialect in this module at every op they hand out;
+        # a search that fails is not remembered, and costs more than most passes.
+        sys.modules.setdefault(f"mlir.dialects.{DIALECT}", ModuleType(f"mlir.dialects.{DIALECT}"))
     return found
 
 

@@ -3,6 +3,10 @@
 ``"dce,specialize{min-runs=2},canonicalize,func.func(cse)"``: names of our passes come from
 `passes.base.PASSES`, names of whole pipelines from `PIPELINES`; everything else goes, in contiguous
 runs, to MLIR's own pass manager.
+
+Options of a named pipeline are those of its passes, and the names of the pipelines in it:
+``profile-driven{dynamic=true pre-fusion=(probe,dce)}`` makes every pass of it that can be dynamic
+so, and runs two passes where `pre-fusion` stands.
 """
 
 from __future__ import annotations
@@ -19,7 +23,15 @@ from typing import TYPE_CHECKING, Union
 from .context import context, near, one_line, position_of
 from .errors import FileError, InternalError, PipelineError, ProfuseError
 from .passes.base import PASSES, Pass
-from .pipeline_text import Item, make_pass, split_items
+from .pipeline_text import (
+    Item,
+    make_pass,
+    option_names,
+    split_items,
+    split_options,
+    unknown_option,
+)
+from .pipelines import STANDARD
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -44,6 +56,10 @@ def register_pipeline(name: str, text: str) -> None:
     PIPELINES[name] = text
 
 
+for _name, _text in STANDARD.items():
+    register_pipeline(_name, _text)
+
+
 def parse_pipeline(text: str) -> list[Stage]:
     """Passes of a pipeline string, in order. Raises PipelineError.
 
@@ -53,7 +69,7 @@ def parse_pipeline(text: str) -> list[Stage]:
 
     load_passes()
     stages: list[Stage] = []
-    for item in _expand(split_items(text), ()):
+    for item in _expand(split_items(text), (), None):
         cls = PASSES.get(item.name)
         if cls is not None and item.nested is None:
             stages.append(make_pass(cls, item))
@@ -64,19 +80,69 @@ def parse_pipeline(text: str) -> list[Stage]:
     return stages
 
 
-def _expand(items: list[Item], inside: tuple[str, ...]) -> Iterator[Item]:
+def _expand(items: list[Item], inside: tuple[str, ...], given: _Given | None) -> Iterator[Item]:
     for item in items:
         if item.name == "builtin.module" and item.nested is not None:
-            yield from _expand(split_items(item.nested), inside)
+            yield from _expand(split_items(item.nested), inside, given)
         elif item.name in PIPELINES and item.nested is None:
-            if item.name in inside:
-                raise PipelineError(f"pipeline {item.name} contains itself")
-            if item.options:
-                raise PipelineError(f"pipeline {item.name} takes no options")
-            yield from _expand(split_items(PIPELINES[item.name]), (*inside, item.name))
+            yield from _pipeline(item, inside, given)
         else:
             _refuse_ours_inside(item)
-            yield item
+            yield item if given is None else given.add_to(item)
+
+
+def _pipeline(item: Item, inside: tuple[str, ...], given: _Given | None) -> Iterator[Item]:
+    """The passes of a named pipeline, or those that an option of an outer one puts in its place."""
+    if item.name in inside:
+        raise PipelineError(f"pipeline {item.name} contains itself")
+    inside = (*inside, item.name)
+    instead = None if given is None else given.instead_of(item.name)
+    if instead is not None:
+        yield from _expand(split_items(instead), inside, None)
+        return
+    own = _Given(item, given)
+    yield from _expand(split_items(PIPELINES[item.name]), inside, own)
+    own.check()
+
+
+class _Given:
+    """Options of a named pipeline, on their way to the passes and pipelines in it."""
+
+    def __init__(self, item: Item, outer: _Given | None) -> None:
+        self.owner = f"pipeline {item.name}"
+        self.values = split_options(self.owner, item.options)
+        self.outer = outer
+        self.known: set[str] = set()
+
+    def add_to(self, item: Item) -> Item:
+        """A pass with those of the options that it has, and that it is not given already."""
+        cls = PASSES.get(item.name)
+        if cls is None or item.nested is not None:
+            return item
+        own = split_options(f"pass {cls.name}", item.options)
+        found = {k: v for k in option_names(cls) if (v := self._find(k)) is not None}
+        if found.keys() <= own.keys():
+            return item
+        options = " ".join(f"{k}={v}" for k, v in {**found, **own}.items())
+        return Item(item.name, f"{item.name}{{{options}}}", options)
+
+    def instead_of(self, name: str) -> str | None:
+        """What stands in the place of the pipeline ``name``; None = its own passes do."""
+        text = self._find(name)
+        if text is not None and text[:1] == "(" and text[-1:] == ")":
+            return text[1:-1]
+        return text
+
+    def _find(self, key: str) -> str | None:
+        self.known.add(key)
+        outer = None if self.outer is None else self.outer._find(key)
+        return self.values.get(key, outer)
+
+    def check(self) -> None:
+        """Raise PipelineError for an option that nothing in the pipeline has."""
+        for key in self.values:
+            if key not in self.known:
+                raise unknown_option(self.owner, key, sorted(self.known))
 
 
 def _refuse_ours_inside(item: Item) -> None:
@@ -107,6 +173,7 @@ def run_pipeline(
     print_after_all: Callable[[str, ir.Module], None] | None = None,
     timings: dict[str, float] | None = None,
     trace: list[str] | None = None,
+    boundary: Callable[[str, str, ir.Module], None] | None = None,
     repro_dir: str | None = None,
 ) -> dict[str, Counter]:
     """Run a pipeline over a module, in place; returns the statistics of our passes by name.
@@ -116,6 +183,8 @@ def run_pipeline(
         print_after_all: called with a pass's name and the module after that pass.
         timings: seconds by pass name are added here.
         trace: names of passes are appended here, each before it runs.
+        boundary: called before, between and after passes with the names of both neighbours ("" at
+            the ends) and the module (R1.49).
         repro_dir: where a failing pipeline's input is written (default: the system's temporary
             folder; ``""`` = nowhere).
 
@@ -126,12 +195,16 @@ def run_pipeline(
 
     stages = parse_pipeline(text)
     statistics: dict[str, Counter] = {}
-    single = print_after_all is not None or timings is not None
+    single = not (print_after_all is None and timings is None and boundary is None)
     with module.context, ir.Location.unknown():
         steps = [step for stage in stages for step in _steps(stage, single)]
         original = module.operation.clone()
+        before = ""
         for names, action in steps:
             label = ",".join(names)
+            if boundary is not None:
+                boundary(before, label, module)
+            before = label
             if trace is not None:
                 trace.extend(names)
             start = time.perf_counter()
@@ -145,6 +218,8 @@ def run_pipeline(
                 timings[label] = timings.get(label, 0.0) + time.perf_counter() - start
             if print_after_all is not None:
                 print_after_all(label, module)
+        if boundary is not None:
+            boundary(before, "", module)
     for stage in stages:
         if isinstance(stage, Pass):
             statistics.setdefault(stage.name, Counter()).update(stage.statistics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -13,6 +14,8 @@ from .passes.base import Pass
 
 _OPEN, _CLOSE = "({[<", ")}]>"
 _ITEM = re.compile(r"(?P<name>[\w.\-]+)\s*(?:\((?P<nested>.*)\)|\{(?P<options>.*)\})?", re.DOTALL)
+
+_OPTION_TYPES: dict[type[Pass], dict[str, Any]] = {}  # reading annotations is slow
 
 
 @dataclass(frozen=True)
@@ -63,23 +66,44 @@ def _split(text: str, separators: str) -> list[str]:
     return [*parts, current]
 
 
-def make_pass(cls: type[Pass], item: Item) -> Pass:
-    """A pass with the options that an item gives. Raises PipelineError, naming the option."""
-    types = option_types(cls)
-    values: dict[str, Any] = {}
-    for part in _split(item.options, ", \t\n"):
+def split_options(owner: str, text: str) -> dict[str, str]:
+    """Options as they stand in the text, by name; ``owner`` is what messages call their pass.
+
+    Raises PipelineError for an option without a value or given twice.
+    """
+    values: dict[str, str] = {}
+    for part in _split(text, ", \t\n"):
         if not part:
             continue
         key, equals, value = part.partition("=")
-        field = key.replace("-", "_")
-        if field not in types or "_" in key:
-            known = [name.replace("_", "-") for name in types]
-            hint = near(key, known) or f"options of {cls.name}: {', '.join(known) or 'none'}"
-            raise PipelineError(f"pass {cls.name} has no option {key!r}", hint=hint)
-        if field in values:
-            raise PipelineError(f"pass {cls.name}: option {key!r} is given twice")
+        if key in values:
+            raise PipelineError(f"{owner}: option {key!r} is given twice")
         if not equals:
-            raise PipelineError(f"pass {cls.name}: option {key!r} needs a value: {key}=…")
+            raise PipelineError(f"{owner}: option {key!r} needs a value: {key}=…")
+        values[key] = value
+    return values
+
+
+def unknown_option(owner: str, key: str, known: Sequence[str]) -> PipelineError:
+    """The error for an option that a pass or pipeline does not have."""
+    hint = near(key, known) or f"options of {owner.split()[-1]}: {', '.join(known) or 'none'}"
+    return PipelineError(f"{owner} has no option {key!r}", hint=hint)
+
+
+def option_names(cls: type[Pass]) -> list[str]:
+    """Options of a pass as they are written."""
+    return [name.replace("_", "-") for name in option_types(cls)]
+
+
+def make_pass(cls: type[Pass], item: Item) -> Pass:
+    """A pass with the options that an item gives. Raises PipelineError, naming the option."""
+    types, owner = option_types(cls), f"pass {cls.name}"
+    values: dict[str, Any] = {}
+    known = option_names(cls)
+    for key, value in split_options(owner, item.options).items():
+        if key not in known:
+            raise unknown_option(owner, key, known)
+        field = key.replace("-", "_")
         values[field] = _value(cls, key, value, types[field])
     try:
         return cls(**values)
@@ -89,8 +113,12 @@ def make_pass(cls: type[Pass], item: Item) -> Pass:
 
 def option_types(cls: type[Pass]) -> dict[str, Any]:
     """Type of each option field of a pass, by field name."""
-    hints = get_type_hints(cls)
-    return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
+    found = _OPTION_TYPES.get(cls)
+    if found is None:
+        hints = get_type_hints(cls)
+        found = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
+        _OPTION_TYPES[cls] = found
+    return found
 
 
 def option_help(cls: type[Pass]) -> str:

@@ -152,7 +152,7 @@ class _Printer:
             self.lines.append(f"{pad[:-1]}^bb{index}({args}):")
         self.block(p, block, indent)
         is_condition = instr.op.name == "while" and index == 0
-        name = "scf.condition" if is_condition else "scf.yield"
+        name = "scf.condition" if is_condition else f"{instr.op.dialect}.yield"
         outs = ", ".join(f"%{o}" for o in block.outputs)
         types = ", ".join(type_to_mlir(p.type_of(o)) for o in block.outputs)
         self.lines.append(f'{pad}"{name}"({outs}) : ({types}) -> ()')

@@ -17,7 +17,8 @@ from .types import Type, type_from_mlir, type_to_mlir
 if TYPE_CHECKING:
     from mlir import ir
 
-_TERMINATORS = {"func.return", "scf.yield", "scf.condition"}
+YIELD = f"{DIALECT}.yield"  # ends blocks of our own ops; `scf.yield` may not
+_TERMINATORS = {"func.return", "scf.yield", "scf.condition", YIELD}
 
 
 # --- looking ---------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def types_of(values: Sequence[ir.Value]) -> tuple[Type, ...]:
 
 
 def is_terminator(op: ir.Operation) -> bool:
-    """True for ``return``, ``scf.yield`` and ``scf.condition``."""
+    """True for ``return``, ``scf.yield``, ``scf.condition`` and ``profuse.yield``."""
     return op.name in _TERMINATORS
 
 

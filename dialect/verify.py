@@ -14,14 +14,14 @@ from .attrs import SYMBOL, AttrKind
 from .base import DIALECT, OPS, Op, OperandDef, ResultDef
 from .context import TEXT, near, one_line, position_of, similar_op
 from .errors import IRError, Loc, ProfuseError
-from .rewrite import attributes, symbol_of, walk
+from .rewrite import YIELD, attributes, symbol_of, walk
 from .types import TENSOR, ListType, ScalarType, TensorType, Type, type_from_mlir
 
 if TYPE_CHECKING:
     from mlir import ir
 
 # Ops of no class that programs may hold: how blocks end, and constants as people write them.
-_PLAIN = {"func.func", "func.return", "scf.yield", "scf.condition", "arith.constant"}
+_PLAIN = {"func.func", "func.return", "scf.yield", "scf.condition", "arith.constant", YIELD}
 
 
 class Diagnostic(NamedTuple):

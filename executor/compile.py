@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..dialect.errors import LoweringError, ProfuseError
 from ..dialect.program import Module
+from .dump import boundary_dump
 
 if TYPE_CHECKING:
     from ..lowering.abi import KernelArtifact
@@ -34,27 +35,34 @@ def optimizing_pipeline(
     before: str = "",
     after: str = "",
 ) -> str:
-    """The pipeline string that turns an instrumented graph into a guarded, fused one (R1.36).
+    """The pipeline string that turns an instrumented graph into a guarded, fused one.
+
+    R1.12, R1.24 - R1.27, R1.36, R1.41, R1.45.
+    The profile-insensitive part comes first here, with the observers in place, so that the first
+    call needs no MLIR; see docs/architecture.md.
 
     Args:
         behavior: ``"static"`` or ``"dynamic"``.
         min_size, max_values, stable_sizes: options of the passes that fuse and guard.
         fuse: False = form no groups, hence no guards and no fallbacks.
-        before, after: pipelines of users, run before anything is fused and after all is guarded.
+        before, after: passes of users, run before anything is fused and after all is guarded.
     """
-    groups, guards = f"min-size={min_size} max-values={max_values}", ""
-    stable = sorted(stable_sizes)
-    if behavior == "dynamic":
-        groups += " dynamic=true"
-        guards = "{dynamic=true}"
-        if stable:
-            listed = ":".join(map(str, stable))
-            guards = f"{{dynamic=true stable-sizes={listed}}}"
-    fusing = f"form-fusions{{{groups}}},insert-guards{guards}"
-    # Without groups `insert-guards` has nothing to guard, and forgets the profiled types.
-    stages = [before, "specialize,functionalize", fusing if fuse else "insert-guards", after]
-    cleaning = "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
-    return ",".join(s for s in (*stages, cleaning) if s)
+    options = []
+    if fuse:
+        options += [f"min-size={min_size}", f"max-values={max_values}"]
+        if behavior == "dynamic":
+            options.append("dynamic=true")
+            listed = ":".join(map(str, sorted(stable_sizes)))
+            options += [f"stable-sizes={listed}"] if listed else []
+    else:
+        options.append("general-fuser=no-fuser")
+    options += [
+        f"{name}=({text})"
+        for name, text in (("pre-fusion", before), ("post-fusion", after))
+        if text
+    ]
+    driven = f"profile-driven{{{' '.join(options)}}}"
+    return f"profile-insensitive,{driven},final,prepare-kernels"
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,8 @@ class CompileRequest:
         keep_stages: keep every stage's text with each kernel (slower).
         verify_each: verify the IR after every pass.
         repro_dir: where a failing pipeline writes its input; "" = a temporary directory.
+        dump: where the graph at every pass boundary goes, as the knob says; "" = nowhere.
+        name: what dumps call the graph.
     """
 
     ir: str
@@ -76,6 +86,8 @@ class CompileRequest:
     keep_stages: bool = False
     verify_each: bool = False
     repro_dir: str = ""
+    dump: str = ""
+    name: str = ""
 
 
 @dataclass
@@ -89,6 +101,7 @@ class CompileResult:
         failures: fusion function name -> why it has no kernel.
         refusals: reason -> how many ops were refused for it.
         unfused: per refused op that has a place in the user's source, ``op: reason at file:line``.
+        trace: names of the passes that ran, in order.
         seconds: stage or pass name -> seconds.
     """
 
@@ -98,6 +111,7 @@ class CompileResult:
     failures: dict[str, str] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
     unfused: list[str] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -115,17 +129,20 @@ def compile_graph(request: CompileRequest) -> CompileResult:
     start = time.perf_counter()
     module = parse_module(request.ir, "graph.mlir")
     timings["parse"] = time.perf_counter() - start
+    trace: list[str] = []
     statistics = run_pipeline(
         module,
         request.pipeline,
         verify_each=request.verify_each,
         timings=timings,
+        trace=trace,
+        boundary=boundary_dump(request.dump, request.name) if request.dump else None,
         repro_dir=request.repro_dir or None,
     )
     start = time.perf_counter()
     decoded = decode_module(module)
     timings["decode"] = time.perf_counter() - start
-    result = CompileResult(decoded, str(module), seconds=timings)
+    result = CompileResult(decoded, str(module), trace=trace, seconds=timings)
     for counts in statistics.values():
         for what, count in counts.items():
             if what.startswith(_REASONS):

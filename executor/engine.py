@@ -20,6 +20,7 @@ from ..dialect.observers import instrument
 from ..dialect.program import Module
 from ..dialect.types import TensorType, type_of
 from .compile import CompileRequest, CompileResult, compile_graph, optimizing_pipeline
+from .dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
 from .hooks import registered
@@ -160,6 +161,7 @@ class Executor:
                 self._depth = total_depth(self.strategy) if depth is None else depth
             if self.depth == 0:
                 plan = self._evaluated_plan("simple")
+                self._dump(SIMPLE, self.module.to_mlir)
                 return self._install(plan, "no depth left: runs unguarded")
             at_once = self.record is None
             if self.record is None:
@@ -183,13 +185,18 @@ class Executor:
         """The plan for when optimisation or profiling is off; kept apart (R1.8)."""
         if self._plain is None:
             self._plain = self._evaluated_plan("no-opt")
+            self._dump(NO_OPT, self.module.to_mlir)
             log("tier", self.options.name, "optimisation or profiling is off", tier="no-opt")
         return self._plain
 
     def _evaluated_plan(self, kind: str) -> Plan:
         module = self.module
         evaluator = Evaluator(module.main, module, on_op=self._count_op)
-        return Plan(kind, evaluator, (False,) * len(module.main.outputs), graph=module)
+        fresh = (False,) * len(module.main.outputs)
+        return Plan(kind, evaluator, fresh, graph=module, name=self.options.name)
+
+    def _dump(self, title: str, text: Callable[[], str]) -> None:
+        dump_graph(knobs.dump, title, self.options.name, text)
 
     def _count_op(self) -> None:
         self.counters.evaluated_ops += 1
@@ -212,7 +219,8 @@ class Executor:
 
         self.record = record
         fresh = (False,) * len(main.outputs)
-        self._profiling = Plan("profiling", run, fresh, graph=record.module)
+        name = self.options.name
+        self._profiling = Plan("profiling", run, fresh, graph=record.module, name=name)
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
 
     # --- compiling ----------------------------------------------------------------------------
@@ -223,8 +231,10 @@ class Executor:
         assert self.record is not None
         behavior = behavior_at(self.strategy, self.depth)
         before, after = registered()
+        text = self.record.module.to_mlir()
+        self._dump(PROFILED, lambda: text)
         self.request = CompileRequest(
-            ir=self.record.module.to_mlir(),
+            ir=text,
             pipeline=optimizing_pipeline(
                 behavior,
                 knobs.min_fusion_size,
@@ -237,6 +247,8 @@ class Executor:
             target=host_target(),
             verify_each=knobs.verify_each,
             repro_dir=knobs.repro_dir,
+            dump=knobs.dump,
+            name=self.options.name,
         )
         strict = self.options.strict or is_strict()
         start = time.perf_counter()
@@ -257,6 +269,7 @@ class Executor:
             check_strict(result.module, result.failures, self.options.name)
         self.result = result
         self.seconds = time.perf_counter() - start
+        self._dump(OPTIMISED, lambda: result.ir)
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"{behavior} specialisation", self.seconds,
@@ -299,7 +312,9 @@ class Executor:
             child.plan(self.depth - 1)  # stores the depth, builds its first plan before it runs
             self.fallbacks[name] = child
         calls: dict[str, Callable[[list], list]] = {n: c.run for n, c in self.fallbacks.items()}
-        return build_plan(result.module, runners, calls, self.counters)
+        plan = build_plan(result.module, runners, calls, self.counters)
+        plan.name = self.options.name
+        return plan
 
     # --- life cycle ---------------------------------------------------------------------------
 

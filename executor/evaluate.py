@@ -203,6 +203,8 @@ def evaluate(module: Module, inputs: Sequence[Any]) -> list[Any]:
 def bound_evaluate(instr: Instr) -> Callable[..., Any]:
     """``instr.op.evaluate`` with its attributes bound and errors located at the user's line."""
     function, attrs, loc = instr.op.evaluate, instr.op.full_attrs(instr.attrs), instr.loc
+    if any(r.variadic for r in instr.op.results):
+        function = _counted(instr)
 
     def run(*args: Any) -> Any:
         try:
@@ -213,6 +215,19 @@ def bound_evaluate(instr: Instr) -> Callable[..., Any]:
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise located(error, loc) from error
+
+    return run
+
+
+def _counted(instr: Instr) -> Callable[..., Any]:
+    """``evaluate`` of an op with any number of results: as many as the graph has, one bare."""
+    function, count, name = instr.op.evaluate, len(instr.results), instr.op.name
+
+    def run(attrs: dict[str, Any], *args: Any) -> Any:
+        out = function(attrs, *args)
+        if len(out) != count:
+            raise ShapeError(f"{name} gives {len(out)} values where the graph has {count}")
+        return out[0] if count == 1 else out
 
     return run
 

@@ -72,6 +72,7 @@ KNOBS: dict[str, Knob] = {
     "max_fusion_values": Knob(_positive, 128, "most operands plus results of a group (R1.48)"),
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
     "repro_dir": Knob(str, "", "where a failing pipeline writes its input (default: temp dir)"),
+    "dump": Knob(str, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_bool, False, "print one line per event to stderr"),
     # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
     # that alternate between the two then take tens of milliseconds.

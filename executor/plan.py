@@ -71,6 +71,7 @@ class Plan:
         guards: guards in order of execution.
         source: Python source of an optimised plan, for reading.
         graph: what it runs.
+        name: the function that the plan runs (R1.49).
         ref: weak reference to this plan, for `last_graph`.
     """
 
@@ -80,6 +81,7 @@ class Plan:
     guards: list[Guard] = field(default_factory=list)
     source: str = ""
     graph: Module | None = None
+    name: str = ""
     ref: weakref.ref[Plan] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -131,7 +133,9 @@ class _Generator:
         source = "\n".join(self.lines)
         exec(compile(source, f"<plan of {self.main.name}>", "exec"), self.scope)
         fresh = tuple(o in self.fresh for o in self.main.outputs)
-        return Plan("optimized", self.scope["run"], fresh, self.guards, source, self.module)
+        return Plan(
+            "optimized", self.scope["run"], fresh, self.guards, source, self.module, self.main.name
+        )
 
     def bind(self, prefix: str, value: Any) -> str:
         name = f"{prefix}{len(self.scope)}"

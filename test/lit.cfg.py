@@ -41,6 +41,10 @@ for _name, _path in (
 ):
     config.substitutions.append((rf"(?<![\w/%.-]){_name}(?![\w/.-])", _path))  # noqa: F821
 
+# A checkout that is tested in place, not as installed, is found by this.
+if "PYTHONPATH" in os.environ:
+    config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]  # noqa: F821
+
 config.substitutions.append(("%{python}", sys.executable))  # noqa: F821
 
 if shutil.which("nvidia-smi"):

@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="profuse-opt", description=__doc__)
     add = parser.add_argument
     add("file", nargs="?", default="-", help="IR text; - = standard input (the default)")
-    add("-p", "--pipeline", default="", metavar="PIPELINE",
+    add("-p", "--pipeline", "--pass-pipeline", dest="pipeline", default="", metavar="PIPELINE",
         help="passes to run, e.g. 'dce,form-fusions{min-size=2},canonicalize'")  # fmt: skip
     add("--load", action="append", default=[], metavar="MODULE",
         help="import a Python module that registers passes; may be repeated")  # fmt: skip
@@ -50,6 +50,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-verify", action="store_true", help="do not check the meaning of the IR")
     add("--verify-each", action="store_true", help="check the meaning after every pass")
     add("--print-ir-after-all", action="store_true", help="print IR to stderr after every pass")
+    add("--print-ir-at-boundaries", action="store_true",
+        help="print IR to stderr between passes, with the names of both neighbours")  # fmt: skip
+    add("--trace-passes", action="store_true",
+        help="print the names of the passes that ran to stderr, one a line")  # fmt: skip
     add("--print-locations", action="store_true", help="print the locations of ops")
     add("--stats", action="store_true", help="print what passes counted, and times, to stderr")
     add("--list-passes", action="store_true", help="print passes and named pipelines")
@@ -149,15 +153,20 @@ def _passes(module: ir.Module, options: argparse.Namespace) -> None:
     from ..dialect.pipeline import run_pipeline
 
     timings: dict[str, float] | None = {} if options.stats else None
+    trace: list[str] = []
     statistics = run_pipeline(
         module,
         options.pipeline,
         verify_each=options.verify_each,
         print_after_all=_print_after if options.print_ir_after_all else None,
+        boundary=_print_boundary if options.print_ir_at_boundaries else None,
         timings=timings,
+        trace=trace,
         # The input is the file that this run was given.
         repro_dir="",
     )
+    if options.trace_passes:
+        print("\n".join(trace), file=sys.stderr)
     for label, seconds in (timings or {}).items():
         counts = ", ".join(f"{v} {k}" for k, v in sorted(statistics.get(label, {}).items()))
         print(f"{seconds * 1e3:8.2f} ms  {label}{': ' if counts else ''}{counts}", file=sys.stderr)
@@ -165,6 +174,11 @@ def _passes(module: ir.Module, options: argparse.Namespace) -> None:
 
 def _print_after(label: str, module: ir.Module) -> None:
     print(f"// ----- after {label}\n{module}", file=sys.stderr)
+
+
+def _print_boundary(before: str, after: str, module: ir.Module) -> None:
+    title = f"after {before or 'start'}, before {after or 'end'}"
+    print(f"// ----- {title}\n{module}", file=sys.stderr)
 
 
 def _errors(text: str, name: str, options: argparse.Namespace) -> list[tuple[str, str]]:

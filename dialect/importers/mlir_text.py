@@ -7,8 +7,13 @@ from pathlib import Path
 
 from ..context import parse_module
 from ..decode import decode_module
-from ..errors import FileError
+from ..errors import FileError, IRError, PipelineError
+from ..ops.gradients import GradOf
+from ..pipeline import run_pipeline
 from ..program import Module
+from ..rewrite import walk
+
+_LOWERED_FIRST = {"func.call", GradOf.full_name()}
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -34,5 +39,14 @@ def load_mlir(path: str | os.PathLike[str], name: str | None = None) -> Module:
 
 
 def import_mlir(text: str, name: str | None = None, *, filename: str = "-") -> Module:
-    """The graph of MLIR text; ``filename`` is what messages call it. Raises IRError."""
-    return decode_module(parse_module(text, filename), name)
+    """The graph of MLIR text; ``filename`` is what messages call it. Raises IRError.
+
+    Calls are inlined and gradient blocks lowered: tier 0 runs neither (R1.8, R1.24).
+    """
+    module = parse_module(text, filename)
+    if any(op.name in _LOWERED_FIRST for op in walk(module)):
+        try:
+            run_pipeline(module, "inline-calls,lower-grad-blocks", repro_dir="")
+        except PipelineError as error:
+            raise IRError(error.what, loc=error.loc) from error
+    return decode_module(module, name)

@@ -7,9 +7,12 @@ from . import (
     control,
     create,
     effects,
+    gradients,
     index,
     inplace,
     join,
+    lists,
+    mm_tree,
     moments,
     queries,
     reduce,
@@ -25,7 +28,8 @@ from . import (
 )
 
 __all__ = [
-    "binary", "compare", "contract", "control", "create", "effects", "index", "inplace", "join",
-    "moments", "queries", "reduce", "scan", "scatter", "select", "shape", "slicing", "special",
+    "binary", "compare", "contract", "control", "create", "effects", "gradients", "index",
+    "inplace", "join", "lists", "mm_tree", "moments", "queries", "reduce", "scan", "scatter",
+    "select", "shape", "slicing", "special",
     "speculation", "split", "unary",
 ]  # fmt: skip

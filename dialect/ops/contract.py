@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import Fusion, operand, result
+from ..attrs import VALUE
+from ..base import Fusion, Op, attr, operand, result
 from ..dtypes import DType, dtype_of
 from ..errors import DTypeError, ShapeError
-from ..types import MaybeDim, Shape, TensorType, Type
+from ..types import MaybeDim, Shape, TensorType, Type, type_of
+from .binary import Add, Mul
 from .broadcast import broadcast_shapes
 from .sizes import complete_shape, prove_equal, tensor_type
 from .structural import Proven
@@ -83,6 +85,47 @@ class Matmul(Proven, name="matmul"):
     ) -> Tensor:
         assert isinstance(types[0], TensorType)
         return b.matmul(args[0], args[1], types[0])
+
+
+class Addmm(Op, name="addmm"):
+    """``beta * c + alpha * (a @ b)``; a factor of 1 is no multiplication.
+
+    It has no lowering: `decompose` makes a product and a sum of it where both factors are 1.
+    """
+
+    c = operand()
+    a = operand()
+    b = operand()
+    out = result()
+    alpha = attr(VALUE, default=1)
+    beta = attr(VALUE, default=1)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        c, a, b = map(tensor_type, types)
+        (product,) = Matmul.infer((a, b), {})
+        return Add.infer(
+            (_scaled(c, attrs.get("beta", 1)), _scaled(product, attrs.get("alpha", 1))), {}
+        )
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        c, a, b = args
+        alpha, beta = attrs.get("alpha", 1), attrs.get("beta", 1)
+        product = np.matmul(a, b)
+        return np.add(c if beta == 1 else beta * c, product if alpha == 1 else alpha * product)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        for name in ("alpha", "beta"):
+            if type(attrs.get(name, 1)) not in (int, float):
+                yield f"{name} must be a Python number, not {attrs[name]!r}"
+
+
+def _scaled(type_: Type, factor: Any) -> Type:
+    if factor == 1:
+        return type_
+    return Mul.infer((type_of(factor), type_), {})[0]
 
 
 def product_shape(a: Shape, b: Shape) -> Shape:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..base import Op, operand, result
-from ..types import BOOL_SCALAR, INT_SCALAR, ScalarType, Type
+from ..types import BOOL_SCALAR, INT_SCALAR, TENSOR, ScalarType, TensorType, Type, merge_types
 
 DIALECT = "scf"
 
@@ -62,6 +62,39 @@ class For(ControlFlow, name="for", dialect=DIALECT):
         for word, type_ in zip(("lower bound", "upper bound", "step"), types, strict=False):
             if not _is_scalar(type_, INT_SCALAR):
                 yield f"the {word} must be an i64, not {type_}"
+
+
+class IfThenElse(Op, name="if_then_else"):
+    """One of two values that are both there already (R1.45); shares memory with the one taken."""
+
+    condition = operand()
+    a = operand()
+    b = operand()
+    out = result()
+
+    @classmethod
+    def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
+        return (1, 2)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        _, a, b = types
+        if isinstance(a, TensorType) and isinstance(b, TensorType):
+            return (merge_types(a, b),)
+        if isinstance(a, ScalarType) and isinstance(b, ScalarType) and a.dtype is b.dtype:
+            return (ScalarType(a.dtype, a.value if a == b else None),)
+        return (a if a == b else TENSOR,)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return args[1] if args[0] else args[2]
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if not _is_scalar(types[0], BOOL_SCALAR):
+            yield f"the condition must be an i1, not {types[0]}"
+        if type(types[1]) is not type(types[2]):
+            yield f"chooses between {types[1]} and {types[2]}"
 
 
 def _is_scalar(type_: Type, wanted: ScalarType) -> bool:

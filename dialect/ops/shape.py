@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import DYNAMIC, I64, I64_ARRAY
+from ..attrs import BOOL, DYNAMIC, I64, I64_ARRAY
 from ..base import Emit, View, attr, operand, result
 from ..errors import ShapeError
 from ..types import MaybeDim, Shape, TensorType, Type
@@ -305,13 +305,17 @@ class ExpandDims(Structural, name="expand_dims"):
 
 
 class BroadcastTo(Structural, name="broadcast_to"):
-    """`numpy.broadcast_to`. Raises ShapeError for sizes that do not broadcast."""
+    """`numpy.broadcast_to`. Raises ShapeError for sizes that do not broadcast.
+
+    ``implicit``: an importer spelt out what elementwise users do themselves (`remove-expand`).
+    """
 
     aliases = {0: 0}
     x = operand()
     sizes = operand(variadic=True)
     out = result()
     shape = attr(I64_ARRAY)
+    implicit = attr(BOOL, default=False)
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:

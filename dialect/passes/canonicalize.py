@@ -30,7 +30,8 @@ from ..rewrite import (
     symbol_of,
     type_of,
 )
-from ..types import TensorType
+from ..types import ScalarType, TensorType
+from ..types import type_of as type_of_value
 from .base import Pass, register_pass
 from .facts import (
     constant_value,
@@ -44,6 +45,7 @@ from .memory import Memory
 
 Rule = Callable[[ir.Operation, dict[str, Any]], "ir.Value | None"]
 RULES: dict[str, list[Rule]] = {}
+_OUTSIDE_KERNELS: set[Rule] = set()
 
 _IDEMPOTENT = ("abs", "relu", "floor", "ceil", "trunc", "rint", "positive")
 _INVOLUTIONS = ("neg", "conj", "bitwise_not")
@@ -74,7 +76,7 @@ class Canonicalize(Pass):
                 continue
             if memory.is_touched(op):
                 continue
-            new = _rewritten(cls, op)
+            new = _rewritten(cls, op, in_kernel=not careful)
             if new is None:
                 continue
             if memory.may_stand_for(new) and self._allowed(cls, op, new, careful):
@@ -99,10 +101,12 @@ def _discard(value: ir.Value) -> None:
         made.erase()
 
 
-def _rewritten(cls: type[Op], op: ir.Operation) -> ir.Value | None:
+def _rewritten(cls: type[Op], op: ir.Operation, *, in_kernel: bool) -> ir.Value | None:
     try:
         attrs = attrs_of(op)
         for rule in RULES[cls.name]:
+            if in_kernel and rule in _OUTSIDE_KERNELS:
+                continue
             new = rule(op, attrs)
             if new is not None:
                 return new
@@ -123,12 +127,14 @@ def _types_allow(old: ir.Value, new: ir.Value) -> bool:
     return True
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+def rule(*names: str, in_kernels: bool = True) -> Callable[[Rule], Rule]:
     """Decorator: a rewrite of ops of these names, to an existing or newly made value."""
 
     def add(function: Rule) -> Rule:
         for name in names:
             RULES.setdefault(name, []).append(function)
+        if not in_kernels:
+            _OUTSIDE_KERNELS.add(function)
         return function
 
     return add
@@ -176,6 +182,35 @@ def _kind(value: ir.Value) -> str:
 
 
 # --- arithmetic ------------------------------------------------------------------------------
+
+
+# In fusion functions numbers have been made tensors, so that promotion is explicit.
+@rule("add", "sub", "mul", "div", in_kernels=False)
+def _rank_0_constant(op: ir.Operation, attrs: dict[str, Any]) -> ir.Value | None:
+    """A 0-d constant becomes a Python number where promotion stays the same (R1.47)."""
+    cls = op_class(op)
+    assert cls is not None
+    for k in (0, 1):
+        held, other = constant_value(op.operands[k]), _tensor(op.operands[1 - k])
+        if not isinstance(held, np.ndarray) or held.shape or held.dtype.kind not in "biuf":
+            continue
+        number = held.item()
+        # An int beyond i64 has no attribute; float() is exact for every float dtype.
+        if other is None or (isinstance(number, int) and not -(2**63) <= number < 2**63):
+            continue
+        number = number if isinstance(number, (bool, int)) else float(number)
+        types = [known_type(v) for v in op.operands]
+        before = cls.infer(types, attrs)
+        known = type_of_value(number)
+        assert isinstance(known, ScalarType)
+        types[k] = ScalarType(known.dtype, number)
+        if cls.infer(types, attrs) != before:
+            continue
+        made = create(op_named("constant"), [], {"value": number}, [known], op)
+        operands = list(op.operands)
+        operands[k] = made.results[0]
+        return create(cls, operands, attrs, [type_of(op.results[0])], op).results[0]
+    return None
 
 
 @rule("mul")

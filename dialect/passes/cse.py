@@ -10,7 +10,7 @@ from mlir import ir
 
 from ..rewrite import attribute, functions, is_pure, is_terminator, ops_in, replace, symbol_of
 from .base import Pass, register_pass
-from .facts import escapes, sharing_matters
+from .facts import behind_observers, escapes, sharing_matters
 from .memory import Memory
 
 Scope = dict[Hashable, ir.Operation]
@@ -21,6 +21,7 @@ Scope = dict[Hashable, ir.Operation]
 class Cse(Pass):
     """Replace a pure op by an equal one before it: same operands, attributes, result types.
 
+    Operands are the same if they are so behind their observers, the records of which merge.
     Two results that a graph returns stay two arrays: merging them would show when the caller
     writes to one. Ops on memory that the graph writes itself are left alone.
     """
@@ -61,7 +62,7 @@ class Cse(Pass):
 def _key(op: ir.Operation) -> Hashable:
     return (
         op.name,
-        tuple(op.operands),
+        tuple(map(behind_observers, op.operands)),
         tuple(sorted(((k, attribute(op, k)) for k in op.attributes), key=lambda kv: kv[0])),
         tuple(r.type for r in op.results),
     )

@@ -11,25 +11,38 @@ from typing import Any
 from mlir import ir
 
 from ..attrs import VALUE
-from ..base import Fusion
-from ..ops.speculation import FusionGroup, Guard, Identity, Subgraph
+from ..ops.speculation import FusionGroup, Identity, Subgraph
 from ..rewrite import defining_op, functions, is_terminator, op_class, symbol_of, type_of, walk
 from ..types import ScalarType, Type
 
 # Ops that are no views but may return their operand, or a part of its memory, in NumPy.
-_SHARING = frozenset({"real", "imag", "to_tensor"})
 CONSTANTS = frozenset({"profuse.constant", "arith.constant"})
 
 
+def behind_observers(value: ir.Value) -> ir.Value:
+    """What observers, if any, pass on as ``value``: they change nothing."""
+    while (op := defining_op(value)) is not None:
+        cls = op_class(op)
+        if cls is None or not issubclass(cls, Identity):
+            break
+        value = op.operands[0]
+    return value
+
+
+def source_of(value: ir.Value) -> ir.Operation | None:
+    """The op that makes a value, observers left aside; None for a block argument."""
+    return defining_op(behind_observers(value))
+
+
 def is_constant(value: ir.Value) -> bool:
-    """True if a value is the result of a constant op."""
-    op = defining_op(value)
+    """True if a value is the result of a constant op, observed or not."""
+    op = source_of(value)
     return op is not None and op.name in CONSTANTS
 
 
 def constant_value(value: ir.Value) -> Any:
     """The value of a constant: a Python number or an ndarray; None for other values."""
-    op = defining_op(value)
+    op = source_of(value)
     if op is None or op.name not in CONSTANTS:
         return None
     return VALUE.decode(op.attributes["value"])
@@ -81,14 +94,10 @@ def escapes(value: ir.Value) -> bool:
 def passes_on(op: ir.Operation) -> bool:
     """True if a result of ``op`` may share memory with an operand."""
     cls = op_class(op)
-    if cls is None:
+    if cls is None or cls.regions or issubclass(cls, Subgraph):
         return True
-    return (
-        cls.fusion is Fusion.VIEW
-        or cls.name in _SHARING
-        or cls.regions > 0
-        or issubclass(cls, (Identity, Guard, Subgraph))
-    )
+    count = len(op.operands)
+    return any(cls.shared_operands(k, count) for k in range(len(op.results)))
 
 
 def is_fresh(value: ir.Value) -> bool:

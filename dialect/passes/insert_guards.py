@@ -12,7 +12,7 @@ from ..context import loc_of
 from ..errors import IRError, ProfuseError
 from ..guards import generalize
 from ..observers import erased
-from ..ops.control import For, If, While
+from ..ops.control import If
 from ..ops.speculation import DynamicGuard, FallbackGraph, FusionGroup, Guard, TypeCheck
 from ..rewrite import (
     attrs_of,
@@ -32,20 +32,18 @@ from ..rewrite import (
     type_of,
     types_of,
     unique_symbol,
-    users,
     walk,
 )  # fmt: skip
 from ..types import BOOL_SCALAR, ScalarType, TensorType, Type
 from .base import Pass, register_pass
+from .erase_types import erase_types
 from .facts import CONSTANTS, is_constant
 from .values import (
     Types,
-    adopt_constants,
     clone_op,
     constant_type,
     main_functions,
     map_types,
-    values_of,
 )
 
 
@@ -70,7 +68,7 @@ class InsertGuards(Pass):
             for op in [op for op in walk(func) if op_class(op) is FusionGroup]:
                 if not _is_guarded(op):
                     self._guard(module, op)
-            _erase_types(func)
+            erase_types(func)
 
     def _guard(self, module: ir.Module, op: ir.Operation) -> None:
         callee = _callee(module, op)
@@ -206,27 +204,6 @@ def _dissolve(op: ir.Operation, source: ir.Operation) -> None:
         if not is_terminator(inner):
             clone_op(inner, mapping, ir.InsertionPoint(op))
     replace(op, [mapping[v] for v in terminator_of(body).operands])
-
-
-def _erase_types(func: ir.Operation) -> None:
-    """Forget the types of all values but checked ones, and of constants that nothing ties."""
-    adopt_constants(func)
-    for value in list(values_of(func)):
-        source = defining_op(value)
-        cls = op_class(source) if source is not None else None
-        if cls is not None and issubclass(cls, Guard):
-            continue
-        if source is not None and source.name in CONSTANTS and not _is_tied(value):
-            continue
-        old = type_of(value)
-        if erased(old) != old:
-            set_type(value, erased(old))
-    refresh_signature(func)
-
-
-def _is_tied(value: ir.Value) -> bool:
-    """True if `scf` or the function's signature makes other values have this value's type."""
-    return any(is_terminator(u) or op_class(u) in (If, For, While) for u in users(value))
 
 
 def _is_guarded(op: ir.Operation) -> bool:

@@ -65,11 +65,27 @@ def map_types(func: ir.Operation, change: Callable[[Type], Type]) -> None:
 def clone_op(
     op: ir.Operation, mapping: dict[ir.Value, ir.Value], ip: ir.InsertionPoint
 ) -> ir.Operation:
-    """A copy of ``op`` (no regions) at ``ip`` reading ``mapping``'s values, which it adds to."""
+    """A copy of ``op`` at ``ip`` reading ``mapping``'s values, which it adds to.
+
+    Ops in blocks of the copy still read the old values: see `clone_tree`.
+    """
     copy = op.clone(ip=ip).operation
     for index, operand in enumerate(op.operands):
         copy.operands[index] = mapping.get(operand, operand)
     mapping.update(zip(op.results, copy.results, strict=True))
+    return copy
+
+
+def clone_tree(
+    op: ir.Operation, mapping: dict[ir.Value, ir.Value], ip: ir.InsertionPoint
+) -> ir.Operation:
+    """`clone_op` for an op that may have blocks, in which ``mapping`` applies too."""
+    copy = clone_op(op, mapping, ip)
+    if len(op.regions):
+        for inner in walk(copy):
+            for index, operand in enumerate(inner.operands):
+                if operand in mapping:
+                    inner.operands[index] = mapping[operand]
     return copy
 
 

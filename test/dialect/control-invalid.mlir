@@ -28,3 +28,13 @@ func.func @small_integers(%x: !profuse.tensor, %n: i32) {
   }
   return
 }
+
+// -----
+
+func.func @choice(%x: !profuse.tensor, %c: i1, %n: i64) {
+  // expected-error@+1 {{'profuse.if_then_else' the condition must be an i1, not i64}}
+  %0 = "profuse.if_then_else"(%n, %x, %x) : (i64, !profuse.tensor, !profuse.tensor) -> !profuse.tensor
+  // expected-error@+1 {{'profuse.if_then_else' chooses between !profuse.tensor and i64}}
+  %1 = "profuse.if_then_else"(%c, %x, %n) : (i1, !profuse.tensor, i64) -> !profuse.tensor
+  return
+}

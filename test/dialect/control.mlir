@@ -30,3 +30,12 @@ func.func @generic(%x: !profuse.tensor, %c: i1, %n: i64) -> !profuse.tensor {
   }) : (!profuse.tensor) -> !profuse.tensor
   return %2 : !profuse.tensor
 }
+
+// CHECK-LABEL: func.func @choice(
+// CHECK-NEXT:    "profuse.if_then_else"(%arg0, %arg1, %arg2) : (i1, tensor<4xf32>, tensor<8xf32>) -> tensor<?xf32>
+// CHECK-NEXT:    "profuse.if_then_else"(%arg0, %arg3, %arg3) : (i1, i64, i64) -> i64
+func.func @choice(%c: i1, %x: tensor<4xf32>, %y: tensor<8xf32>, %n: i64) -> i64 {
+  %0 = "profuse.if_then_else"(%c, %x, %y) : (i1, tensor<4xf32>, tensor<8xf32>) -> tensor<?xf32>
+  %1 = "profuse.if_then_else"(%c, %n, %n) : (i1, i64, i64) -> i64
+  return %1 : i64
+}

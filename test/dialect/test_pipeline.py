@@ -135,7 +135,7 @@ def test_named_pipelines_expand(options):
     ]  # fmt: skip
     with pytest.raises(InternalError, match="clean is declared twice"):
         register_pipeline("clean", "")
-    with pytest.raises(PipelineError, match="clean takes no options"):
+    with pytest.raises(PipelineError, match="clean has no option 'a'"):
         parse_pipeline("clean{a=1}")
     pipeline.PIPELINES["loop"] = "dce,loop"
     with pytest.raises(PipelineError, match="loop contains itself"):

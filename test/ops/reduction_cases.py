@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,3 +164,67 @@ def products(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Ar
     yield {}, (laid_out("transposed", dtype, (3, 3), rng) * 0, positive(dtype, (3, 2), rng))
     for other in (I8, U64, F32):
         yield {}, (positive(dtype, (2, 3), rng), positive(other, (3, 2), rng))
+
+
+def scaled(factor: float, x: Any) -> Any:
+    return x if factor == 1 else factor * x
+
+
+@register(
+    "addmm",
+    reference=lambda at, c, a, b: (
+        scaled(at.get("beta", 1), c) + scaled(at.get("alpha", 1), np.matmul(a, b))
+    ),
+    tolerance=64,
+)
+def biased_products(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    a, b = positive(dtype, (2, 3), rng), positive(dtype, (3, 4), rng)
+    for c in (positive(dtype, (4,), rng), positive(dtype, (2, 4), rng), positive(dtype, (), rng)):
+        for attrs in ({}, {"alpha": 2}, {"beta": 3}, {"alpha": 1.0, "beta": 2}):
+            yield attrs, (c, a, b)
+    yield {}, (positive(dtype, (3,), rng), a, b)
+    yield {}, (positive(dtype, (4,), rng), a, a)
+    for other in (I8, U64, F32):
+        yield {}, (positive(other, (4,), rng), a, b)
+
+
+def summed_products(attrs: Attrs, *factors: np.ndarray) -> np.ndarray:
+    half = len(factors) // 2
+    flags = attrs.get("transposed") or (False,) * half
+    stack: list[Any] = []
+    for a, b, flipped, adds in zip(
+        factors[:half], factors[half:], flags, attrs["adds"], strict=True
+    ):
+        stack.append(np.matmul(a, b).T if flipped else np.matmul(a, b))
+        for _ in range(adds):
+            last = stack.pop()
+            stack[-1] = stack[-1] + last
+    return stack[0]
+
+
+@register("mm_tree", reference=summed_products, tolerance=64)
+def sums_of_products(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    # Whole numbers: a wide product adds up in another order, which floats must not show here.
+    def whole(shape: tuple[int, ...], dtype: DType = dtype) -> np.ndarray:
+        return rng.integers(0, 4, shape).astype(dtype.numpy)
+
+    def tree(left: Sequence[tuple], right: Sequence[tuple]) -> Args:
+        return tuple(map(whole, (*left, *right)))
+
+    chain, pairs = {"adds": (0, 1, 1, 1)}, {"adds": (0, 1, 0, 2)}
+    wide, deep = (((8, 2),) * 4, ((2, 8),) * 4), (((3, 9),) * 4, ((9, 2),) * 4)
+    for attrs in (chain, pairs):
+        yield attrs, tree(*wide)
+        yield attrs, tree(*deep)
+        yield attrs, tree([(2, 3)] * 4, [(3, 4), (3, 1), (3,), (3, 4)][::-1])
+    yield {"adds": (0, 1), "transposed": (True, False)}, tree(*(s[:2] for s in wide))
+    yield {"adds": (0, 1), "transposed": (True, True)}, tree(*(s[:2] for s in deep))
+    yield {"adds": (0, 1)}, tree([(5, 2, 3), (2, 3)], [(3, 2), (3, 2)])
+    yield {"adds": (0, 1)}, tree([(0, 3), (0, 3)], [(3, 4), (3, 4)])
+    yield {"adds": (0, 1)}, tree([(2, 0), (2, 0)], [(0, 4), (0, 4)])
+    yield {"adds": (0, 1)}, tree([(2, 3), (2, 3)], [(3, 4), (4, 4)])
+    yield {"adds": (0, 1)}, tree([(2, 3), (2, 3)], [(3, 4), (3, 5)])
+    yield {"adds": (0,)}, tree([(2, 3)], [(3, 4)])
+    for other in (I8, U64, F32):
+        a, b = whole((8, 2)), whole((2, 8), other)
+        yield {"adds": (0, 1)}, (a, a, b, b)

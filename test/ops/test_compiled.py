@@ -31,6 +31,8 @@ REFUSED: dict[str, str] = {
     "reciprocal": "biu",
     # What they give decides on the control flow of Python code.
     "item": "bfiu", "truth": "bfiu",
+    # Left to `decompose`.
+    "addmm": "bfiu",
 }  # fmt: skip
 
 # The same for symbolic sizes that fit some values only.

@@ -21,8 +21,8 @@ from reference import run_op
 
 load_suites()
 MODULES = {
-    "contract", "create", "index", "join", "moments", "queries", "reduce", "scan", "shape",
-    "slicing", "split",
+    "contract", "create", "index", "join", "mm_tree", "moments", "queries", "reduce", "scan",
+    "shape", "slicing", "split",
 }  # fmt: skip
 NAMES = [op.name for op in OPS.values() if op.__module__.rpartition(".")[2] in MODULES]
 S0, S1 = symbol("s0"), symbol("s1")

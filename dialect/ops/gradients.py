@@ -1,0 +1,129 @@
+"""Undefined tensors in gradients: absent, which is not the same as full of zeros (R1.24, R1.43).
+
+At run time an undefined tensor is None. Only the ops of this file and control flow may meet one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..attrs import STR
+from ..base import Op, attr, operand, result
+from ..types import BOOL_SCALAR, TensorType, Type
+
+
+class AutogradZero(Op, name="autograd_zero"):
+    """An undefined tensor: a gradient that nothing flows into."""
+
+    out = result()
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return None
+
+
+class AutogradAdd(Op, name="autograd_add"):
+    """The sum of two gradients, either of which may be undefined."""
+
+    a = operand()
+    b = operand()
+    out = result()
+
+    @classmethod
+    def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
+        return (0, 1)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        a, b = args
+        if a is None or b is None:
+            return b if a is None else a
+        return np.add(a, b)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from _no_tensors(types)
+
+
+class Definedness(Op):
+    """Family of tests of which of some tensors are defined."""
+
+    grads = operand(variadic=True)
+    out = result()
+
+    @classmethod
+    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
+        """The outcome from what is known of each tensor; None = it depends on the others."""
+        raise NotImplementedError
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (BOOL_SCALAR,)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return cls.decide([grad is not None for grad in args])
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from _no_tensors(types)
+
+
+class AnyNonzero(Definedness, name="any_nonzero"):
+    """Whether any of the tensors is defined."""
+
+    @classmethod
+    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
+        return True if True in defined else None if None in defined else False
+
+
+class AllNonzero(Definedness, name="all_nonzero"):
+    """Whether all of the tensors are defined."""
+
+    @classmethod
+    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
+        return False if False in defined else None if None in defined else True
+
+
+class AllZero(Definedness, name="all_zero"):
+    """Whether all of the tensors are undefined."""
+
+    @classmethod
+    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
+        return False if True in defined else None if None in defined else True
+
+
+class GradOf(Op, name="grad_of"):
+    """Run the block if any of the incoming gradients is defined; else all results are undefined.
+
+    ``forward`` names the op whose gradient it is. The block ends in ``profuse.yield``. It cannot
+    be evaluated: `lower-grad-blocks` makes an ``scf.if`` of it.
+    """
+
+    regions = 1
+    grads = operand(variadic=True)
+    outs = result(variadic=True)
+    forward = attr(STR, default="")
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return ()
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from _no_tensors(types)
+
+
+def _no_tensors(types: Sequence[Type]) -> Iterator[str]:
+    for index, type_ in enumerate(types):
+        if not isinstance(type_, TensorType):
+            yield f"operand {index} must be a tensor, not {type_}"
+
+
+__all__ = [
+    "AllNonzero", "AllZero", "AnyNonzero", "AutogradAdd", "AutogradZero", "Definedness",
+    "GradOf",
+]  # fmt: skip

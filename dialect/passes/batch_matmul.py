@@ -1,0 +1,141 @@
+"""Sums of matrix products as one op, which may compute one wide product (R1.36, R1.47)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from mlir import ir
+
+from ..errors import ProfuseError
+from ..ops.binary import Add
+from ..ops.contract import Matmul
+from ..ops.mm_tree import MMTree
+from ..ops.shape import Transpose
+from ..rewrite import (
+    attrs_of,
+    create,
+    defining_op,
+    functions,
+    op_class,
+    ops_in,
+    replace,
+    type_of,
+    types_of,
+    walk,
+)
+from ..types import TensorType
+from .base import Pass, register_pass
+from .memory import Memory
+
+
+@register_pass
+@dataclass(frozen=True)
+class BatchMatmul(Pass):
+    """``a@b + c@d + …`` of at least ``min-products`` single-use products as one ``mm_tree``.
+
+    Products may be transposed as a whole. Whether they become one wide product the op decides
+    when it runs, or is compiled, by the shapes that it then has.
+    """
+
+    name: ClassVar[str] = "batch-matmul"
+    min_products: int = 4
+
+    def run(self, module: ir.Module) -> None:
+        for func in functions(module):
+            memory = Memory(func)
+            for region in [r for op in (func, *walk(func)) for r in op.regions]:
+                for block in region.blocks:
+                    self._block(block, memory)
+
+    def _block(self, block: ir.Block, memory: Memory) -> None:
+        taken: set[ir.Value] = set()
+        chosen: list[_Tree] = []
+        # Backwards: the root of a tree is met before what it adds.
+        for op in reversed(ops_in(block)):
+            if op_class(op) is not Add or op.results[0] in taken:
+                continue
+            tree = _tree(op, block)
+            if tree is None:
+                continue
+            taken.update(member.results[0] for member in tree.members)
+            if any(memory.is_touched(member) for member in tree.members):
+                continue  # a product of memory that is written later cannot wait for the others
+            if len(tree.products) >= self.min_products and _of_one_dtype(tree):
+                chosen.append(tree)
+        for tree in chosen:
+            _replace(tree)
+            self.count("sums-batched")
+
+
+class _Product(NamedTuple):
+    op: ir.Operation
+    transposed: bool
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Products in the order of the sum, how many additions follow each; users before makers."""
+
+    products: list[_Product]
+    adds: list[int]
+    members: list[ir.Operation]
+
+
+def _tree(root: ir.Operation, block: ir.Block) -> _Tree | None:
+    """The tree of adds and products below an add; None if anything else is added."""
+    tree = _Tree([], [], [])
+    return tree if all(_grow(tree, root, block)) else None
+
+
+def _grow(tree: _Tree, op: ir.Operation, block: ir.Block) -> Iterator[bool]:
+    """Add what ``op`` sums up to the tree; yields False for what cannot be part of one."""
+    tree.members.append(op)
+    if op_class(op) is Add:
+        for value in op.operands:
+            source = _only_used_here(value, block)
+            yield source is not None
+            if source is not None:
+                yield from _grow(tree, source, block)
+        tree.adds[-1] += 1
+        return
+    product: ir.Operation | None = op
+    turned = op_class(op) is Transpose and attrs_of(op)["perm"] is None
+    if turned:
+        product = _only_used_here(op.operands[0], block)
+        if product is not None:
+            tree.members.append(product)
+    yield product is not None and op_class(product) is Matmul
+    if product is not None:
+        tree.products.append(_Product(product, turned))
+        tree.adds.append(0)
+
+
+def _only_used_here(value: ir.Value, block: ir.Block) -> ir.Operation | None:
+    source = defining_op(value)
+    single = source is not None and source.block == block and len(list(value.uses)) == 1
+    return source if single else None
+
+
+def _of_one_dtype(tree: _Tree) -> bool:
+    """False if products certainly differ in dtype: the sum then promotes step by step."""
+    dtypes = set()
+    for product, _ in tree.products:
+        try:
+            (found,) = Matmul.infer(types_of(product.operands), {})
+        except ProfuseError:
+            return False  # it is for the product itself to raise
+        dtypes.add(found.dtype if isinstance(found, TensorType) else None)
+    return len(dtypes - {None}) <= 1
+
+
+def _replace(tree: _Tree) -> None:
+    root, *others = tree.members
+    flags = tuple(transposed for _, transposed in tree.products)
+    attrs = {"adds": tuple(tree.adds), "transposed": flags if any(flags) else ()}
+    factors = [product.operands[side] for side in (0, 1) for product, _ in tree.products]
+    made = create(MMTree, factors, attrs, [type_of(root.results[0])], root)
+    replace(root, list(made.results))
+    for member in others:
+        member.erase()

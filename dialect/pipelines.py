@@ -1,0 +1,39 @@
+"""The pass lists of the profiling executor as named pipelines (R1.24 - R1.27, R1.36, R1.45).
+
+`pre-fusion` and `post-fusion` are empty places for passes of users: an option of that name fills
+them, as `general-fuser=no-fuser` chooses another fuser.
+"""
+
+from __future__ import annotations
+
+_REQUIRED = "lower-grad-blocks,clear-undefinedness,remove-expand,canonicalize-profuse,dce"
+
+STANDARD: dict[str, str] = {
+    # R1.24: right for whatever a graph will be given.
+    "profile-insensitive": (
+        f"inline-calls,clear-profile-types,{_REQUIRED},decompose,fold,dce,cse-profuse,"
+        "pool-constants,peephole,dce,lower-lists,in-place-check"
+    ),
+    # R1.24 with optimisation off: calls stay, and it stops after the first clean-up.
+    "profile-insensitive-plain": f"clear-profile-types,{_REQUIRED}",
+    # R1.25: what R1.27 becomes with optimisation off.
+    "no-opt": "inline-calls,lower-grad-blocks,remove-expand,canonicalize-profuse,dce",
+    # R1.26. Kernels of more ops than that take longer to compile than they save.
+    "pre-autodiff": (
+        "lower-grad-blocks,specialize-autograd-zero,remove-expand,canonicalize-profuse,dce,"
+        "peephole,fold,dce,cse-profuse,peephole,fold,pool-constants,"
+        "unroll-loops{max-ops=64},remove-list-mutation,peephole,fold,cse-profuse,in-place-check"
+    ),
+    # R1.36: types are written into values, products batched, and groups fused and guarded.
+    "general-fuser": "specialize,functionalize,batch-matmul,form-fusions,insert-guards",
+    "no-fuser": "specialize,functionalize,batch-matmul",
+    "pre-fusion": "",
+    "post-fusion": "",
+    "no-grad": "pre-fusion,lower-lists,general-fuser,post-fusion,erase-types",
+    # R1.27, for a graph that has been profiled and needs no gradient.
+    "profile-driven": "pre-autodiff,no-grad,dce",
+    # R1.41, R1.45
+    "final": "convert-fallbacks,if-then-else",
+    # What the lowering expects of fusion functions.
+    "prepare-kernels": "insert-casts,canonicalize-profuse,fold,cse-profuse,dce",
+}

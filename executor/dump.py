@@ -1,0 +1,60 @@
+"""Dumps of graphs: whole ones as tiers begin, and the IR at every pass boundary (R1.49).
+
+The knob ``dump`` says where to: ``stderr``, or a folder, in which each dump is a file of its own,
+numbered in the order of events.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..dialect.errors import FileError
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+NO_OPT, SIMPLE, PROFILED, OPTIMISED = "no-opt", "simple executor", "profiled", "optimised"
+"""Titles of whole-graph dumps."""
+
+_numbers = itertools.count()
+
+
+def dump_graph(where: str, title: str, name: str, text: Callable[[], str]) -> None:
+    """Dump a whole graph of the function ``name``; ``text`` is called only if anyone wants it.
+
+    Raises FileError for a folder that cannot be written.
+    """
+    if where:
+        _dump(where, f"{title}: {name}", text())
+
+
+def boundary_dump(where: str, name: str) -> Callable[[str, str, ir.Module], None]:
+    """What `run_pipeline` calls between passes, with the names of both neighbours."""
+
+    def dump(before: str, after: str, module: ir.Module) -> None:
+        _dump(where, f"after {before or 'start'}, before {after or 'end'}: {name}", str(module))
+
+    return dump
+
+
+def _dump(where: str, title: str, text: str) -> None:
+    if where == "stderr":
+        print(f"// ----- {title}\n{text}", file=sys.stderr)
+        return
+    number = next(_numbers)
+    words = re.sub(r"[^\w.-]+", "-", title)
+    path = Path(where) / f"{os.getpid()}-{number:05d}-{words}.mlir"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// ----- {title}\n{text}", encoding="utf-8")
+    except OSError as error:
+        raise FileError(
+            f"cannot write a dump to {where}: {error.strerror or error}",
+            hint="PROFUSE_DUMP is a folder, stderr, or empty",
+        ) from None

@@ -1,0 +1,165 @@
+"""The named pipelines: what runs and in which order, in `profuse-opt` as in the engine."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.context import parse_module
+from profuse.dialect.errors import PipelineError
+from profuse.dialect.passes import load_passes
+from profuse.dialect.passes.base import PASSES
+from profuse.dialect.pipeline import PIPELINES, run_pipeline
+from profuse.executor.compile import optimizing_pipeline
+from profuse.tools.opt import main
+
+load_passes()
+
+TEXT = """
+func.func @f(%x: !profuse.tensor) -> !profuse.tensor {
+  %p = "profuse.profile"(%x) {site = 0 : i64, profiled_type = tensor<4xf32>}
+    : (!profuse.tensor) -> !profuse.tensor
+  %0 = "profuse.exp"(%p) : (!profuse.tensor) -> !profuse.tensor
+  %1 = "profuse.tanh"(%0) : (!profuse.tensor) -> !profuse.tensor
+  "profuse.profile_counter"() : () -> ()
+  return %1 : !profuse.tensor
+}
+"""
+
+# What the requirements list, in the names that our passes have.
+INLINE, CLEAR, GRAD = "inline-calls", "clear-profile-types", "lower-grad-blocks"
+UNDEFINED, EXPAND, CANON, DCE = (
+    "clear-undefinedness", "remove-expand", "canonicalize-profuse", "dce",
+)  # fmt: skip
+DECOMPOSE, FOLD, CSE, POOL = "decompose", "fold", "cse-profuse", "pool-constants"
+PEEPHOLE, LISTS, CHECK = "peephole", "lower-lists", "in-place-check"
+ZERO, UNROLL, MUTATION = "specialize-autograd-zero", "unroll-loops", "remove-list-mutation"
+
+R1_24 = [
+    INLINE, CLEAR, GRAD, UNDEFINED, EXPAND, CANON, DCE,
+    DECOMPOSE, FOLD, DCE, CSE, POOL, PEEPHOLE, DCE, LISTS, CHECK,
+]  # fmt: skip
+R1_24_PLAIN = [CLEAR, GRAD, UNDEFINED, EXPAND, CANON, DCE]
+R1_25 = [INLINE, GRAD, EXPAND, CANON, DCE]
+R1_26 = [
+    GRAD, ZERO, EXPAND, CANON, DCE, PEEPHOLE, FOLD,
+    DCE, CSE, PEEPHOLE, FOLD, POOL, UNROLL, MUTATION, PEEPHOLE, FOLD, CSE, CHECK,
+]  # fmt: skip
+# `functionalize` is ours: in-place ops on a graph's own memory become fusible.
+WRITTEN = ["specialize", "functionalize"]
+R1_36 = [LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "erase-types"]
+R1_36_NO_FUSER = [LISTS, *WRITTEN, "batch-matmul", "erase-types"]
+R1_27 = [*R1_26, *R1_36, DCE]
+R1_45 = ["convert-fallbacks", "if-then-else"]
+KERNELS = ["insert-casts", CANON, FOLD, CSE, DCE]
+
+
+def trace_of(pipeline: str) -> list[str]:
+    trace: list[str] = []
+    run_pipeline(parse_module(TEXT), pipeline, trace=trace, verify_each=True, repro_dir="")
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "expected"),
+    [
+        ("profile-insensitive", R1_24),
+        ("profile-insensitive-plain", R1_24_PLAIN),
+        ("no-opt", R1_25),
+        ("pre-autodiff", R1_26),
+        ("no-grad", R1_36),
+        ("no-grad{general-fuser=no-fuser}", R1_36_NO_FUSER),
+        ("profile-driven", R1_27),
+        ("final", R1_45),
+        ("prepare-kernels", KERNELS),
+    ],
+)
+def test_traces_are_the_lists_of_the_requirements(pipeline, expected):
+    """R1.24, R1.25, R1.26, R1.27, R1.36, R1.45: order of passes, as they ran."""
+    assert trace_of(pipeline) == expected
+
+
+def test_users_passes_run_before_and_after_fusion():
+    """R1.36: the places of registered passes see the graph before and after fusion."""
+    seen: list[tuple[str, bool, bool]] = []
+
+    def look(before, after, module):
+        text = str(module)
+        seen.append((after, '"profuse.profile"' in text, "fusion_group" in text))
+
+    users = "pre-fusion=(cse,fold{max-elements=1}) post-fusion=cse"
+    run_pipeline(parse_module(TEXT), f"profile-driven{{min-size=1 {users}}}", boundary=look)
+    assert [s for s in seen if s[0] == "cse"] == [("cse", True, False), ("cse", False, True)]
+    names = [name for name, *_ in seen]
+    assert names[names.index("cse") - 1 : names.index("cse") + 3] == [CHECK, "cse", FOLD, LISTS]
+
+
+@pytest.mark.parametrize("name", sorted({*PASSES, *PIPELINES} - {"to-linalg"}))
+def test_every_pass_and_pipeline_runs_alone(name, tmp_path, capsys):
+    """R1.49: each by its name in `profuse-opt`, on a graph that all of them take."""
+    graph = tmp_path / "f.mlir"
+    graph.write_text(TEXT)
+    assert main([str(graph), f"--pass-pipeline={name}", "--verify-each", "--trace-passes"]) == 0
+    printed = capsys.readouterr()
+    assert "func.func @f" in printed.out
+    expected = [name] if name in PASSES else trace_of(name)
+    assert printed.err.split() == expected
+
+
+@pytest.mark.parametrize(
+    ("behavior", "fuse"), [("static", True), ("dynamic", True), ("static", False)]
+)
+def test_the_engine_runs_the_named_pipelines(behavior, fuse):
+    """R1.12: profile-insensitive, profile-driven, fallbacks converted, the final pass."""
+    text = optimizing_pipeline(behavior, 1, 128, [8], fuse=fuse)
+    driven = R1_27 if fuse else [*R1_26, *R1_36_NO_FUSER, DCE]
+    assert trace_of(text) == [*R1_24, *driven, *R1_45, *KERNELS]
+
+
+def test_the_result_of_a_compile_has_the_trace():
+    """R1.27: what the executor ran is what the lists say."""
+    f = pf.jit(lambda x: np.tanh(x) * 2)
+    for _ in range(2):
+        f(np.ones(4, np.float32))
+    (executor,) = f._executors()
+    assert executor.result.trace == [*R1_24, *R1_27, *R1_45, *KERNELS]
+
+
+def test_options_of_a_pipeline_reach_the_passes_that_have_them():
+    text = parse_module(TEXT)
+    run_pipeline(text, "profile-driven{dynamic=true min-size=1}")
+    assert '"profuse.dynamic_guard"' in str(text)
+    text = parse_module(TEXT)
+    run_pipeline(text, "profile-driven{min-size=3}")
+    assert "fusion_group" not in str(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("profile-driven{nosuch=1}", "pipeline profile-driven has no option 'nosuch'"),
+        ("profile-driven{min-sizes=1}", "did you mean 'min-size'"),
+        ("profile-driven{min-size=x}", "option 'min-size' must be an integer, not 'x'"),
+        ("profile-driven{min-size=1 min-size=2}", "option 'min-size' is given twice"),
+        ("profile-driven{pre-fusion=(nosuch)}", "unknown pass 'nosuch'"),
+        ("profile-driven{pre-fusion=profile-driven}", "pipeline profile-driven contains itself"),
+    ],
+)  # fmt: skip
+def test_wrong_options_of_a_pipeline_are_named(text, message):
+    with pytest.raises(PipelineError) as caught:
+        run_pipeline(parse_module(TEXT), text, repro_dir="")
+    assert message in str(caught.value)
+
+
+def test_boundaries_name_both_neighbours(tmp_path, capsys):
+    """R1.49: a dump before, between and after passes."""
+    graph = tmp_path / "f.mlir"
+    graph.write_text(TEXT)
+    assert main([str(graph), "-p", "no-opt", "--print-ir-at-boundaries"]) == 0
+    printed = capsys.readouterr().err
+    titles = [line for line in printed.splitlines() if line.startswith("// -----")]
+    ends = ["start", *R1_25, "end"]
+    assert titles == [f"// ----- after {a}, before {b}" for a, b in pairwise(ends)]
+    assert printed.count("func.func @f") == len(titles)
