@@ -136,6 +136,7 @@ class Op:
     ``dialect`` (for the few upstream ops we evaluate, such as ``scf.if``).
 
     ``writes`` names the operands (by index) whose memory the op changes; `in-place-check` reads it.
+    ``foreign`` marks ops that run code of users, of which no pass knows anything (R2.13).
     """
 
     name: ClassVar[str] = ""
@@ -146,6 +147,7 @@ class Op:
     pure: ClassVar[bool] = True
     # Operands whose memory the op changes; an op that writes is not pure.
     writes: ClassVar[tuple[int, ...]] = ()
+    foreign: ClassVar[bool] = False
     # Result -> operand whose memory it may share; EVERY = all results.
     aliases: ClassVar[dict[int, int]] = {}
     # True if the memory order of the operand decides whether a result shares or is a copy.

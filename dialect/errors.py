@@ -8,6 +8,7 @@ raises for the same mistake, so ``except ValueError`` written for NumPy code kee
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,12 @@ class ProfuseError(Exception):
         what: one sentence saying what happened and why.
         loc: where in the user's source, when known.
         hint: what to do next.
+
+    ``sizes`` of an error that only arises because two sizes are not known to be equal holds
+    these; the `assume-sizes` pass reads it.
     """
+
+    sizes: tuple[Any, Any] | None = None
 
     def __init__(self, what: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
         self.what, self.loc, self.hint = what, loc, hint

@@ -1,4 +1,4 @@
-"""The pass lists of the profiling executor as named pipelines (R1.24 - R1.27, R1.36, R1.45).
+"""The pass lists of both executors as named pipelines (R1.24 - R1.27, R1.36, R1.45, R2.9 - R2.12).
 
 `pre-fusion` and `post-fusion` are empty places for passes of users: an option of that name fills
 them, as `general-fuser=no-fuser` chooses another fuser.
@@ -32,6 +32,24 @@ STANDARD: dict[str, str] = {
     "no-grad": "pre-fusion,lower-lists,general-fuser,post-fusion,erase-types",
     # R1.27, for a graph that has been profiled and needs no gradient.
     "profile-driven": "pre-autodiff,no-grad,dce",
+    # R2.9: what every graph of the spec-keyed executor goes through.
+    "required": "specialize-autograd-zero,lower-grad-blocks,remove-expand,canonicalize-profuse,dce",
+    # R2.10, second phase: what follows from the input types that a spec has fixed.
+    "propagate": "fold,propagate-shapes,propagate-requires-grad",
+    # R2.11
+    "differentiable-optimization": (
+        "dce,cse-profuse,pool-constants,peephole,fold,unroll-loops,cse-profuse,in-place-check"
+    ),
+    # R2.12: every size is a symbol, and what groups ask of sizes is guarded.
+    "rank-fuser": (
+        "functionalize,assume-sizes,form-fusions{dynamic=true},"
+        "insert-guards{dynamic=true given-sizes=true}"
+    ),
+    "non-differentiable-optimization": "pre-fusion,decompose,batch-matmul,rank-fuser,post-fusion",
+    # R2.10, for a graph that needs no gradient.
+    "spec-driven": (
+        "required,propagate,differentiable-optimization,non-differentiable-optimization,dce"
+    ),
     # R1.41, R1.45
     "final": "convert-fallbacks,if-then-else",
     # What the lowering expects of fusion functions.

@@ -155,6 +155,16 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 }
 
 
+def substitute(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
+    """``dim`` with the symbols in ``sizes`` replaced by what they stand for."""
+    if isinstance(dim, int) or not dim.symbols & sizes.keys():
+        return dim
+    operators = {**BINARY, "max": sym_max, "min": sym_min}
+    return dim.fold(
+        lambda name: sizes.get(name, symbol(name)), int, lambda op, a, b: operators[op](a, b)
+    )
+
+
 def parse_dim(text: str) -> Dim:
     """Inverse of ``str``: ``"s0"``, ``"4*s0 + 1"``, ``"((s0 // 2))"``."""
     names = {n: symbol(n) for n in re.findall(r"[A-Za-z_]\w*", text) if n not in ("max", "min")}

@@ -1,17 +1,30 @@
 """Which executor a graph gets: the one place that reads the modes for a new graph (R1.2, R2.1).
 
-The modes differ in when they are read. ``executor_mode`` counts when a graph is made, and that
-graph keeps what it got. ``profiling_mode`` counts at each request for a plan too: an executor that
-profiles runs its graph as it is for as long as the mode is off (R1.8, in `Executor.plan`).
+The modes differ in when they are read. Both count when a graph is made, and that graph keeps what
+it got. ``profiling_mode`` counts at each request for a plan too: an executor that profiles runs its
+graph as it is for as long as the mode is off (R1.8, in `Executor.plan`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Union
+
 from ..dialect.program import Module
 from .engine import Executor, Options
+from .keyed import KeyedExecutor
 from .knobs import knobs
 
+AnyExecutor = Union[Executor, KeyedExecutor]
 
-def make_executor(module: Module, options: Options) -> Executor:
-    """The executor of a graph made now; a graph is made at the first call that needs it."""
-    return Executor(module, options, profiles=knobs.executor_mode)
+
+def make_executor(module: Module, options: Options, depths: Sequence[int] = ()) -> AnyExecutor:
+    """The executor of a graph made now; a graph is made at the first call that needs it.
+
+    ``depths``: in how many containers each of the first inputs is passed.
+    """
+    if not knobs.executor_mode:
+        return Executor(module, options, profiles=False)
+    if not knobs.profiling_mode:
+        return KeyedExecutor(module, options, depths)
+    return Executor(module, options)

@@ -65,6 +65,33 @@ def optimizing_pipeline(
     return f"profile-insensitive,{driven},final,prepare-kernels"
 
 
+def keyed_pipeline(
+    min_size: int,
+    max_values: int,
+    units: str = "",
+    contiguous: str = "",
+    *,
+    fuse: bool = True,
+    before: str = "",
+    after: str = "",
+) -> str:
+    """The pipeline string for a graph whose input types a spec has fixed (R2.10).
+
+    Args:
+        min_size, max_values: options of `form-fusions`.
+        units, contiguous: options of `assume-sizes`.
+        fuse: False = the graph has to be differentiated: leave out the rest (R2.12).
+        before, after: passes of users, the first and the last of those (R2.12).
+    """
+    if not fuse:
+        return "required,propagate,differentiable-optimization,dce"
+    given = {"unit-axes": units, "contiguous": contiguous}
+    given |= {n: f"({t})" for n, t in (("pre-fusion", before), ("post-fusion", after)) if t}
+    options = [f"min-size={min_size}", f"max-values={max_values}"]
+    options += [f"{name}={text}" for name, text in given.items() if text]
+    return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
+
+
 @dataclass(frozen=True)
 class CompileRequest:
     """What to compile.

@@ -219,9 +219,15 @@ class Executor:
 
         self.record = record
         fresh = (False,) * len(main.outputs)
-        name = self.options.name
-        self._profiling = Plan("profiling", run, fresh, graph=record.module, name=name)
+        self._profiling = Plan("profiling", run, fresh, graph=record.module, name=self.options.name)
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
+
+    @property
+    def tier(self) -> str:
+        """Tier of the plan that the next call would start on."""
+        if self.optimized is not None:
+            return self.optimized.kind
+        return "no-opt" if self.record is None and self._plain is not None else "profiling"
 
     # --- compiling ----------------------------------------------------------------------------
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from .advice import MORE_DEPTH, advice, remedy
+from .choice import AnyExecutor
+from .compile import CompileResult
 from .engine import Executor
+from .keyed import KeyedExecutor
 from .knobs import knobs
 from .mismatch import Mismatch, mismatches
 from .naming import Checked, guards_of
@@ -29,8 +32,10 @@ _DID = {
 }
 
 
-def explain(executor: Executor, name: str) -> str:
-    """Sentences about one graph and its fallback chain."""
+def explain(executor: AnyExecutor, name: str) -> str:
+    """Sentences about one graph, and its fallback chain or its plans."""
+    if isinstance(executor, KeyedExecutor):
+        return "\n".join(_keyed(executor, name))
     tier = tier_of(executor)
     lines = [f"{name} {_doing(executor)} (depth {executor.depth} left)."]
     if tier in _FIXES and not _failed(executor):
@@ -41,6 +46,34 @@ def explain(executor: Executor, name: str) -> str:
     _member(executor, 1, lines, chain)
     lines += [f"  {text}" for text in unfused(executor)]
     return "\n".join(lines)
+
+
+def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
+    made = _count(len(executor.cache), "plan")
+    lines = [
+        f"{name} was made while profiling mode was off: it has {made}, one for each combination of "
+        "dtypes and ranks it was called with, compiled for all sizes."
+    ]
+    if executor.tier == "no-opt":
+        lines.append("  It runs op by op: optimisation is off, or did not succeed.")
+    lines += [f"  {text}" for text in slow_calls(executor)]
+    lines += [f"  {text}" for text in executor.notes]
+    c = executor.counters
+    hits, misses = _count(c.cache_hits, "cache hit"), _count(c.cache_misses, "miss")
+    lines.append(f"  {_count(c.invocations, 'run')}, {hits}, {misses}")
+    for spec, plan in executor.debug_state().plans.items():
+        lines.append(f"  for {spec}:")
+        for guard in plan.guards:
+            lines.append(f"    @{guard.callee}: guard on {guard_text(guard)}")
+            lines.append(f"      {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}")
+            if guard.last_miss is not None:
+                lines.append("      The latest miss, which ran one by one, in NumPy, differs in:")
+                found = mismatches(guard.types, guard.last_miss)
+                lines += [f"        {m.text}" for m in found]
+    if c.evaluated_ops:
+        lines.append(f"  {_count(c.evaluated_ops, 'op')} ran one by one, in NumPy")
+    results = [made.result for made in executor.compiled()]
+    return lines + [f"  {text}" for text in _unfused(results, executor.reasons)]
 
 
 def _doing(executor: Executor) -> str:
@@ -69,7 +102,7 @@ def dropped_traces(count: int, name: str) -> list[str]:
     ]
 
 
-def slow_calls(executor: Executor) -> list[str]:
+def slow_calls(executor: AnyExecutor) -> list[str]:
     """One sentence for each of the latest calls that did work which no later call repeats."""
     return [_slow_call(call) for call in executor.work.slow_calls()[-_SLOW_CALLS:]]
 
@@ -170,19 +203,24 @@ def unfused(executor: Executor) -> list[str]:
     """Each op of the chain that stayed outside of groups, once: reason, line and remedy."""
     told: dict[str, None] = {}
     for member in executor.chain():
-        result = member.result
-        placed = result.unfused if result is not None else []
-        known = set()
-        for text in placed:
-            bare, _, place = text.rpartition(" at ")
-            known.add(bare)
-            told[_not_fused(bare, f" at {place}")] = None
-        for reason in member.reasons:
-            refused, _, _ = reason.removeprefix("refused: ").rpartition(" (")
-            if not reason.startswith("refused: "):
-                told[f"{reason}."] = None
-            elif refused not in known:
-                told[_not_fused(refused)] = None
+        results = [] if member.result is None else [member.result]
+        told.update(dict.fromkeys(_unfused(results, member.reasons)))
+    return list(told)
+
+
+def _unfused(results: list[CompileResult], reasons: list[str]) -> list[str]:
+    told: dict[str, None] = {}
+    known = set()
+    for text in (text for result in results for text in result.unfused):
+        bare, _, place = text.rpartition(" at ")
+        known.add(bare)
+        told[_not_fused(bare, f" at {place}")] = None
+    for reason in reasons:
+        refused, _, _ = reason.removeprefix("refused: ").rpartition(" (")
+        if not reason.startswith("refused: "):
+            told[f"{reason}."] = None
+        elif refused not in known:
+            told[_not_fused(refused)] = None
     return list(told)
 
 

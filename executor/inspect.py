@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..dialect.errors import ArgumentError
-from .compile import compile_graph
-from .engine import Executor
+from ..dialect.program import Module
+from .choice import AnyExecutor
+from .compile import CompileRequest, CompileResult, compile_graph
+from .keyed import KeyedExecutor
+from .profile import Record
 
 GRAPH_STAGES = ("graph", "profiled", "optimized")
 
 
-def stage_text(executor: Executor, stage: str) -> str:
+@dataclass(frozen=True)
+class Stages:
+    """What a specialisation was made of; None = not reached."""
+
+    module: Module
+    record: Record | None = None
+    request: CompileRequest | None = None
+    result: CompileResult | None = None
+    released: bool = False
+
+
+def stages_of(executor: AnyExecutor) -> list[Stages]:
+    """Of each executor of a fallback chain, or of each plan of a spec-keyed executor."""
+    if isinstance(executor, KeyedExecutor):
+        made = [Stages(executor.module, None, s.request, s.result) for s in executor.compiled()]
+        return made or [Stages(executor.module)]
+    return [Stages(e.module, e.record, e.request, e.result, e.released) for e in executor.chain()]
+
+
+def stage_text(stages: Stages, stage: str) -> str:
     """IR text of one stage; raises ArgumentError where the graph has not reached it."""
     if stage == "graph":
-        return executor.module.to_mlir()
-    if stage != "optimized" and executor.released:
+        return stages.module.to_mlir()
+    if stage != "optimized" and stages.released:
         raise ArgumentError(
             f"stage {stage!r} was released after optimisation",
             hint="unset the release_profiling_graph knob, then flush and call again",
         )
     if stage == "profiled":
-        if executor.record is None:
+        if stages.record is None:
             raise ArgumentError("this graph has not been profiled", hint="call it once")
-        return executor.record.module.to_mlir()
-    if executor.result is None:
+        return stages.record.module.to_mlir()
+    if stages.result is None:
         raise ArgumentError(
             f"this graph has no stage {stage!r} yet", hint="call it again, so that it is compiled"
         )
     if stage == "optimized":
-        return executor.result.ir
-    assert executor.request is not None
-    kernels = compile_graph(replace(executor.request, keep_stages=True)).kernels
+        return stages.result.ir
+    assert stages.request is not None
+    kernels = compile_graph(replace(stages.request, keep_stages=True)).kernels
     texts = []
     for name, artifact in kernels.items():
         if stage not in artifact.stages:

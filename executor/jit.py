@@ -17,14 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.errors import ArgumentError, KnobError, ProfuseError
-from ..dialect.importers.pytree import flatten_call, leaf_kind
+from ..dialect.errors import ArgumentError, KnobError, ProfuseError, TraceError
+from ..dialect.importers.inline import example_of, inline_program, inline_trace
+from ..dialect.importers.operators import as_value, recorder_of, wrap
+from ..dialect.importers.pytree import TreeDef, flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
 from ..dialect.program import Module
-from .choice import make_executor
-from .engine import Executor, Options
+from .choice import AnyExecutor, make_executor
+from .engine import Options
 from .events import Counters, log, new_counters
 from .explain import dropped_traces, explain
+from .keyed import KeyedExecutor, KeyedState
 from .knobs import knobs
 from .state import DebugState, ExecutorState, debug_state_of, state_of
 from .strategy import normalize
@@ -80,7 +83,7 @@ class Variant:
     """
 
     trace: Trace
-    executor: Executor
+    executor: AnyExecutor
     key: Hashable
     calls: int = 0
     used: int = 0
@@ -93,19 +96,19 @@ class GraphFunction:
         self._name = name
         self._options = options
         self._lock = threading.RLock()
-        self._current: Executor | None = None
+        self._current: AnyExecutor | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
-    def _executors(self) -> list[Executor]:
+    def _executors(self) -> list[AnyExecutor]:
         raise NotImplementedError
 
     def _own_counters(self) -> tuple[Counters, ...]:
         """Counts that belong to no executor."""
         return ()
 
-    def _run(self, executor: Executor, inputs: list) -> list:
+    def _run(self, executor: AnyExecutor, inputs: list) -> list:
         executor.counters.calls += 1
         self._current = executor
         return executor.run(inputs)
@@ -114,8 +117,11 @@ class GraphFunction:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
         return state_of(self._executors(), self._current, self._own_counters())
 
-    def debug_state(self) -> DebugState:
-        """The optimised plan of the graph used last; ArgumentError while there is none (R1.15)."""
+    def debug_state(self) -> DebugState | KeyedState:
+        """What the graph used last runs: its optimised plan, or one per spec (R1.15, R2.16).
+
+        Raises ArgumentError while there is no plan.
+        """
         return debug_state_of(self._current, self._name)
 
     def explain(self) -> str:
@@ -138,20 +144,21 @@ class GraphFunction:
         Args:
             stage: ``"graph"``, ``"profiled"``, ``"optimized"``, or a stage of the kernels:
                 ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``.
-            specialization: which executor of the fallback chain, outermost first.
+            specialization: which executor of the fallback chain, outermost first; without
+                profiling, which of the plans, in the order of compilation.
 
         Raises ArgumentError when the graph has not reached that stage, or none such exists.
         """
-        from .inspect import stage_text
+        from .inspect import stage_text, stages_of
 
         if self._current is None:
             raise ArgumentError(f"{self._name} has no IR yet", hint="call it first")
-        chain = list(self._current.chain())
-        if not 0 <= specialization < len(chain):
+        made = stages_of(self._current)
+        if not 0 <= specialization < len(made):
             raise ArgumentError(
-                f"specialization {specialization} does not exist", hint=f"there are {len(chain)}"
+                f"specialization {specialization} does not exist", hint=f"there are {len(made)}"
             )
-        return stage_text(chain[specialization], stage)
+        return stage_text(made[specialization], stage)
 
 
 class JitFunction(GraphFunction):
@@ -179,7 +186,7 @@ class JitFunction(GraphFunction):
         """A call whose arguments are nested, need copies, are traced, or are new."""
         leaves, tree = flatten_call(self._fn, args, kwargs)
         if is_tracing(leaves):
-            return self._fn(*args, **kwargs)
+            return self._call_traced(leaves, tree, args, kwargs)
         leaves = [readable(leaf, self._own) for leaf in leaves]
         key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
@@ -191,6 +198,29 @@ class JitFunction(GraphFunction):
                     self._flat[flat] = variant
         outputs = self._run(variant.executor, [*leaves, *variant.trace.captured])
         return variant.trace.out_tree.unflatten(outputs)
+
+    def _call_traced(self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict) -> Any:
+        """A call from within another function's trace.
+
+        A graph that was made while profiling mode was off, or is made now, is inlined as it was
+        traced (R2.14). Else, and where sizes of arguments are not known, the function itself is
+        called, so that its operations are recorded.
+        """
+        examples = [example_of(leaf) for leaf in leaves]
+        if any(example is None for example in examples):
+            return self._fn(*args, **kwargs)
+        key = (tree, tuple(map(leaf_kind, examples)))
+        variant = self._find(self._variants.get(key, ()), examples)
+        if variant is None and not knobs.profiling_mode:
+            try:
+                variant = self._trace(key, examples, *tree.unflatten(examples))
+            except TraceError:
+                # It may use values of the outer trace, which only that one can record.
+                return self._fn(*args, **kwargs)
+        if variant is None or not isinstance(variant.executor, KeyedExecutor):
+            return self._fn(*args, **kwargs)
+        variant.executor.count_invocation()
+        return inline_trace(variant.trace, leaves)
 
     @staticmethod
     def _find(variants: Sequence[Variant], leaves: list) -> Variant | None:
@@ -209,7 +239,7 @@ class JitFunction(GraphFunction):
             start = time.perf_counter()
             made = trace(self._fn, args, kwargs, name=self._name)
             options = replace(self._options, strict=made.strict)
-            executor = make_executor(made.module, options)
+            executor = make_executor(made.module, options, made.depths())
             executor.counters.traces += 1
             executor.notes += made.explain()
             executor.input_names = argument_names(made)
@@ -255,7 +285,7 @@ class JitFunction(GraphFunction):
         except TypeError as error:
             raise ArgumentError(f"{self._name}{signature} was called wrongly: {error}") from None
 
-    def _executors(self) -> list[Executor]:
+    def _executors(self) -> list[AnyExecutor]:
         with self._lock:
             return [v.executor for known in self._variants.values() for v in known]
 
@@ -285,14 +315,34 @@ class LoadedFunction(GraphFunction):
         expected = self._arity
         if len(args) != expected:
             raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
-        leaves, _ = flatten_call(self.__call__, args, {})
-        if len(leaves) != expected:
-            raise ArgumentError(f"@{self._name} takes arrays and numbers, not containers of them")
+        leaves = self._leaves(args)
+        if is_tracing(leaves):
+            return self._call_traced(leaves)
         leaves = [readable(leaf, self._executor.counters) for leaf in leaves]
         outputs = self._run(self._executor, leaves)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _executors(self) -> list[Executor]:
+    def _leaves(self, args: tuple) -> list:
+        """Arguments as inputs; None is an undefined tensor to a spec-keyed executor (R2.7)."""
+        given = args
+        if isinstance(self._executor, KeyedExecutor):
+            given = tuple(arg for arg in args if arg is not None)
+        leaves, _ = flatten_call(self.__call__, given, {})
+        if len(leaves) != len(given):
+            raise ArgumentError(f"@{self._name} takes arrays and numbers, not containers of them")
+        found = iter(leaves)
+        return [None if arg is None else next(found) for arg in args]
+
+    def _call_traced(self, leaves: list) -> Any:
+        """A call from within a function's trace: the graph joins it (R2.14)."""
+        if isinstance(self._executor, KeyedExecutor):
+            self._executor.count_invocation()
+        rec = recorder_of(leaf for leaf in leaves if is_tracing([leaf]))
+        values = inline_program(rec, self.module.main, [as_value(rec, leaf) for leaf in leaves])
+        outputs = tuple(wrap(rec, value) for value in values)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _executors(self) -> list[AnyExecutor]:
         return [self._executor]
 
 

@@ -52,7 +52,7 @@ class Knob:
 
 KNOBS: dict[str, Knob] = {
     "executor_mode": Knob(_bool, True, "graphs made from now on profile and specialise (R1.2)"),
-    "profiling_mode": Knob(_bool, True, "profile and specialise; off = run graphs as they are"),
+    "profiling_mode": Knob(_bool, True, "specialise by profile; off = by dtype and rank (R2.1)"),
     "optimize": Knob(_bool, True, "graph optimisation as a whole"),
     "disable_warning_prints": Knob(_bool, False, "pf.warn puts nothing into graphs (R1.1)"),
     "profiled_runs": Knob(_natural, 1, "runs recorded before a graph is specialised (R1.1)"),

@@ -8,8 +8,10 @@ from types import MappingProxyType
 
 from ..dialect.errors import ArgumentError
 from ..dialect.types import TensorType
-from .engine import Executor
+from .choice import AnyExecutor
+from .compile import CompileResult
 from .events import Counters
+from .keyed import KeyedExecutor, KeyedState
 from .plan import Guard, Plan
 
 
@@ -20,7 +22,7 @@ class Specialization:
     Attributes:
         guard: what the guard expects of each operand, as text.
         behavior: ``"static"`` or ``"dynamic"``.
-        depth: re-specialisations that its executor had left, itself included.
+        depth: re-specialisations that its executor had left, itself included; 0 without profiling.
         kernels: names of the native kernels behind the guard.
         hits, misses: how often the guard passed and failed.
         seconds: compile time of the executor it belongs to.
@@ -48,7 +50,7 @@ class Specialization:
 
 @dataclass(frozen=True)
 class ExecutorState:
-    """A snapshot; see `Executor` for the meaning of tiers and depth.
+    """A snapshot; see `Executor` and `KeyedExecutor` for the meaning of tiers and depth.
 
     Attributes:
         tier: ``"profiling"``, ``"optimized"``, ``"simple"`` or ``"no-opt"``.
@@ -80,8 +82,10 @@ class DebugState:
     created: int | None
 
 
-def debug_state_of(executor: Executor | None, name: str) -> DebugState:
-    """The debug state of a graph; raises ArgumentError while there is no optimised plan."""
+def debug_state_of(executor: AnyExecutor | None, name: str) -> DebugState | KeyedState:
+    """The debug state of a graph; raises ArgumentError while it has none (R1.15, R2.16)."""
+    if isinstance(executor, KeyedExecutor):
+        return executor.debug_state()
     if executor is None or executor.optimized is None:
         raise ArgumentError(f"{name} has no optimised plan yet", hint="call it again")
     graph = executor.result.ir if executor.result else executor.module.to_mlir()
@@ -89,7 +93,7 @@ def debug_state_of(executor: Executor | None, name: str) -> DebugState:
 
 
 def state_of(
-    executors: Iterable[Executor], current: Executor | None, others: Iterable[Counters] = ()
+    executors: Iterable[AnyExecutor], current: AnyExecutor | None, others: Iterable[Counters] = ()
 ) -> ExecutorState:
     """The state of a function that has these graphs.
 
@@ -112,41 +116,50 @@ def state_of(
     )
 
 
-def tier_of(executor: Executor) -> str:
+def tier_of(executor: AnyExecutor) -> str:
     """Tier of the plan that the executor's next call would start on."""
-    plan = executor.optimized
-    if plan is not None:
-        return plan.kind
-    return "no-opt" if executor.record is None and executor._plain is not None else "profiling"
+    return executor.tier
 
 
-def remaining_depth(executor: Executor) -> int:
-    """Depth left below the deepest executor that is already specialised."""
+def remaining_depth(executor: AnyExecutor) -> int:
+    """Depth left below the deepest executor that is already specialised; 0 without profiling."""
+    if isinstance(executor, KeyedExecutor):
+        return 0
     depths = [e.depth if e.optimized is None else max(e.depth - 1, 0) for e in executor.chain()]
     return min(depths)
 
 
-def specializations_of(executor: Executor) -> tuple[Specialization, ...]:
-    """The guards of one executor's optimised plan."""
+def specializations_of(executor: AnyExecutor) -> tuple[Specialization, ...]:
+    """The guards of one executor's optimised plans."""
+    if isinstance(executor, KeyedExecutor):
+        name = executor.options.name
+        made = executor.compiled()
+        return tuple(s for m in made for s in _guards(m.plan, m.result, m.seconds, 0, name))
     # Each field is read once: another thread may flush the executor meanwhile.
     plan, result = executor.optimized, executor.result
     if plan is None:
         return ()
+    return _guards(plan, result, executor.seconds, executor.depth, executor.options.name)
+
+
+def _guards(
+    plan: Plan, result: CompileResult | None, seconds: float, depth: int, name: str
+) -> tuple[Specialization, ...]:
     kernels = result.kernels if result else {}
     return tuple(
         Specialization(
             guard=guard_text(guard),
             behavior=guard.behavior,
-            depth=executor.depth,
+            depth=depth,
             kernels=tuple(n for n in (guard.callee,) if n in kernels),
             hits=guard.hits,
             misses=guard.misses,
-            seconds=executor.seconds,
+            seconds=seconds,
             object_bytes=len(kernels[guard.callee].object) if guard.callee in kernels else 0,
             callee=guard.callee,
             run_seconds=guard.run_seconds,
             forced=guard.forced,
-            executor=executor.options.name,
+            executor=name,
         )
         for guard in plan.guards
     )

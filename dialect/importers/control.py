@@ -42,7 +42,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> An
     names = _paths(then_tree)
     hints = []
     for k, (a, b) in enumerate(zip(then.outputs, other.outputs, strict=True)):
-        joined = _join(rec.hints[a], rec.hints[b])
+        joined = join_hints(rec.hints[a], rec.hints[b])
         if joined is None:
             raise trace_error(
                 f"the branches of cond return different types{names[k]}: "
@@ -71,12 +71,12 @@ def while_loop(cond_fn: Callable, body_fn: Callable, init: Any) -> Any:
     while True:
         before = Block(carry.arguments())
         with rec.nested(before):
-            _own(rec, before)
+            own_arguments(rec, before)
             condition = _truth(rec, cond_fn(carry.value(before.args)))
         before.outputs = (condition, *before.args)
         body = Block(carry.arguments())
         with rec.nested(body):
-            _own(rec, body)
+            own_arguments(rec, body)
             outputs = carry.collect(body_fn(carry.value(body.args)))
         if outputs is not None:
             body.outputs = outputs
@@ -103,7 +103,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable, init: Any) -> Any:
         with rec.nested(block):
             index = rec.new_value(INT_SCALAR)
             block.args = (index, *carry.arguments())
-            _own(rec, block)
+            own_arguments(rec, block)
             outputs = carry.collect(body_fn(wrap(rec, index), carry.value(block.args[1:])))
         if outputs is not None:
             block.outputs = outputs
@@ -135,14 +135,14 @@ class _Carry:
     def __init__(self, rec: Recorder, leaves: Sequence[Any], tree: TreeDef, name: str) -> None:
         self.rec, self.tree, self.name = rec, tree, name
         self.inits = [as_value(rec, leaf) for leaf in leaves]
-        self.hints = [_unknown_number(rec.hints[v]) for v in self.inits]
+        self.hints = [unknown_number(rec.hints[v]) for v in self.inits]
         # In the first round a body gets the initial values themselves.
         storages = [leaf.storage if isinstance(leaf, Traced) else None for leaf in leaves]
         self.owners = [s.owner if s else None for s in storages]
         self.rounds = 0
 
     def arguments(self) -> tuple[int, ...]:
-        """Fresh block arguments (their home is set by `_own`)."""
+        """Fresh block arguments (their home is set by `own_arguments`)."""
         return tuple(self.rec.new_value(h) for h in self.hints)
 
     def value(self, args: Sequence[int]) -> Any:
@@ -166,7 +166,7 @@ class _Carry:
             self.rec.check_visible(value)
         widened = False
         for k, value in enumerate(values):
-            got = _unknown_number(self.rec.hints[value])
+            got = unknown_number(self.rec.hints[value])
             if got == self.hints[k]:
                 continue
             joined = self._joined(k, got)
@@ -179,7 +179,7 @@ class _Carry:
 
     def _joined(self, k: int, got: Type) -> Type:
         have = self.hints[k]
-        joined = _join(have, got)
+        joined = join_hints(have, got)
         if joined is None:
             joined = _promote(have, got)
         if joined is None or self.rounds > _ROUNDS:
@@ -220,7 +220,7 @@ def _recorder_for(leaves: Sequence[Any]) -> Recorder | None:
     return recorder_of(leaves)
 
 
-def _own(rec: Recorder, block: Block) -> None:
+def own_arguments(rec: Recorder, block: Block) -> None:
     for value in block.args:
         rec.home[value] = block
 
@@ -259,12 +259,12 @@ def _is_integer_array(hint: Type) -> bool:
     return hint.shape == () and hint.dtype.is_int
 
 
-def _unknown_number(hint: Type) -> Type:
+def unknown_number(hint: Type) -> Type:
     """A carried number is not the same in every round."""
     return ScalarType(hint.dtype) if isinstance(hint, ScalarType) else hint
 
 
-def _join(a: Type, b: Type) -> Type | None:
+def join_hints(a: Type, b: Type) -> Type | None:
     """What is known of a value that has either type, None if they differ in kind."""
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
         return ScalarType(a.dtype) if a.dtype is b.dtype else None
@@ -315,4 +315,6 @@ def _describe(hint: Type) -> str:
     return "a list"
 
 
-__all__ = ["cond", "fori_loop", "while_loop"]
+__all__ = [
+    "cond", "fori_loop", "join_hints", "own_arguments", "unknown_number", "while_loop",
+]  # fmt: skip

@@ -57,6 +57,10 @@ class TreeDef:
         """Where each leaf sits, e.g. ``[0]['w']``."""
         return list(_paths(self.spec, ""))
 
+    def depths(self) -> list[int]:
+        """How many containers each leaf is nested in."""
+        return list(_depths(self.spec, 0))
+
 
 def register_leaf_type(cls: type) -> type:
     """Make instances of exactly this class leaves."""
@@ -225,6 +229,14 @@ def _paths(spec: tuple, path: str) -> Iterator[str]:
     elif spec[0] != "static":
         for label, child in _children(spec):
             yield from _paths(child, path + label)
+
+
+def _depths(spec: tuple, depth: int) -> Iterator[int]:
+    if spec == _LEAF:
+        yield depth
+    elif spec[0] != "static":
+        for _, child in _children(spec):
+            yield from _depths(child, depth + 1)
 
 
 def _show(spec: tuple) -> str:

@@ -57,6 +57,11 @@ class Trace:
         """True if the baked numbers are those of these argument leaves."""
         return all(guard.holds(leaves) for guard in self.guards)
 
+    def depths(self) -> list[int]:
+        """In how many containers each argument leaf was passed."""
+        # Two more are around all of them: of positional or keyword arguments, and of both.
+        return [depth - 2 for depth in self.in_tree.depths()]
+
     def explain(self) -> list[str]:
         """One sentence per baked number."""
         return [guard.explain() for guard in self.guards]

@@ -46,7 +46,9 @@ def _broadcast_sizes(sizes: Iterable[MaybeDim], shapes: Sequence[Shape]) -> Mayb
         elif found == 1:
             found = size
         else:
-            raise ShapeError(_mismatch(found, size, shapes))
+            error = ShapeError(_mismatch(found, size, shapes))
+            error.sizes = (found, size)
+            raise error
     if unknown and (found == 1 or isinstance(found, Sym)):
         return None
     return found

@@ -228,12 +228,14 @@ class Index(_Indexed, name="index"):
         given = [tensor_type(t).shape for t in types[1:]]
         try:
             indices = broadcast_shapes(*given)
-        except ShapeError:
+        except ShapeError as error:
             text = " ".join(shape_text(s) for s in given if s is not None)
-            raise ShapeError(
+            mismatch = ShapeError(
                 "shape mismatch: indexing arrays could not be broadcast together with shapes "
                 f"{text}"
-            ) from None
+            )
+            mismatch.sizes = error.sizes
+            raise mismatch from None
         if shape is None:
             return None
         axes = cls.indexed(shape, attrs)

@@ -143,7 +143,9 @@ def prove_equal(a: MaybeDim, b: MaybeDim, why: str) -> None:
     Raises LoweringError.
     """
     if a is None or b is None or a != b:
-        raise LoweringError(f"{why}: sizes {a} and {b} are not known to be equal")
+        error = LoweringError(f"{why}: sizes {a} and {b} are not known to be equal")
+        error.sizes = (a, b)
+        raise error
 
 
 def complete_shape(type_: TensorType) -> tuple[Dim, ...]:

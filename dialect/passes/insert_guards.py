@@ -46,6 +46,8 @@ from .values import (
     map_types,
 )
 
+_ALL = range(2**63)
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -55,13 +57,15 @@ class InsertGuards(Pass):
     A check of all tensor operands but constants decides between the group and a fallback graph,
     a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic;
     where that fails, those of ``stable-sizes`` (``128:512``, sizes that no specialisation has
-    seen change) stay literal, and a group for which that fails too is dissolved.  All that
-    remains outside is unrefined afterwards.
+    seen change) stay literal, and a group for which that fails too is dissolved.  With
+    ``given-sizes`` no type comes from a profile: all literal sizes stay.  All that remains outside
+    is unrefined afterwards.
     """
 
     name: ClassVar[str] = "insert-guards"
     dynamic: bool = False
     stable_sizes: str = ""
+    given_sizes: bool = False
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -98,6 +102,8 @@ class InsertGuards(Pass):
         """Give a fusion function symbolic sizes; the reason why not, if that fails."""
         tensors = [v for v in body_of(callee).arguments if isinstance(type_of(v), TensorType)]
         profiled = [type_of(v) for v in tensors]
+        if self.given_sizes:
+            return _try_symbolic(callee, tensors, generalize(profiled, _ALL))  # type: ignore[arg-type]
         literal = _literal_sizes(op, callee)
         reason = _try_symbolic(callee, tensors, generalize(profiled, literal))  # type: ignore[arg-type]
         stable = {int(size) for size in self.stable_sizes.split(":") if size}

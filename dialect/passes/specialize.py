@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
 
 from ..errors import ProfuseError
-from ..ops.control import For, If, While
 from ..ops.speculation import Profile
 from ..rewrite import (
     attrs_of,
@@ -19,7 +18,6 @@ from ..rewrite import (
     ops_in,
     refresh_signature,
     set_type,
-    terminator_of,
     type_of,
     walk,
 )  # fmt: skip
@@ -27,6 +25,7 @@ from ..types import TENSOR, TensorType, Type, merge_types
 from .base import Pass, register_pass
 from .facts import CONSTANTS
 from .remove_profiling import remove_counter, remove_observers
+from .ties import tied_values
 from .values import Types, constant_type, main_functions, values_of
 
 
@@ -55,7 +54,7 @@ class Specialize(Pass):
             types = Types()
             unobserved = {v for v in values_of(func) if v not in recorded and type_of(v) == TENSOR}
             self._infer(body_of(func), types, unobserved)
-            for tied in _tied_values(func):
+            for tied in tied_values(func):
                 _unify(tied)
             refresh_signature(func)
 
@@ -98,43 +97,6 @@ def _recorded(func: ir.Operation) -> dict[ir.Value, TensorType]:
         if new != TENSOR:
             found[value] = new if known == TENSOR else merge_types(known, new)
     return found
-
-
-def _tied_values(func: ir.Operation) -> list[list[ir.Value]]:
-    """Classes of values to which `scf` gives one type."""
-    parent: dict[ir.Value, ir.Value] = {}
-
-    def find(value: ir.Value) -> ir.Value:
-        while parent.setdefault(value, value) != value:
-            value = parent[value]
-        return value
-
-    for op in walk(func):
-        for values in _ties(op):
-            for other in values[1:]:
-                parent[find(other)] = find(values[0])
-    classes: dict[ir.Value, list[ir.Value]] = {}
-    for value in list(parent):
-        classes.setdefault(find(value), []).append(value)
-    return list(classes.values())
-
-
-def _ties(op: ir.Operation) -> Iterator[Sequence[ir.Value]]:
-    cls = op_class(op)
-    if cls not in (If, For, While):
-        return
-    blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
-    ends = [list(terminator_of(block).operands) for block in blocks]
-    results = list(op.results)
-    if cls is If:
-        yield from zip(results, *ends, strict=True)
-    elif cls is For:
-        inits, carried = list(op.operands)[3:], list(blocks[0].arguments)[1:]
-        yield from zip(inits, carried, ends[0], results, strict=True)
-    else:
-        before, body = blocks
-        yield from zip(op.operands, before.arguments, ends[1], strict=True)
-        yield from zip(ends[0][1:], body.arguments, results, strict=True)
 
 
 def _unify(values: Sequence[ir.Value]) -> None:

@@ -10,6 +10,7 @@ from mlir import ir
 from ..base import Fusion, op_named
 from ..ops.control import If
 from ..ops.gradients import AutogradAdd, AutogradZero, Definedness
+from ..ops.speculation import Profile
 from ..rewrite import create, functions, op_class, replace, terminator_of, type_of, walk
 from ..types import BOOL_SCALAR, TensorType
 from .base import Pass, register_pass
@@ -33,8 +34,8 @@ class SpecializeAutogradZero(Pass):
         for func in functions(module):
             for op in list(walk(func)):
                 new = self._rewritten(op)
-                if new is not None and new.type == op.results[0].type:
-                    replace(op, [new])
+                if new is not None:
+                    replace(op, [_as_typed(new, op.results[0], op)])
                     self.count("ops-specialized")
 
     def _rewritten(self, op: ir.Operation) -> ir.Value | None:
@@ -47,6 +48,13 @@ class SpecializeAutogradZero(Pass):
                 constant = op_named("constant")
                 return create(constant, [], {"value": found}, [BOOL_SCALAR], op).results[0]
         return None
+
+
+def _as_typed(new: ir.Value, old: ir.Value, op: ir.Operation) -> ir.Value:
+    """``new`` with the type of ``old``, which control flow may share with other values."""
+    if new.type == old.type:
+        return new
+    return create(Profile, [new], {"site": 0}, [type_of(old)], op).results[0]
 
 
 def _sum(op: ir.Operation) -> ir.Value | None:

@@ -59,3 +59,14 @@ func.func @branches(%x: !profuse.tensor, %c: i1) -> (!profuse.tensor, !profuse.t
   %1 = "profuse.autograd_add"(%s, %x) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
   return %0, %1 : !profuse.tensor, !profuse.tensor
 }
+
+// R2.9: an input of known type takes the place of a bare sum through an observer, which forgets it.
+// CHECK-LABEL: func.func @typed(
+// CHECK-SAME:    %[[X:.*]]: tensor<4xf32, {defined = true}>
+// CHECK-NEXT:    %[[P:.*]] = "profuse.profile"(%[[X]]) {{.*}} -> !profuse.tensor
+// CHECK-NEXT:    return %[[P]] : !profuse.tensor
+func.func @typed(%x: tensor<4xf32, {defined = true}>) -> !profuse.tensor {
+  %z = "profuse.autograd_zero"() : () -> !profuse.tensor
+  %0 = "profuse.autograd_add"(%z, %x) : (!profuse.tensor, tensor<4xf32, {defined = true}>) -> !profuse.tensor
+  return %0 : !profuse.tensor
+}

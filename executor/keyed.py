@@ -1,0 +1,318 @@
+"""The spec-keyed executor: one plan per dtypes and ranks of the arguments, compiled on first use.
+
+It serves graphs that were made while profiling mode was off (R2.1). Nothing is profiled: plans are
+compiled for types without sizes, so every size in them is a symbol (R2.2 - R2.14, R2.16). What a
+kernel needs beyond that (equal sizes, layout) is guarded inside the plan, with the unspecialised
+body on the other side, run op by op.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..dialect.errors import ArgumentError, ProfuseError, StrictFusionError
+from ..dialect.input_types import with_input_types
+from ..dialect.program import Module
+from .argument_spec import ArgumentSpec, compile_recipe
+from .compile import CompileRequest, CompileResult, compile_graph, keyed_pipeline
+from .engine import Options, own
+from .evaluate import Evaluator
+from .events import Counters, absorb, log, new_counters
+from .gradient_mode import needs_gradient
+from .hooks import registered
+from .kernel import interpreted_group, kernel_runner
+from .knobs import knobs
+from .last_graph import LAST
+from .plan import Plan, build_plan
+from .strict import check_strict, is_strict
+from .work import WorkLog
+
+_usage_logged = threading.Event()
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """One entry of the plan cache.
+
+    Attributes:
+        plan: what runs.
+        request, result: what was compiled, and what came of it.
+        seconds: how long that took.
+    """
+
+    plan: Plan
+    request: CompileRequest
+    result: CompileResult
+    seconds: float
+
+
+@dataclass(frozen=True)
+class KeyedState:
+    """What a spec-keyed executor holds (R2.16).
+
+    Attributes:
+        graph: IR text of the graph as imported.
+        fallback: the unspecialised plan, None if it was never needed.
+        plans: every (spec, plan) pair; as many as there were cache misses.
+    """
+
+    graph: str
+    fallback: Plan | None
+    plans: Mapping[ArgumentSpec, Plan]
+
+
+class KeyedExecutor:
+    """Runs one graph on plans looked up by `ArgumentSpec`.
+
+    Args:
+        module: the graph, as imported.
+        options: per-function settings; the fusion strategy plays no part here.
+        depths: in how many containers each of the first inputs was passed.
+    """
+
+    def __init__(self, module: Module, options: Options, depths: Sequence[int] = ()) -> None:
+        self.module = module
+        self.options = options
+        self.recipe = compile_recipe(module.main, depths)
+        self.counters: Counters = new_counters(self)
+        self.counters.executors_constructed += 1
+        self.work = WorkLog(self.counters)
+        self.input_names: tuple[str, ...] = ()  # what the user calls them, where that is known
+        self.notes: list[str] = []  # what the importer has to say about the graph
+        self._arity = len(module.main.inputs)
+        self._lock = threading.RLock()
+        self._reset()
+
+    def _reset(self) -> None:
+        self.cache: dict[ArgumentSpec, Specialised] = {}
+        self.reasons: list[str] = []
+        self.current: Specialised | None = None
+        self._failed: set[ArgumentSpec] = set()
+        self._fallback: Plan | None = None
+
+    # --- running ------------------------------------------------------------------------------
+
+    def run(self, inputs: list) -> list:
+        """Outputs for the last inputs given; they share memory with no input (R2.3).
+
+        Raises ArgumentError if there are fewer inputs than the graph has.
+        """
+        if len(inputs) != self._arity:
+            if len(inputs) < self._arity:
+                raise ArgumentError(
+                    f"{self.options.name} needs {self._arity} inputs, {len(inputs)} given"
+                )
+            inputs = inputs[len(inputs) - self._arity :]
+        self.count_invocation()
+        plan = self.plan(inputs)
+        outputs = plan.run(inputs)
+        LAST.plan = plan.ref
+        return [
+            out if fresh else own(out, inputs)
+            for out, fresh in zip(outputs, plan.fresh, strict=True)
+        ]
+
+    def count_invocation(self) -> None:
+        """Count a run, traced ones included; the first of the process is logged (R2.3)."""
+        if not _usage_logged.is_set():
+            _usage_logged.set()
+            log("api-usage", self.options.name, "the spec-keyed executor is in use")
+        self.counters.invocations += 1
+
+    def plan(self, inputs: Sequence[Any]) -> Plan:
+        """The plan for these inputs; compiled if their spec is new, under the lock (R2.6).
+
+        Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
+        """
+        if not knobs.optimize:
+            return self.fallback_plan()
+        spec = self.recipe.spec(inputs)
+        with self._lock:
+            found = self.cache.get(spec)
+            if found is not None:
+                self.counters.cache_hits += 1
+                self.current = found
+                return found.plan
+            if spec in self._failed:
+                return self.fallback_plan()
+            try:
+                made = self._specialised(spec, inputs)
+            except StrictFusionError:
+                raise
+            except ProfuseError as error:
+                # Neither entry nor miss (R2.6); the spec is remembered, or each call would fail.
+                self._failed.add(spec)
+                self.counters.compile_failures += 1
+                self.reasons.append(f"not compiled for {spec}: {error}")
+                log("compile-failed", self.options.name, str(error), spec=str(spec))
+                return self.fallback_plan()
+            self.cache[spec] = self.current = made
+            self.counters.cache_misses += 1
+            return made.plan
+
+    def fallback_plan(self) -> Plan:
+        """The graph after the required passes alone, built once (R2.5)."""
+        with self._lock:
+            if self._fallback is None:
+                module = self._required()
+                evaluator = Evaluator(module.main, module, on_op=self._count_op)
+                fresh = (False,) * len(module.main.outputs)
+                self._fallback = Plan(
+                    "no-opt", evaluator, fresh, graph=module, name=self.options.name
+                )
+                log("tier", self.options.name, "runs op by op", tier="no-opt")
+            return self._fallback
+
+    def _required(self) -> Module:
+        try:
+            module = with_input_types(self.module, [None] * self._arity)
+            return compile_graph(self._request(module, "required")).module
+        except ProfuseError as error:
+            self.counters.compile_failures += 1
+            self.reasons.append(f"runs as it was imported: {error}")
+            log("compile-failed", self.options.name, str(error))
+            return self.module
+
+    def _count_op(self) -> None:
+        self.counters.evaluated_ops += 1
+
+    # --- compiling ----------------------------------------------------------------------------
+
+    def _specialised(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> Specialised:
+        """Compile the graph for one spec (R2.10)."""
+        types = self.recipe.types(spec)
+        differentiated = needs_gradient(self.module, types)
+        before, after = registered()
+        pipeline = keyed_pipeline(
+            knobs.min_fusion_size, knobs.max_fusion_values, *size_hints(inputs),
+            fuse=not differentiated, before=before, after=after,
+        )  # fmt: skip
+        request = self._request(with_input_types(self.module, types), pipeline)
+        start = time.perf_counter()
+        strict = self.options.strict or is_strict()
+        try:
+            result = compile_graph(request)
+        except ProfuseError as error:
+            self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
+            if strict:
+                what = f"{self.options.name} cannot be compiled: {error.what}"
+                raise StrictFusionError(what, loc=error.loc) from error
+            raise
+        if strict:
+            check_strict(result.module, result.failures, self.options.name)
+        plan = self._link(result)
+        seconds = time.perf_counter() - start
+        self.work.note("compiled", seconds, self.options.name, f"plan for {spec}")
+        if differentiated:
+            self._refuse("gradients are needed: nothing is fused", 1)
+        self.counters.compiles += 1
+        log(
+            "compile", self.options.name, f"new spec: {spec}", seconds,
+            kernels=len(result.kernels),
+        )  # fmt: skip
+        return Specialised(plan, request, result, seconds)
+
+    def _request(self, module: Module, pipeline: str) -> CompileRequest:
+        from ..lowering.target import host_target
+
+        return CompileRequest(
+            ir=module.to_mlir(), pipeline=pipeline, target=host_target(),
+            verify_each=knobs.verify_each, repro_dir=knobs.repro_dir, dump=knobs.dump,
+            name=self.options.name,
+        )  # fmt: skip
+
+    def _refuse(self, reason: str, count: int) -> None:
+        self.counters.refusals += count
+        self.reasons.append(f"{reason} ({count}x)")
+        log("refused", self.options.name, reason, count=count)
+
+    def _link(self, result: CompileResult) -> Plan:
+        """Load kernels, and put an evaluator on the other side of each guard."""
+        for reason, count in result.refusals.items():
+            self._refuse(reason, count)
+        runners: dict[str, Callable[..., Any]] = {}
+        interpreted = {
+            name: interpreted_group(result.module.functions[name], result.module, self.counters)
+            for name in (*result.kernels, *result.failures)
+        }
+        for name, artifact in result.kernels.items():
+            runners[name] = kernel_runner(artifact, self.counters, interpreted[name])
+            self.counters.kernels_compiled += 1
+        for name, reason in result.failures.items():
+            self.counters.compile_failures += 1
+            self.reasons.append(f"group @{name} is interpreted: {reason}")
+            log("kernel-failed", self.options.name, reason, group=name)
+            runners[name] = interpreted[name]
+        called = (i for i in result.module.main.body.walk() if i.op.name == "call_fallback")
+        fallbacks = {
+            name: self._evaluated(name, result.module)
+            for name in dict.fromkeys(i.attrs["callee"] for i in called)
+        }
+        plan = build_plan(result.module, runners, fallbacks, self.counters)
+        plan.name = self.options.name
+        return plan
+
+    def _evaluated(self, name: str, module: Module) -> Callable[[list], list]:
+        """The other side of a guard, op by op; the first time is logged."""
+        evaluator = Evaluator(module.functions[name], module, on_op=self._count_op)
+        told = threading.Event()
+
+        def run(inputs: list) -> list:
+            if not told.is_set():
+                told.set()
+                shapes = [np.shape(value) for value in inputs]
+                reason = "sizes or layout do not fit the kernel: runs op by op"
+                log("guard-miss", self.options.name, reason, group=name, shapes=shapes)
+            return [own(out, inputs) for out in evaluator(inputs)]
+
+        return run
+
+    # --- state and life cycle -----------------------------------------------------------------
+
+    @property
+    def tier(self) -> str:
+        """``"optimized"`` once a plan was compiled, else ``"no-opt"``."""
+        return "optimized" if self.cache else "no-opt"
+
+    def compiled(self) -> list[Specialised]:
+        """Every cached plan, in the order of compilation."""
+        with self._lock:
+            return list(self.cache.values())
+
+    def debug_state(self) -> KeyedState:
+        """A snapshot of graph and plans (R2.16)."""
+        with self._lock:
+            plans = {spec: made.plan for spec, made in self.cache.items()}
+            return KeyedState(self.module.to_mlir(), self._fallback, MappingProxyType(plans))
+
+    def retire(self, into: Counters) -> None:
+        """Leave the counts to another object; nobody will call this executor again."""
+        absorb(into, self.counters)
+
+    def flush(self) -> None:
+        """Forget all plans; the next call compiles anew."""
+        with self._lock:
+            self._reset()
+            log("flush", self.options.name, "asked for by the user")
+
+    def chain(self) -> Iterator[KeyedExecutor]:
+        """Itself: behind its guards are no executors."""
+        yield self
+
+
+def size_hints(inputs: Sequence[Any]) -> tuple[str, str]:
+    """Axes of size 1 and C-contiguous inputs, as `assume-sizes` takes them.
+
+    They choose what guards ask for and never what is computed.
+    """
+    arrays = [(k, v) for k, v in enumerate(inputs) if isinstance(v, np.ndarray)]
+    units = [f"{k}.{axis}" for k, v in arrays for axis, d in enumerate(v.shape) if d == 1]
+    contiguous = [str(k) for k, v in arrays if v.flags.c_contiguous]
+    return ":".join(units), ":".join(contiguous)

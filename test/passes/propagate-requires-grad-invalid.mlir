@@ -1,0 +1,11 @@
+// RUN: not profuse-opt %s -p 'propagate-requires-grad{deep=true}' 2>&1 | FileCheck %s --check-prefix=OPTION
+// RUN: profuse-opt %s -p propagate-requires-grad --verify-diagnostics
+
+// OPTION: pass propagate-requires-grad has no option 'deep'
+
+// expected-error@+1 {{function @blocks has several blocks}}
+func.func @blocks() {
+  return
+^bb1:
+  return
+}
