@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from .executor.events import events
     from .executor.events import totals as counters
     from .executor.hooks import register_pass_after_fusion, register_pass_before_fusion
-    from .executor.jit import jit, load
+    from .executor.jit import jit
     from .executor.knobs import knobs
     from .executor.last_graph import last_executed_graph
+    from .executor.loaded import load
     from .executor.settings import (
         get_executor_mode,
         get_num_profiled_runs,
@@ -64,9 +65,10 @@ _PUBLIC = {
     ".dialect.observers": "register_profiled_ops",
     ".executor.events": "events counters=totals",
     ".executor.hooks": "register_pass_after_fusion register_pass_before_fusion",
-    ".executor.jit": "jit load",
+    ".executor.jit": "jit",
     ".executor.knobs": "knobs",
     ".executor.last_graph": "last_executed_graph",
+    ".executor.loaded": "load",
     ".executor.settings": "get_executor_mode get_num_profiled_runs get_optimize "
     "get_profiling_mode set_executor_mode set_num_profiled_runs set_optimize set_profiling_mode",
     ".executor.state": "DebugState ExecutorState Specialization",

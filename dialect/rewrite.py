@@ -150,6 +150,15 @@ def walk(root: ir.Module | ir.Operation | ir.Block) -> Iterator[ir.Operation]:
                 yield from walk(op)
 
 
+def walk_inner_first(root: ir.Operation) -> Iterator[ir.Operation]:
+    """Every op below ``root``, inner before outer, in order; one that was yielded may be erased."""
+    for region in root.regions:
+        for block in region.blocks:
+            for op in ops_in(block):
+                yield from walk_inner_first(op)
+                yield op
+
+
 # --- functions -------------------------------------------------------------------------------
 
 

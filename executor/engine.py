@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from ..dialect.errors import InternalError, ProfuseError, StrictFusionError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
-from ..dialect.types import TensorType, type_of
 from .compile import CompileRequest, CompileResult, compile_graph, optimizing_pipeline
 from .dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
+from .history import Types, guarded_types, stable_sizes, tensor_types
 from .hooks import registered
-from .kernel import interpreted_group, kernel_runner
 from .knobs import knobs
 from .last_graph import LAST
+from .link import called_fallbacks, group_runners, own
 from .plan import Plan, build_plan
 from .profile import Frame, Record
 from .release import Clock, Graph, ReleaseTimer
@@ -34,7 +31,6 @@ from .strategy import Strategy, behavior_at, get_fusion_strategy, normalize, tot
 from .strict import check_strict, is_strict
 from .work import WorkLog
 
-Types = tuple[TensorType, ...]
 _MAX_SEEN = 16  # distinct argument types kept of the profiled runs, to tell which sizes change
 
 
@@ -289,28 +285,12 @@ class Executor:
 
     def _link(self, result: CompileResult) -> Plan:
         """Load kernels, build the fallback executors (R1.42) and generate the plan."""
-        for reason, count in result.refusals.items():
-            self.counters.refusals += count
-            self.reasons.append(f"{reason} ({count}x)")
-            log("refused", self.options.name, reason, count=count)
-        runners: dict[str, Callable[..., Any]] = {}
-        interpreted = {
-            name: interpreted_group(result.module.functions[name], result.module, self.counters)
-            for name in (*result.kernels, *result.failures)
-        }
-        for name, artifact in result.kernels.items():
-            runners[name] = kernel_runner(artifact, self.counters, interpreted[name])
-            self.counters.kernels_compiled += 1
-        for name, reason in result.failures.items():
-            self.counters.compile_failures += 1
-            self.reasons.append(f"group @{name} is interpreted: {reason}")
-            log("kernel-failed", self.options.name, reason, group=name)
-            runners[name] = interpreted[name]
+        runners = group_runners(result, self.counters, self.reasons, self.options.name)
         if self.depth < 1:
             raise InternalError(f"{self.options.name} is specialised with depth {self.depth}")
         self.fallbacks = {}
-        guarded = _guarded_types(result.module)
-        for name in _fallback_names(result.module):
+        guarded = guarded_types(result.module)
+        for name in called_fallbacks(result.module):
             body = result.module.part(name)
             options = replace(self.options, name=f"{self.options.name}/{name}")
             history = (*self.history, *guarded.get(name, ()))
@@ -357,60 +337,3 @@ class Executor:
         yield self
         for child in tuple(self.fallbacks.values()):
             yield from child.chain()
-
-
-def own(out: Any, inputs: Sequence[Any]) -> Any:
-    """A result as it may leave: copied if it might share memory with an input.
-
-    Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions.
-    """
-    if type(out) is not np.ndarray:
-        return out
-    if out.ndim == 0:
-        return out[()]
-    if out.base is not None or any(out is given for given in inputs):
-        return out.copy()
-    return out
-
-
-def tensor_types(values: Sequence[Any]) -> Types:
-    """Types of the tensors among run-time values."""
-    return tuple(t for t in map(type_of, values) if isinstance(t, TensorType))
-
-
-def stable_sizes(history: Sequence[Types]) -> set[int]:
-    """Sizes that every record of the same operands agrees on, wherever they occur.
-
-    A dynamic specialisation keeps them literal where it cannot do without: a model's width does
-    not change, its batch does.
-    """
-    if not history:
-        return set()
-    *outer, last = history
-    alike = [h for h in outer if [t.rank for t in h] == [t.rank for t in last]]
-    stable: set[int] = set()
-    changed: set[int] = set()
-    for k, type_ in enumerate(last):
-        for axis, size in enumerate(type_.shape or ()):
-            seen = {(h[k].shape or ())[axis] for h in alike}
-            (stable if seen == {size} else changed).add(size)  # type: ignore[arg-type]
-    return stable - changed
-
-
-def _guarded_types(module: Module) -> dict[str, tuple[Types]]:
-    """For each fallback function, the types that the guard before it asks for."""
-    found: dict[str, tuple[Types]] = {}
-    types: dict[int, Types] = {}
-    for instr in module.main.body.walk():
-        if instr.op.name in ("type_check", "dynamic_guard"):
-            types[instr.results[-1]] = instr.attrs["types"]
-        elif instr.op.name == "if" and instr.operands[0] in types:
-            for inner in instr.blocks[1].instrs:
-                if inner.op.name == "call_fallback":
-                    found[inner.attrs["callee"]] = (types[instr.operands[0]],)
-    return found
-
-
-def _fallback_names(module: Module) -> Sequence[str]:
-    names = [i.attrs["callee"] for i in module.main.body.walk() if i.op.name == "call_fallback"]
-    return list(dict.fromkeys(names))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -17,37 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.errors import ArgumentError, KnobError, ProfuseError, TraceError
-from ..dialect.importers.inline import example_of, inline_program, inline_trace
-from ..dialect.importers.operators import as_value, recorder_of, wrap
+from ..dialect.errors import ArgumentError, KnobError, TraceError
+from ..dialect.importers.inline import example_of, inline_trace
 from ..dialect.importers.pytree import TreeDef, flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
-from ..dialect.program import Module
 from .choice import AnyExecutor, make_executor
 from .engine import Options
 from .events import Counters, log, new_counters
-from .explain import dropped_traces, explain
-from .keyed import KeyedExecutor, KeyedState
+from .function import GraphFunction, readable
+from .keyed import KeyedExecutor
 from .knobs import knobs
-from .state import DebugState, ExecutorState, debug_state_of, state_of
 from .strategy import normalize
 
 _NUMBERS = frozenset({bool, int, float, complex})
-
-
-def readable(leaf: Any, counters: Counters | None = None) -> Any:
-    """A leaf as kernels can read it: of the base class, in native byte order, aligned.
-
-    A copy made here is counted as ``input_copies``.
-    """
-    if not isinstance(leaf, np.ndarray):
-        return leaf
-    base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
-    if base.dtype.isnative and base.flags.aligned:
-        return base
-    if counters is not None:
-        counters.input_copies += 1
-    return base.astype(base.dtype.newbyteorder("="), copy=True)
 
 
 def flat_key(args: tuple) -> tuple | None:
@@ -87,78 +68,6 @@ class Variant:
     key: Hashable
     calls: int = 0
     used: int = 0
-
-
-class GraphFunction:
-    """Runs one graph on positional leaves; the common part of traced and loaded functions."""
-
-    def __init__(self, name: str, options: Options) -> None:
-        self._name = name
-        self._options = options
-        self._lock = threading.RLock()
-        self._current: AnyExecutor | None = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-    def _executors(self) -> list[AnyExecutor]:
-        raise NotImplementedError
-
-    def _own_counters(self) -> tuple[Counters, ...]:
-        """Counts that belong to no executor."""
-        return ()
-
-    def _run(self, executor: AnyExecutor, inputs: list) -> list:
-        executor.counters.calls += 1
-        self._current = executor
-        return executor.run(inputs)
-
-    def state(self) -> ExecutorState:
-        """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
-        return state_of(self._executors(), self._current, self._own_counters())
-
-    def debug_state(self) -> DebugState | KeyedState:
-        """What the graph used last runs: its optimised plan, or one per spec (R1.15, R2.16).
-
-        Raises ArgumentError while there is no plan.
-        """
-        return debug_state_of(self._current, self._name)
-
-    def explain(self) -> str:
-        """What ran, what is guarded, why each miss, fallback and refusal happened."""
-        executors = self._executors()
-        if not executors:
-            return f"{self._name} has not been called yet."
-        texts = [explain(e, self._name) for e in executors]
-        dropped = sum(c.dropped_traces for c in self._own_counters())
-        return "\n".join(texts + dropped_traces(dropped, self._name))
-
-    def flush(self) -> None:
-        """Forget everything learnt; the next call profiles anew (R1.14)."""
-        for executor in self._executors():
-            executor.flush()
-
-    def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
-        """IR text of a stage of the graph used last.
-
-        Args:
-            stage: ``"graph"``, ``"profiled"``, ``"optimized"``, or a stage of the kernels:
-                ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``.
-            specialization: which executor of the fallback chain, outermost first; without
-                profiling, which of the plans, in the order of compilation.
-
-        Raises ArgumentError when the graph has not reached that stage, or none such exists.
-        """
-        from .inspect import stage_text, stages_of
-
-        if self._current is None:
-            raise ArgumentError(f"{self._name} has no IR yet", hint="call it first")
-        made = stages_of(self._current)
-        if not 0 <= specialization < len(made):
-            raise ArgumentError(
-                f"specialization {specialization} does not exist", hint=f"there are {len(made)}"
-            )
-        return stage_text(made[specialization], stage)
 
 
 class JitFunction(GraphFunction):
@@ -296,56 +205,6 @@ class JitFunction(GraphFunction):
         return self if instance is None else functools.partial(self, instance)
 
 
-class LoadedFunction(GraphFunction):
-    """A graph read from ``.mlir`` text; positional arrays and numbers in, outputs out."""
-
-    def __init__(self, module: Module, options: Options) -> None:
-        super().__init__(options.name, options)
-        self._executor = make_executor(module, options)
-        self._arity = len(module.main.inputs)
-
-    @property
-    def module(self) -> Module:
-        """The graph, as loaded."""
-        return self._executor.module
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            raise ArgumentError(f"@{self._name} takes positional arguments only")
-        expected = self._arity
-        if len(args) != expected:
-            raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
-        leaves = self._leaves(args)
-        if is_tracing(leaves):
-            return self._call_traced(leaves)
-        leaves = [readable(leaf, self._executor.counters) for leaf in leaves]
-        outputs = self._run(self._executor, leaves)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def _leaves(self, args: tuple) -> list:
-        """Arguments as inputs; None is an undefined tensor to a spec-keyed executor (R2.7)."""
-        given = args
-        if isinstance(self._executor, KeyedExecutor):
-            given = tuple(arg for arg in args if arg is not None)
-        leaves, _ = flatten_call(self.__call__, given, {})
-        if len(leaves) != len(given):
-            raise ArgumentError(f"@{self._name} takes arrays and numbers, not containers of them")
-        found = iter(leaves)
-        return [None if arg is None else next(found) for arg in args]
-
-    def _call_traced(self, leaves: list) -> Any:
-        """A call from within a function's trace: the graph joins it (R2.14)."""
-        if isinstance(self._executor, KeyedExecutor):
-            self._executor.count_invocation()
-        rec = recorder_of(leaf for leaf in leaves if is_tracing([leaf]))
-        values = inline_program(rec, self.module.main, [as_value(rec, leaf) for leaf in leaves])
-        outputs = tuple(wrap(rec, value) for value in values)
-        return outputs[0] if len(outputs) == 1 else outputs
-
-    def _executors(self) -> list[AnyExecutor]:
-        return [self._executor]
-
-
 def jit(
     fn: Callable[..., Any] | None = None,
     *,
@@ -385,17 +244,5 @@ def jit(
     return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label)))
 
 
-def load(path: str, *, strategy: Sequence[tuple[str, int]] | None = None) -> LoadedFunction:
-    """A callable for the graph in a ``.mlir`` file; raises FileError or IRError."""
-    from ..dialect.importers.mlir_text import load_mlir
-
-    module = load_mlir(path)
-    frozen = None if strategy is None else normalize(strategy)
-    return LoadedFunction(module, Options(frozen, None, module.main.name))
-
-
 def _symbol(name: str) -> str:
     return "".join(ch if ch.isalnum() or ch == "_" else "_" for ch in name) or "main"
-
-
-__all__ = ["ExecutorState", "JitFunction", "LoadedFunction", "ProfuseError", "jit", "load"]

@@ -22,14 +22,14 @@ from ..dialect.input_types import with_input_types
 from ..dialect.program import Module
 from .argument_spec import ArgumentSpec, compile_recipe
 from .compile import CompileRequest, CompileResult, compile_graph, keyed_pipeline
-from .engine import Options, own
+from .engine import Options
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
 from .gradient_mode import needs_gradient
 from .hooks import registered
-from .kernel import interpreted_group, kernel_runner
 from .knobs import knobs
 from .last_graph import LAST
+from .link import called_fallbacks, group_runners, own, refuse
 from .plan import Plan, build_plan
 from .strict import check_strict, is_strict
 from .work import WorkLog
@@ -211,7 +211,8 @@ class KeyedExecutor:
         seconds = time.perf_counter() - start
         self.work.note("compiled", seconds, self.options.name, f"plan for {spec}")
         if differentiated:
-            self._refuse("gradients are needed: nothing is fused", 1)
+            reason = "gradients are needed: nothing is fused"
+            refuse(reason, 1, self.counters, self.reasons, self.options.name)
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"new spec: {spec}", seconds,
@@ -228,32 +229,11 @@ class KeyedExecutor:
             name=self.options.name,
         )  # fmt: skip
 
-    def _refuse(self, reason: str, count: int) -> None:
-        self.counters.refusals += count
-        self.reasons.append(f"{reason} ({count}x)")
-        log("refused", self.options.name, reason, count=count)
-
     def _link(self, result: CompileResult) -> Plan:
         """Load kernels, and put an evaluator on the other side of each guard."""
-        for reason, count in result.refusals.items():
-            self._refuse(reason, count)
-        runners: dict[str, Callable[..., Any]] = {}
-        interpreted = {
-            name: interpreted_group(result.module.functions[name], result.module, self.counters)
-            for name in (*result.kernels, *result.failures)
-        }
-        for name, artifact in result.kernels.items():
-            runners[name] = kernel_runner(artifact, self.counters, interpreted[name])
-            self.counters.kernels_compiled += 1
-        for name, reason in result.failures.items():
-            self.counters.compile_failures += 1
-            self.reasons.append(f"group @{name} is interpreted: {reason}")
-            log("kernel-failed", self.options.name, reason, group=name)
-            runners[name] = interpreted[name]
-        called = (i for i in result.module.main.body.walk() if i.op.name == "call_fallback")
+        runners = group_runners(result, self.counters, self.reasons, self.options.name)
         fallbacks = {
-            name: self._evaluated(name, result.module)
-            for name in dict.fromkeys(i.attrs["callee"] for i in called)
+            name: self._evaluated(name, result.module) for name in called_fallbacks(result.module)
         }
         plan = build_plan(result.module, runners, fallbacks, self.counters)
         plan.name = self.options.name

@@ -19,8 +19,10 @@ import numpy as np
 from ..dialect.errors import ArgumentError, FileError, ProfuseError
 from ..dialect.importers.pytree import flatten
 from ..dialect.types import ScalarType, TensorType
-from ..executor.jit import GraphFunction, JitFunction, LoadedFunction, jit, load
+from ..executor.function import GraphFunction
+from ..executor.jit import JitFunction, jit
 from ..executor.knobs import knobs
+from ..executor.loaded import LoadedFunction, load
 from ..executor.spec import load_npy, parse_spec
 from ..executor.spec import spec as make_spec
 

@@ -14,6 +14,7 @@ from . import (
     lists,
     mm_tree,
     moments,
+    permute,
     queries,
     reduce,
     scan,
@@ -29,7 +30,6 @@ from . import (
 
 __all__ = [
     "binary", "compare", "contract", "control", "create", "effects", "gradients", "index",
-    "inplace", "join", "lists", "mm_tree", "moments", "queries", "reduce", "scan", "scatter",
-    "select", "shape", "slicing", "special",
-    "speculation", "split", "unary",
+    "inplace", "join", "lists", "mm_tree", "moments", "permute", "queries", "reduce", "scan",
+    "scatter", "select", "shape", "slicing", "special", "speculation", "split", "unary",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from ..errors import ProfuseError
 from ..ops.binary import Add
 from ..ops.contract import Matmul
 from ..ops.mm_tree import MMTree
-from ..ops.shape import Transpose
+from ..ops.permute import Transpose
 from ..rewrite import (
     attrs_of,
     create,

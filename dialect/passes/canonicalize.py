@@ -25,10 +25,10 @@ from ..rewrite import (
     is_terminator,
     is_used,
     op_class,
-    ops_in,
     replace,
     symbol_of,
     type_of,
+    walk_inner_first,
 )
 from ..types import ScalarType, TensorType
 from ..types import type_of as type_of_value
@@ -61,29 +61,24 @@ class Canonicalize(Pass):
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)
         for func in functions(module):
-            memory = Memory(func)
-            for region in func.regions:
-                for block in region.blocks:
-                    self._block(block, shared[symbol_of(func)], memory)
+            memory, careful = Memory(func), shared[symbol_of(func)]
+            for op in walk_inner_first(func):
+                self._visit(op, careful, memory)
 
-    def _block(self, block: ir.Block, careful: bool, memory: Memory) -> None:
-        for op in ops_in(block):
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._block(inner, careful, memory)
-            cls = op_class(op)
-            if cls is None or cls.name not in RULES or len(op.results) != 1:
-                continue
-            if memory.is_touched(op):
-                continue
-            new = _rewritten(cls, op, in_kernel=not careful)
-            if new is None:
-                continue
-            if memory.may_stand_for(new) and self._allowed(cls, op, new, careful):
-                replace(op, [new])
-                self.count("ops-rewritten")
-            else:
-                _discard(new)
+    def _visit(self, op: ir.Operation, careful: bool, memory: Memory) -> None:
+        cls = op_class(op)
+        if cls is None or cls.name not in RULES or len(op.results) != 1:
+            return
+        if memory.is_touched(op):
+            return
+        new = _rewritten(cls, op, in_kernel=not careful)
+        if new is None:
+            return
+        if memory.may_stand_for(new) and self._allowed(cls, op, new, careful):
+            replace(op, [new])
+            self.count("ops-rewritten")
+        else:
+            _discard(new)
 
     def _allowed(self, cls: type[Op], op: ir.Operation, new: ir.Value, careful: bool) -> bool:
         old = op.results[0]

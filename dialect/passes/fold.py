@@ -25,6 +25,7 @@ from ..rewrite import (
     symbol_of,
     terminator_of,
     type_of,
+    walk_inner_first,
 )
 from ..symbolic import Sym
 from ..types import ScalarType, TensorType, Type
@@ -59,31 +60,26 @@ class Fold(Pass):
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)
         for func in functions(module):
-            memory = Memory(func)
-            for region in func.regions:
-                for block in region.blocks:
-                    self._block(block, shared[symbol_of(func)], memory)
+            memory, careful = Memory(func), shared[symbol_of(func)]
+            for op in walk_inner_first(func):
+                self._visit(op, careful, memory)
 
-    def _block(self, block: ir.Block, careful: bool, memory: Memory) -> None:
-        for op in ops_in(block):
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._block(inner, careful, memory)
-            if op.name == "scf.if":
-                self._branch(op)
-                continue
-            cls = op_class(op)
-            if cls is None or op.name in CONSTANTS or not _may_fold(cls):
-                continue
-            if careful and any(map(escapes, op.results)):
-                continue
-            # A constant must not be written.
-            if any(map(memory.is_written, op.results)):
-                continue
-            values = self._values(cls, op)
-            if values is not None and _fit(values, op):
-                replace(op, [_constant(v, r, op) for v, r in zip(values, op.results, strict=True)])
-                self.count("ops-folded")
+    def _visit(self, op: ir.Operation, careful: bool, memory: Memory) -> None:
+        if op.name == "scf.if":
+            self._branch(op)
+            return
+        cls = op_class(op)
+        if cls is None or op.name in CONSTANTS or not _may_fold(cls):
+            return
+        if careful and any(map(escapes, op.results)):
+            return
+        # A constant must not be written.
+        if any(map(memory.is_written, op.results)):
+            return
+        values = self._values(cls, op)
+        if values is not None and _fit(values, op):
+            replace(op, [_constant(v, r, op) for v, r in zip(values, op.results, strict=True)])
+            self.count("ops-folded")
 
     def _values(self, cls: type[Op], op: ir.Operation) -> Sequence[Any] | None:
         """Values of the results, or None."""

@@ -1,0 +1,103 @@
+"""What traced and loaded functions have in common: running, and saying what happened."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..dialect.errors import ArgumentError
+from .choice import AnyExecutor
+from .engine import Options
+from .events import Counters
+from .explain import dropped_traces, explain
+from .keyed import KeyedState
+from .state import DebugState, ExecutorState, debug_state_of, state_of
+
+
+def readable(leaf: Any, counters: Counters | None = None) -> Any:
+    """A leaf as kernels can read it: of the base class, in native byte order, aligned.
+
+    A copy made here is counted as ``input_copies``.
+    """
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
+    if base.dtype.isnative and base.flags.aligned:
+        return base
+    if counters is not None:
+        counters.input_copies += 1
+    return base.astype(base.dtype.newbyteorder("="), copy=True)
+
+
+class GraphFunction:
+    """Runs one graph on positional leaves; the common part of traced and loaded functions."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        self._name = name
+        self._options = options
+        self._lock = threading.RLock()
+        self._current: AnyExecutor | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def _executors(self) -> list[AnyExecutor]:
+        raise NotImplementedError
+
+    def _own_counters(self) -> tuple[Counters, ...]:
+        """Counts that belong to no executor."""
+        return ()
+
+    def _run(self, executor: AnyExecutor, inputs: list) -> list:
+        executor.counters.calls += 1
+        self._current = executor
+        return executor.run(inputs)
+
+    def state(self) -> ExecutorState:
+        """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
+        return state_of(self._executors(), self._current, self._own_counters())
+
+    def debug_state(self) -> DebugState | KeyedState:
+        """What the graph used last runs: its optimised plan, or one per spec (R1.15, R2.16).
+
+        Raises ArgumentError while there is no plan.
+        """
+        return debug_state_of(self._current, self._name)
+
+    def explain(self) -> str:
+        """What ran, what is guarded, why each miss, fallback and refusal happened."""
+        executors = self._executors()
+        if not executors:
+            return f"{self._name} has not been called yet."
+        texts = [explain(e, self._name) for e in executors]
+        dropped = sum(c.dropped_traces for c in self._own_counters())
+        return "\n".join(texts + dropped_traces(dropped, self._name))
+
+    def flush(self) -> None:
+        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        for executor in self._executors():
+            executor.flush()
+
+    def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
+        """IR text of a stage of the graph used last.
+
+        Args:
+            stage: ``"graph"``, ``"profiled"``, ``"optimized"``, or a stage of the kernels:
+                ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``.
+            specialization: which executor of the fallback chain, outermost first; without
+                profiling, which of the plans, in the order of compilation.
+
+        Raises ArgumentError when the graph has not reached that stage, or none such exists.
+        """
+        from .inspect import stage_text, stages_of
+
+        if self._current is None:
+            raise ArgumentError(f"{self._name} has no IR yet", hint="call it first")
+        made = stages_of(self._current)
+        if not 0 <= specialization < len(made):
+            raise ArgumentError(
+                f"specialization {specialization} does not exist", hint=f"there are {len(made)}"
+            )
+        return stage_text(made[specialization], stage)

@@ -1,0 +1,68 @@
+"""From a compile's result to what a plan calls: kernels, and evaluators where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dialect.program import Module
+from .compile import CompileResult
+from .events import Counters, log
+from .kernel import interpreted_group, kernel_runner
+
+
+def group_runners(
+    result: CompileResult, counters: Counters, reasons: list[str], name: str
+) -> dict[str, Callable[..., Any]]:
+    """A callable per fusion function; what was refused or failed is counted, noted and logged.
+
+    Args:
+        result: of the compile.
+        counters: of the executor.
+        reasons: of the executor; it is added to.
+        name: of the executor, for the log.
+    """
+    for reason, count in result.refusals.items():
+        refuse(reason, count, counters, reasons, name)
+    runners: dict[str, Callable[..., Any]] = {}
+    for group in (*result.kernels, *result.failures):
+        interpreted = interpreted_group(result.module.functions[group], result.module, counters)
+        if group in result.kernels:
+            runners[group] = kernel_runner(result.kernels[group], counters, interpreted)
+            counters.kernels_compiled += 1
+        else:
+            reason = result.failures[group]
+            counters.compile_failures += 1
+            reasons.append(f"group @{group} is interpreted: {reason}")
+            log("kernel-failed", name, reason, group=group)
+            runners[group] = interpreted
+    return runners
+
+
+def refuse(reason: str, count: int, counters: Counters, reasons: list[str], name: str) -> None:
+    """Count, note and log ops that are not fused."""
+    counters.refusals += count
+    reasons.append(f"{reason} ({count}x)")
+    log("refused", name, reason, count=count)
+
+
+def called_fallbacks(module: Module) -> list[str]:
+    """Functions on the other side of the guards of an optimised graph, in order."""
+    names = [i.attrs["callee"] for i in module.main.body.walk() if i.op.name == "call_fallback"]
+    return list(dict.fromkeys(names))
+
+
+def own(out: Any, inputs: Sequence[Any]) -> Any:
+    """A result as it may leave: copied if it might share memory with an input.
+
+    Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions.
+    """
+    if type(out) is not np.ndarray:
+        return out
+    if out.ndim == 0:
+        return out[()]
+    if out.base is not None or any(out is given for given in inputs):
+        return out.copy()
+    return out

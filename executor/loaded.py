@@ -1,0 +1,77 @@
+"""Functions loaded from ``.mlir`` text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dialect.errors import ArgumentError
+from ..dialect.importers.inline import inline_program
+from ..dialect.importers.operators import as_value, recorder_of, wrap
+from ..dialect.importers.pytree import flatten_call
+from ..dialect.importers.tracer import is_tracing
+from ..dialect.program import Module
+from .choice import AnyExecutor, make_executor
+from .engine import Options
+from .function import GraphFunction, readable
+from .keyed import KeyedExecutor
+from .strategy import normalize
+
+
+class LoadedFunction(GraphFunction):
+    """A graph read from ``.mlir`` text; positional arrays and numbers in, outputs out."""
+
+    def __init__(self, module: Module, options: Options) -> None:
+        super().__init__(options.name, options)
+        self._executor = make_executor(module, options)
+        self._arity = len(module.main.inputs)
+
+    @property
+    def module(self) -> Module:
+        """The graph, as loaded."""
+        return self._executor.module
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise ArgumentError(f"@{self._name} takes positional arguments only")
+        expected = self._arity
+        if len(args) != expected:
+            raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
+        leaves = self._leaves(args)
+        if is_tracing(leaves):
+            return self._call_traced(leaves)
+        leaves = [readable(leaf, self._executor.counters) for leaf in leaves]
+        outputs = self._run(self._executor, leaves)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _leaves(self, args: tuple) -> list:
+        """Arguments as inputs; None is an undefined tensor to a spec-keyed executor (R2.7)."""
+        given = args
+        if isinstance(self._executor, KeyedExecutor):
+            given = tuple(arg for arg in args if arg is not None)
+        leaves, _ = flatten_call(self.__call__, given, {})
+        if len(leaves) != len(given):
+            raise ArgumentError(f"@{self._name} takes arrays and numbers, not containers of them")
+        found = iter(leaves)
+        return [None if arg is None else next(found) for arg in args]
+
+    def _call_traced(self, leaves: list) -> Any:
+        """A call from within a function's trace: the graph joins it (R2.14)."""
+        if isinstance(self._executor, KeyedExecutor):
+            self._executor.count_invocation()
+        rec = recorder_of(leaf for leaf in leaves if is_tracing([leaf]))
+        values = inline_program(rec, self.module.main, [as_value(rec, leaf) for leaf in leaves])
+        outputs = tuple(wrap(rec, value) for value in values)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _executors(self) -> list[AnyExecutor]:
+        return [self._executor]
+
+
+def load(path: str, *, strategy: Sequence[tuple[str, int]] | None = None) -> LoadedFunction:
+    """A callable for the graph in a ``.mlir`` file; raises FileError or IRError."""
+    from ..dialect.importers.mlir_text import load_mlir
+
+    module = load_mlir(path)
+    frozen = None if strategy is None else normalize(strategy)
+    return LoadedFunction(module, Options(frozen, None, module.main.name))
