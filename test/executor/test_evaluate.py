@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from graphs import add_graph
+from small_graphs import add_graph
 from profuse.executor.evaluate import evaluate
 
 

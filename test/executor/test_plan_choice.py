@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from graphs import add_graph, loop_graph
+from small_graphs import add_graph, loop_graph
 from profuse.executor import engine
 from profuse.executor.engine import Executor, Options
 from profuse.executor.knobs import knobs

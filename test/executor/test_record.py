@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from graphs import add_graph, loop_graph
+from small_graphs import add_graph, loop_graph
 from profuse.dialect.base import OPS, Op, op_named, operand, result
 from profuse.dialect.context import parse_module
 from profuse.dialect.dtypes import F32, F64

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from graphs import add_graph
+from small_graphs import add_graph
 from profuse.dialect.ops import effects
 from profuse.executor import strategy as strategy_module
 from profuse.executor.engine import Executor, Options

@@ -143,6 +143,21 @@ def test_sizes_that_change():
     assert [s.behavior for s in state.specializations] == ["static", "dynamic"]
 
 
+def test_equal_reads_on_both_sides_of_a_write_differ():
+    def plain(x):
+        y = x * 2
+        row = y[0]
+        before = row.sum()
+        y += 1
+        return before - row.sum()
+
+    f = pf.jit(plain)
+    x = np.arange(6.0).reshape(2, 3)
+    for _ in range(3):
+        assert f(x) == plain(x)
+    assert f.state().counters["kernel_launches"] == 2
+
+
 def test_index_known_at_run_time_stays_in_place():
     """An op per element that is written, not a copy of everything; with the reason."""
 
