@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from small_graphs import add_graph
 from profuse.executor.evaluate import evaluate
+from small_graphs import add_graph
 
 
 def test_tier_0_is_numpy():

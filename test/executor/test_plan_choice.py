@@ -7,11 +7,11 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from small_graphs import add_graph, loop_graph
 from profuse.executor import engine
 from profuse.executor.engine import Executor, Options
 from profuse.executor.knobs import knobs
 from profuse.executor.plan import Guard
+from small_graphs import add_graph, loop_graph
 
 
 class Clock:

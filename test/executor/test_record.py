@@ -8,7 +8,6 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from small_graphs import add_graph, loop_graph
 from profuse.dialect.base import OPS, Op, op_named, operand, result
 from profuse.dialect.context import parse_module
 from profuse.dialect.dtypes import F32, F64
@@ -19,6 +18,7 @@ from profuse.dialect.symbolic import Sym
 from profuse.dialect.types import INT_SCALAR, TensorType
 from profuse.executor.evaluate import Evaluator
 from profuse.executor.profile import UNDEFINED, Frame, Record, SeenValue, merge_frames
+from small_graphs import add_graph, loop_graph
 
 
 def run_once(record: Record, inputs: list) -> bool:

@@ -7,7 +7,6 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from small_graphs import add_graph
 from profuse.dialect.ops import effects
 from profuse.executor import strategy as strategy_module
 from profuse.executor.engine import Executor, Options
@@ -19,6 +18,7 @@ from profuse.executor.strategy import (
     parse_strategy,
     total_depth,
 )
+from small_graphs import add_graph
 
 DEFAULT = (("static", 2), ("dynamic", 10))
 
