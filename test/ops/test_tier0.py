@@ -15,8 +15,12 @@ from profuse.dialect.ops.families import Elementwise
 from profuse.dialect.symbolic import Sym, evaluate, symbol
 from profuse.dialect.types import TENSOR, ListType, ScalarType, TensorType, Type, type_of
 
-IDS = [f"{name.removeprefix('profuse.')}-{dtype}" for name, dtype in all_suites()]
-each_suite = pytest.mark.parametrize(("name", "dtype"), all_suites(), ids=IDS)
+
+def suites(*, elementwise: bool = False) -> pytest.MarkDecorator:
+    """Every op with a suite, or only elementwise ones, in every dtype of its suite."""
+    chosen = [s for s in all_suites() if not elementwise or issubclass(OPS[s[0]], Elementwise)]
+    ids = [f"{name.removeprefix('profuse.')}-{dtype}" for name, dtype in chosen]
+    return pytest.mark.parametrize(("name", "dtype"), chosen, ids=ids)
 
 
 def contradiction(type_: Type, value: Any) -> str | None:
@@ -93,7 +97,7 @@ def check_inference(case: Case, types: Sequence[Type]) -> None:
         assert all(isinstance(t, ScalarType) or t.is_complete for t in concrete), case
 
 
-@each_suite
+@suites()
 def test_conforms(name: str, dtype: DType) -> None:
     """`infer` predicts and `evaluate` returns what NumPy does, or both refuse as NumPy does."""
     for case in cases_of(name, dtype):
@@ -112,11 +116,9 @@ def test_conforms(name: str, dtype: DType) -> None:
         assert not (wrong := difference(found, case.reference)), f"{case}: {wrong}"
 
 
-@each_suite
+@suites(elementwise=True)
 def test_explicit_promotion(name: str, dtype: DType) -> None:
     """Casting operands to `operand_dtypes` beforehand changes nothing: kernels rely on it."""
-    if not issubclass(OPS[name], Elementwise):
-        pytest.skip("promotion is checked by the op's own tests")
     for case in cases_of(name, dtype):
         if isinstance(case.reference, Exception):
             continue
