@@ -34,7 +34,7 @@ class Registry(Generic[T]):
 
 
 class Registration(Generic[T]):
-    """Something that is in use until `remove` is called."""
+    """Something that is in use until `remove` is called, or for the time of a ``with`` block."""
 
     def __init__(self, item: T, home: Registry[T]) -> None:
         self.item = item
@@ -43,3 +43,9 @@ class Registration(Generic[T]):
     def remove(self) -> None:
         """End it, for graphs made or optimised from now on; a second time does nothing."""
         self._home.discard(self)
+
+    def __enter__(self) -> Registration[T]:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()

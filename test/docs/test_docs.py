@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from profuse.executor.knobs import KNOBS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SETTINGS = ROOT / "docs" / "settings.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -29,6 +31,15 @@ def test_python_blocks_run(page, tmp_path):
         [sys.executable, str(script)], capture_output=True, text=True, timeout=120, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_knob_is_on_the_settings_page():
+    pattern = r"^\| `PROFUSE_(\w+)` \|([^|]*)\|([^|]*)\|$"
+    rows = re.findall(pattern, SETTINGS.read_text("utf-8"), re.M)
+    shown = {n: f"`{k.default}`" if str(k.default) else "" for n, k in KNOBS.items()}
+    assert [(n.lower(), d.strip(), h.strip()) for n, d, h in rows] == [
+        (name, shown[name], knob.help) for name, knob in KNOBS.items()
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
