@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ArgumentError,
         AxisError,
         BoundsError,
+        DivisionError,
         DTypeError,
         FileError,
         InternalError,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         LoweringError,
         PipelineError,
         ProfuseError,
+        RangeError,
         ShapeError,
         StrictFusionError,
         TraceError,
@@ -57,9 +59,9 @@ __version__ = "0.1.0"
 
 # Public names by module; loaded on first use, so that tools pay only for what they need.
 _PUBLIC = {
-    ".dialect.errors": "ArgumentError AxisError BoundsError DTypeError FileError InternalError "
-    "IRError KnobError LoweringError PipelineError ProfuseError ShapeError StrictFusionError "
-    "TraceError",
+    ".dialect.errors": "ArgumentError AxisError BoundsError DivisionError DTypeError FileError "
+    "InternalError IRError KnobError LoweringError PipelineError ProfuseError RangeError "
+    "ShapeError StrictFusionError TraceError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.control": "cond fori_loop while_loop",
     ".dialect.observers": "register_profiled_ops",

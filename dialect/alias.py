@@ -57,6 +57,7 @@ class Aliases:
         self.roots: dict[Any, Roots] = dict(shared or {})
         self.constants: set[Any] = set()
         self._effects: dict[int, Effects] = {}
+        self._written: Roots | None = None
         for arg in body.args:
             self._grow(arg, frozenset([OUTSIDE]))
         self._changed = True
@@ -85,7 +86,9 @@ class Aliases:
 
     def written(self) -> Roots:
         """Roots of all memory that is ever written."""
-        return frozenset().union(*(self.effects(i).writes for i in self.body.instrs))
+        if self._written is None:
+            self._written = NOTHING.union(*(self.effects(i).writes for i in self.body.instrs))
+        return self._written
 
     def is_written(self, value: Any) -> bool:
         """True if the memory of a value may be written after it is made."""

@@ -23,6 +23,7 @@ from .errors import IRError, Loc
 if TYPE_CHECKING:
     from mlir import ir
 
+_HUGE_RESULT = re.compile(r"%[\w.$-]+#\d{7,}")  # %name#number, one result of several
 TEXT = "-"  # file name MLIR gives to positions in a text without a name
 
 _THREAD = threading.local()
@@ -56,6 +57,10 @@ def parse_module(text: str, filename: str = TEXT, *, verify: bool = True) -> ir.
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise IRError("unexpected NUL character", loc=Loc(filename, line))
+    huge = _HUGE_RESULT.search(text)
+    if huge:  # the parser makes room for as many results, and aborts where there is none
+        line = text[: huge.start()].count("\n") + 1
+        raise IRError(f"no op has the result {huge[0]}", loc=Loc(filename, line))
     try:
         module = ir.Module.parse(text, context())
     except ir.MLIRError as error:

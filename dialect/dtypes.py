@@ -102,13 +102,15 @@ def dtype_of_mlir(text: str) -> DType:
 def dtype_of(obj: object) -> DType:
     """The dtype of anything NumPy accepts as a dtype (byte order is ignored).
 
-    Raises DTypeError for object, string, structured, datetime and other unsupported dtypes.
+    Text is NumPy's, not a short name of ours: ``"i8"`` has eight bytes. Raises DTypeError for
+    object, string, structured, datetime and other unsupported dtypes, and for what is no dtype.
     """
     if isinstance(obj, DType):
         return obj
-    if isinstance(obj, str) and obj in _BY_NAME:
-        return _BY_NAME[obj]
-    npdtype = np.dtype(obj)  # type: ignore[call-overload]
+    try:
+        npdtype = np.dtype(obj)  # type: ignore[call-overload]
+    except TypeError as error:
+        raise DTypeError(str(error), hint="write np.float32 or 'float32'") from None
     found = _BY_NUMPY.get(npdtype) or _BY_NUMPY.get(npdtype.newbyteorder("="))
     if found is None:
         raise DTypeError(

@@ -63,6 +63,14 @@ class DTypeError(ProfuseError, TypeError):
     """A dtype is unsupported, or an operation has no loop for the operand dtypes."""
 
 
+class RangeError(ProfuseError, OverflowError):
+    """A Python number does not fit where it has to go (OverflowError in NumPy and Python)."""
+
+
+class DivisionError(ProfuseError, ZeroDivisionError):
+    """A Python number is divided by zero."""
+
+
 class ArgumentError(ProfuseError, TypeError):
     """A call's arguments do not fit the function: arity, structure, or an unsupported object."""
 
@@ -93,3 +101,20 @@ class StrictFusionError(ProfuseError):
 
 class InternalError(ProfuseError, AssertionError):
     """An invariant of the compiler is broken; compilation stops, the call falls back."""
+
+
+_COUNTERPARTS: dict[type[Exception], type[ProfuseError]] = {
+    ValueError: ShapeError,
+    IndexError: BoundsError,
+    TypeError: DTypeError,
+    OverflowError: RangeError,
+    ZeroDivisionError: DivisionError,
+}
+# What NumPy and Python raise for operands that an operation cannot take.
+COMPLAINTS = tuple(_COUNTERPARTS)
+
+
+def located(error: Exception, loc: Loc | None) -> ProfuseError:
+    """One of `COMPLAINTS` as our error: same built-in class, plus the user's line."""
+    ours = next(ours for theirs, ours in _COUNTERPARTS.items() if isinstance(error, theirs))
+    return ours(str(error), loc=loc)

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Union
 
 from .context import context, near, one_line, position_of
-from .errors import FileError, InternalError, PipelineError, ProfuseError
+from .errors import InternalError, PipelineError, ProfuseError
 from .passes.base import PASSES, Pass
 from .pipeline_text import (
     Item,
@@ -272,6 +272,7 @@ def _failure(
 ) -> PipelineError:
     from mlir import ir
 
+    report = ""
     if isinstance(error, ProfuseError):
         what, loc = error.what, error.loc
     elif isinstance(error, ir.MLIRError):
@@ -280,19 +281,20 @@ def _failure(
         loc = position_of(found[0].location) if found else None
     else:
         what, loc = one_line(f"{type(error).__name__}: {error}"), None
+        report = "; please report it, with that file, unless the pass is your own"
     hint = None
     if repro_dir != "":
-        path = _write_input(original, repro_dir)
-        hint = f"replay with: profuse-opt -p {shlex.quote(text)} {shlex.quote(path)}"
+        hint = _replay(text, original, repro_dir) + report
     return PipelineError(f"pass {label} failed: {what}", loc=loc, hint=hint)
 
 
-def _write_input(original: ir.Operation, folder: str | None) -> str:
+def _replay(text: str, original: ir.Operation, folder: str | None) -> str:
+    """How to see the failure again, or why its input could not be kept."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="profuse-", suffix=".mlir", dir=folder, delete=False, encoding="utf-8"
         ) as file:
             file.write(original.get_asm(enable_debug_info=True))
-            return file.name
     except OSError as error:
-        raise FileError(f"cannot write the input of a failing pipeline: {error}") from None
+        return f"its input is not kept for a replay: {error}"
+    return f"replay with: profuse-opt -p {shlex.quote(text)} {shlex.quote(file.name)}"

@@ -2,7 +2,8 @@
 
 A dynamic fusion group has sizes such as ``s0``, ``s0*4`` or ``s1 + 3``.  Two sizes are known to
 be equal exactly when their normal forms are, so equality is ``==`` and hashing is structural.
-Division and modulo are kept as atoms unless they divide out.
+Division and modulo are kept as atoms unless they divide out.  Expressions beyond `MAX_DEPTH` and
+`MAX_ATOMS` are a ShapeError: whoever infers types takes such a size for unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Union
+
+from .errors import ShapeError
 
 Atom = Union[str, tuple]  # a symbol name, or ("//" | "%" | "max" | "min", Sym|int, Sym|int)
 Monomial = tuple[Atom, ...]
@@ -113,6 +116,8 @@ class Sym:
 
 
 _NOTHING = object()
+MAX_DEPTH = 32  # of operators in each other, as all that reads expressions is recursive
+MAX_ATOMS = 512
 
 
 def symbol(name: str) -> Sym:
@@ -191,7 +196,24 @@ def _make(acc: Mapping[Monomial, int]) -> Dim:
         return 0
     if set(kept) == {()}:
         return kept[()]
-    return Sym(tuple(sorted(kept.items(), key=repr)))
+    made = Sym(tuple(sorted(kept.items(), key=repr)))
+    depth, atoms = _extent(made)
+    if depth > MAX_DEPTH or atoms > MAX_ATOMS:
+        raise ShapeError("a size depends on other sizes in too many steps to be written down")
+    return made
+
+
+def _extent(dim: Dim) -> tuple[int, int]:
+    """How deep operators are nested in an expression, and how many atoms it has."""
+    depth = atoms = 0
+    for mono, _ in _terms(dim):
+        atoms += 1 + len(mono)
+        for atom in mono:
+            if not isinstance(atom, str):
+                for inner_depth, inner_atoms in map(_extent, atom[1:]):
+                    depth = max(depth, 1 + inner_depth)
+                    atoms += inner_atoms
+    return depth, atoms
 
 
 def _exact_quotient(a: Sym, b: Dim) -> Dim | None:

@@ -14,7 +14,7 @@ from .attrs import SYMBOL, AttrKind
 from .base import DIALECT, OPS, Op, OperandDef, ResultDef
 from .context import TEXT, near, one_line, position_of, similar_op
 from .errors import IRError, Loc, ProfuseError
-from .rewrite import YIELD, attributes, symbol_of, walk
+from .rewrite import YIELD, attributes, is_terminator, symbol_of, walk
 from .types import TENSOR, ListType, ScalarType, TensorType, Type, type_from_mlir
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class _Verifier:
 
     def complaints(self, op: ir.Operation) -> Iterator[str]:
         yield from _foreign_types(op)
+        yield from _ends(op)
         cls = OPS.get(op.name)
         if cls is not None:
             yield from self.of_class(op, cls)
@@ -152,6 +153,17 @@ def _foreign_types(op: ir.Operation) -> Iterator[str]:
             text = str(value.type)
             if text not in ("!profuse.tensor", "!profuse.list"):
                 yield f"unknown type '{text}'"
+
+
+def _ends(op: ir.Operation) -> Iterator[str]:
+    # To MLIR an op of ours at the end might be a terminator: it cannot tell.
+    if op.name == "builtin.module":
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            count = len(block.operations)
+            if not count or not is_terminator(block.operations[count - 1].operation):
+                yield f"a block of '{op.name}' does not end with a return or yield"
 
 
 def _structure(op: ir.Operation, cls: type[Op]) -> Iterator[str]:

@@ -15,9 +15,13 @@ _REMEDIES = {
         "Its operand was not reached, or changed, while profiling: profile calls that are alike, "
         "and more of them, e.g. pf.jit(profiled_runs=2)."
     ),
-    r"size of operand \d+ varies|result sizes depend on run-time values": (
+    r"size of operand \d+ varies": (
         "Its sizes changed while profiling: a dynamic specialisation may take it, "
         'e.g. pf.jit(strategy=[("dynamic", 12)]).'
+    ),
+    r"result sizes depend on run-time values": (
+        "To fix it, write its sizes as literals, or compute them from shapes (x.shape[0] // 2) "
+        "instead of passing them as numbers."
     ),
     r"complex is not lowered": "To fix it, compute with real and imaginary parts as floats.",
     r"too few neighbours to fuse with": "To fix it, lower pf.knobs.min_fusion_size.",

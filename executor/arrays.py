@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .events import Counters
 from .knobs import knobs
 
 ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
@@ -44,6 +45,21 @@ def _probe() -> Callable[[np.ndarray], int]:
 
 
 data_pointer: Callable[[np.ndarray], int] = _probe()
+
+
+def readable(leaf: Any, counters: Counters | None = None) -> Any:
+    """A leaf as kernels can read it: of the base class, in native byte order, aligned.
+
+    A copy made here is counted as ``input_copies``.
+    """
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
+    if base.dtype.isnative and base.flags.aligned:
+        return base
+    if counters is not None:
+        counters.input_copies += 1
+    return base.astype(base.dtype.newbyteorder("="), copy=True)
 
 
 class _Block:

@@ -8,11 +8,12 @@ a process boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..dialect.errors import LoweringError, ProfuseError
+from ..dialect.errors import InternalError, LoweringError, ProfuseError
 from ..dialect.program import Module
 from .dump import boundary_dump
 
@@ -29,6 +30,7 @@ def optimizing_pipeline(
     behavior: str,
     min_size: int,
     max_values: int,
+    max_ops: int,
     stable_sizes: Iterable[int] = (),
     *,
     fuse: bool = True,
@@ -43,13 +45,13 @@ def optimizing_pipeline(
 
     Args:
         behavior: ``"static"`` or ``"dynamic"``.
-        min_size, max_values, stable_sizes: options of the passes that fuse and guard.
+        min_size, max_values, max_ops, stable_sizes: options of the passes that fuse and guard.
         fuse: False = form no groups, hence no guards and no fallbacks.
         before, after: passes of users, run before anything is fused and after all is guarded.
     """
     options = []
     if fuse:
-        options += [f"min-size={min_size}", f"max-values={max_values}"]
+        options += [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
         if behavior == "dynamic":
             options.append("dynamic=true")
             listed = ":".join(map(str, sorted(stable_sizes)))
@@ -68,6 +70,7 @@ def optimizing_pipeline(
 def keyed_pipeline(
     min_size: int,
     max_values: int,
+    max_ops: int,
     units: str = "",
     contiguous: str = "",
     *,
@@ -78,7 +81,7 @@ def keyed_pipeline(
     """The pipeline string for a graph whose input types a spec has fixed (R2.10).
 
     Args:
-        min_size, max_values: options of `form-fusions`.
+        min_size, max_values, max_ops: options of `form-fusions`.
         units, contiguous: options of `assume-sizes`.
         fuse: False = the graph has to be differentiated: leave out the rest (R2.12).
         before, after: passes of users, the first and the last of those (R2.12).
@@ -87,9 +90,30 @@ def keyed_pipeline(
         return "required,propagate,differentiable-optimization,dce"
     given = {"unit-axes": units, "contiguous": contiguous}
     given |= {n: f"({t})" for n, t in (("pre-fusion", before), ("post-fusion", after)) if t}
-    options = [f"min-size={min_size}", f"max-values={max_values}"]
+    options = [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
     options += [f"{name}={text}" for name, text in given.items() if text]
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
+
+
+@contextmanager
+def compiler_errors(doing: str) -> Iterator[None]:
+    """Any error of the compiler's own in the ``with`` block as an InternalError that says so.
+
+    Whatever is wrong with the compiler, running out of stack or memory included, is then one
+    failed compile, which callers of the compiler count, explain and work around; it never
+    reaches the call of a user. Errors that are raised on purpose pass.
+    """
+    try:
+        yield
+    except ProfuseError:
+        raise
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InternalError(
+            f"{doing} failed: {said}",
+            hint="this is an error of the compiler, results are not affected; please report it, "
+            "with what f.ir('graph') gives",
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -142,11 +166,12 @@ class CompileResult:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+@compiler_errors("compiling the graph")
 def compile_graph(request: CompileRequest) -> CompileResult:
     """Run the pipeline and compile every fusion function.
 
     A fusion function that cannot be lowered is reported in ``failures``; errors of the pipeline
-    itself are raised as PipelineError or IRError.
+    itself are raised as PipelineError or IRError, any other as InternalError.
     """
     from ..dialect.context import parse_module
     from ..dialect.decode import decode_module
@@ -196,11 +221,12 @@ def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -
 
     function = result.module.functions[name]
     try:
-        artifact = compile_program(function, request.target, keep_stages=request.keep_stages)
+        with compiler_errors(f"lowering @{name}"):
+            artifact = compile_program(function, request.target, keep_stages=request.keep_stages)
     except LoweringError as error:
         result.failures[name] = str(error)
         return
-    except ProfuseError as error:
+    except Exception as error:  # a fault of ours is no reason to fail the user's call
         result.failures[name] = f"{type(error).__name__}: {error}"
         return
     result.kernels[name] = artifact

@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from ..dialect.errors import InternalError, ProfuseError, StrictFusionError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
-from .compile import CompileRequest, CompileResult, compile_graph, optimizing_pipeline
+from .compile import (
+    CompileRequest,
+    CompileResult,
+    compile_graph,
+    compiler_errors,
+    optimizing_pipeline,
+)
 from .dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
@@ -161,7 +167,11 @@ class Executor:
                 return self._install(plan, "no depth left: runs unguarded")
             at_once = self.record is None
             if self.record is None:
-                self._start_profiling()
+                try:
+                    with compiler_errors("putting observers into the graph"):
+                        self._start_profiling()
+                except ProfuseError as error:
+                    return self._give_up(error, 0.0)
             assert self.record is not None
             if not self.record.ready:
                 assert self._profiling is not None
@@ -228,6 +238,34 @@ class Executor:
     # --- compiling ----------------------------------------------------------------------------
 
     def _optimize(self) -> Plan:
+        """The specialised plan; one that runs op by op, for good, if it cannot be compiled.
+
+        Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
+        """
+        strict = self.options.strict or is_strict()
+        start = time.perf_counter()
+        try:
+            with compiler_errors("specialising the graph"):
+                return self._specialised(strict)
+        except StrictFusionError:
+            raise
+        except ProfuseError as error:
+            if strict:
+                what = f"{self.options.name} cannot be compiled: {error.what}"
+                raise StrictFusionError(what, loc=error.loc) from error
+            return self._give_up(error, time.perf_counter() - start)
+
+    def _give_up(self, error: ProfuseError, seconds: float) -> Plan:
+        """Pin this graph to tier 0, with the reason kept."""
+        self._retire_fallbacks()
+        self.fallbacks, self.result = {}, None
+        self.counters.compile_failures += 1
+        self.work.note("failed", seconds, self.options.name, error.what)
+        self.reasons.append(f"not compiled: {error}")
+        log("compile-failed", self.options.name, str(error))
+        return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
+
+    def _specialised(self, strict: bool) -> Plan:
         from ..lowering.target import host_target
 
         assert self.record is not None
@@ -241,6 +279,7 @@ class Executor:
                 behavior,
                 knobs.min_fusion_size,
                 knobs.max_fusion_values,
+                knobs.max_fusion_ops,
                 stable_sizes((*self.history, *self._seen)),
                 fuse=knobs.general_fuser,
                 before=before,
@@ -252,32 +291,19 @@ class Executor:
             dump=knobs.dump,
             name=self.options.name,
         )
-        strict = self.options.strict or is_strict()
         start = time.perf_counter()
-        try:
-            result = compile_graph(self.request)
-        except ProfuseError as error:
-            if strict:
-                raise StrictFusionError(
-                    f"{self.options.name} cannot be compiled: {error.what}", loc=error.loc
-                ) from error
-            # The pipeline itself failed: this graph is pinned to tier 0, with the reason kept.
-            self.counters.compile_failures += 1
-            self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
-            self.reasons.append(f"not compiled: {error}")
-            log("compile-failed", self.options.name, str(error))
-            return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
+        result = compile_graph(self.request)
         if strict:
             check_strict(result.module, result.failures, self.options.name)
         self.result = result
         self.seconds = time.perf_counter() - start
         self._dump(OPTIMISED, lambda: result.ir)
-        self.counters.compiles += 1
         log(
             "compile", self.options.name, f"{behavior} specialisation", self.seconds,
             depth=self.depth, kernels=len(result.kernels),
         )  # fmt: skip
         plan = self._link(result)
+        self.counters.compiles += 1
         count = len(result.kernels)
         detail = f"{behavior} specialisation with {count} kernel{'s' * (count != 1)}"
         self.work.note("compiled", time.perf_counter() - start, self.options.name, detail)

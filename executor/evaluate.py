@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..dialect.errors import BoundsError, DTypeError, InternalError, Loc, ProfuseError, ShapeError
+from ..dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
 from ..dialect.program import Block, Instr, Module, Program
 
 
@@ -213,7 +213,7 @@ def bound_evaluate(instr: Instr) -> Callable[..., Any]:
             if error.loc is None and loc is not None:
                 raise type(error)(error.what, loc=loc, hint=error.hint) from error
             raise
-        except (ValueError, TypeError, IndexError) as error:
+        except COMPLAINTS as error:
             raise located(error, loc) from error
 
     return run
@@ -230,15 +230,6 @@ def _counted(instr: Instr) -> Callable[..., Any]:
         return out[0] if count == 1 else out
 
     return run
-
-
-def located(error: Exception, loc: Loc | None) -> ProfuseError:
-    """The same complaint as one of our errors: same built-in class, plus the user's line."""
-    if isinstance(error, ValueError):
-        return ShapeError(str(error), loc=loc)
-    if isinstance(error, IndexError):
-        return BoundsError(str(error), loc=loc)
-    return DTypeError(str(error), loc=loc)
 
 
 def _blocks(instr: Instr) -> list[Block]:

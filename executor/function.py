@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy as np
-
 from ..dialect.errors import ArgumentError
 from .choice import AnyExecutor
 from .engine import Options
@@ -14,21 +12,6 @@ from .events import Counters
 from .explain import dropped_traces, explain
 from .keyed import KeyedState
 from .state import DebugState, ExecutorState, debug_state_of, state_of
-
-
-def readable(leaf: Any, counters: Counters | None = None) -> Any:
-    """A leaf as kernels can read it: of the base class, in native byte order, aligned.
-
-    A copy made here is counted as ``input_copies``.
-    """
-    if not isinstance(leaf, np.ndarray):
-        return leaf
-    base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
-    if base.dtype.isnative and base.flags.aligned:
-        return base
-    if counters is not None:
-        counters.input_copies += 1
-    return base.astype(base.dtype.newbyteorder("="), copy=True)
 
 
 class GraphFunction:

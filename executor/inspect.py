@@ -54,10 +54,14 @@ def stage_text(stages: Stages, stage: str) -> str:
         return stages.result.ir
     assert stages.request is not None
     kernels = compile_graph(replace(stages.request, keep_stages=True)).kernels
+    if not kernels:
+        raise ArgumentError(
+            f"there is no {stage}: this graph has no kernel", hint="explain() says why"
+        )
     texts = []
     for name, artifact in kernels.items():
         if stage not in artifact.stages:
-            known = ", ".join((*GRAPH_STAGES, *artifact.stages))
+            known = ", ".join(dict.fromkeys((*GRAPH_STAGES, *artifact.stages)))
             raise ArgumentError(f"there is no stage {stage!r}", hint=f"stages: {known}")
         texts.append(f"// @{name}\n{artifact.stages[stage]}")
     return "\n".join(texts)

@@ -7,8 +7,8 @@ come out; outputs never share memory with arguments.
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
+import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.errors import ArgumentError, KnobError, TraceError
+from ..dialect.errors import TraceError
 from ..dialect.importers.inline import example_of, inline_trace
 from ..dialect.importers.pytree import TreeDef, flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
+from .arrays import readable
+from .checks import check_arity, check_settings
 from .choice import AnyExecutor, make_executor
 from .engine import Options
 from .events import Counters, log, new_counters
-from .function import GraphFunction, readable
+from .function import GraphFunction
 from .keyed import KeyedExecutor
 from .knobs import knobs
 from .strategy import normalize
@@ -144,7 +146,7 @@ class JitFunction(GraphFunction):
             variant = self._find(known, leaves)
             if variant is not None:
                 return variant
-            self._check_arity(args, kwargs)
+            check_arity(self._fn, self._name, args, kwargs)
             start = time.perf_counter()
             made = trace(self._fn, args, kwargs, name=self._name)
             options = replace(self._options, strict=made.strict)
@@ -184,16 +186,6 @@ class JitFunction(GraphFunction):
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
 
-    def _check_arity(self, args: tuple, kwargs: dict) -> None:
-        try:
-            signature = inspect.signature(self._fn)
-        except (TypeError, ValueError):
-            return
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise ArgumentError(f"{self._name}{signature} was called wrongly: {error}") from None
-
     def _executors(self) -> list[AnyExecutor]:
         with self._lock:
             return [v.executor for known in self._variants.values() for v in known]
@@ -203,6 +195,18 @@ class JitFunction(GraphFunction):
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def __reduce__(self) -> str | tuple:
+        """Pickled and copied by name where that finds it, as functions are, else as what it was
+        made of: the copy traces and learns anew."""
+        name = getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (JitFunction, (self._fn, self._options))
+
+    def __repr__(self) -> str:
+        return f"<profuse.jit of {self._fn!r}>"
 
 
 def jit(
@@ -231,14 +235,7 @@ def jit(
             jit, strategy=strategy, profiled_runs=profiled_runs, device=device,
             background=background, name=name,
         )  # fmt: skip
-    if not callable(fn):
-        raise ArgumentError(f"jit needs a function, not {type(fn).__name__}")
-    if device not in (None, "cpu"):
-        raise KnobError(f"device {device!r} is not available", hint='use device="cpu"')
-    if background:
-        raise KnobError("background compilation is not available", hint="use background=False")
-    if profiled_runs is not None and profiled_runs < 0:
-        raise KnobError(f"profiled_runs={profiled_runs}: expected a number >= 0")
+    check_settings(fn, device, background, profiled_runs, name)
     frozen = None if strategy is None else normalize(strategy)
     label = name or str(getattr(fn, "__name__", type(fn).__name__))
     return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label)))

@@ -21,7 +21,13 @@ from ..dialect.errors import ArgumentError, ProfuseError, StrictFusionError
 from ..dialect.input_types import with_input_types
 from ..dialect.program import Module
 from .argument_spec import ArgumentSpec, compile_recipe
-from .compile import CompileRequest, CompileResult, compile_graph, keyed_pipeline
+from .compile import (
+    CompileRequest,
+    CompileResult,
+    compile_graph,
+    compiler_errors,
+    keyed_pipeline,
+)
 from .engine import Options
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
@@ -142,11 +148,18 @@ class KeyedExecutor:
                 return found.plan
             if spec in self._failed:
                 return self.fallback_plan()
+            strict = self.options.strict or is_strict()
+            start = time.perf_counter()
             try:
-                made = self._specialised(spec, inputs)
+                with compiler_errors("specialising the graph"):
+                    made = self._specialised(spec, inputs, strict)
             except StrictFusionError:
                 raise
             except ProfuseError as error:
+                self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
+                if strict:
+                    what = f"{self.options.name} cannot be compiled: {error.what}"
+                    raise StrictFusionError(what, loc=error.loc) from error
                 # Neither entry nor miss (R2.6); the spec is remembered, or each call would fail.
                 self._failed.add(spec)
                 self.counters.compile_failures += 1
@@ -172,8 +185,9 @@ class KeyedExecutor:
 
     def _required(self) -> Module:
         try:
-            module = with_input_types(self.module, [None] * self._arity)
-            return compile_graph(self._request(module, "required")).module
+            with compiler_errors("running the required passes"):
+                module = with_input_types(self.module, [None] * self._arity)
+                return compile_graph(self._request(module, "required")).module
         except ProfuseError as error:
             self.counters.compile_failures += 1
             self.reasons.append(f"runs as it was imported: {error}")
@@ -185,26 +199,19 @@ class KeyedExecutor:
 
     # --- compiling ----------------------------------------------------------------------------
 
-    def _specialised(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> Specialised:
+    def _specialised(self, spec: ArgumentSpec, inputs: Sequence[Any], strict: bool) -> Specialised:
         """Compile the graph for one spec (R2.10)."""
         types = self.recipe.types(spec)
         differentiated = needs_gradient(self.module, types)
         before, after = registered()
         pipeline = keyed_pipeline(
-            knobs.min_fusion_size, knobs.max_fusion_values, *size_hints(inputs),
+            knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
+            *size_hints(inputs),
             fuse=not differentiated, before=before, after=after,
         )  # fmt: skip
         request = self._request(with_input_types(self.module, types), pipeline)
         start = time.perf_counter()
-        strict = self.options.strict or is_strict()
-        try:
-            result = compile_graph(request)
-        except ProfuseError as error:
-            self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
-            if strict:
-                what = f"{self.options.name} cannot be compiled: {error.what}"
-                raise StrictFusionError(what, loc=error.loc) from error
-            raise
+        result = compile_graph(request)
         if strict:
             check_strict(result.module, result.failures, self.options.name)
         plan = self._link(result)

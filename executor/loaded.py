@@ -11,9 +11,11 @@ from ..dialect.importers.operators import as_value, recorder_of, wrap
 from ..dialect.importers.pytree import flatten_call
 from ..dialect.importers.tracer import is_tracing
 from ..dialect.program import Module
+from .arrays import readable
+from .checks import check_numbers, numbers_of
 from .choice import AnyExecutor, make_executor
 from .engine import Options
-from .function import GraphFunction, readable
+from .function import GraphFunction
 from .keyed import KeyedExecutor
 from .strategy import normalize
 
@@ -25,6 +27,11 @@ class LoadedFunction(GraphFunction):
         super().__init__(options.name, options)
         self._executor = make_executor(module, options)
         self._arity = len(module.main.inputs)
+        self._numbers = numbers_of(module.main)
+
+    def __reduce__(self) -> tuple:
+        """Pickled and copied as its graph; what was learnt stays behind."""
+        return LoadedFunction, (self.module, self._options)
 
     @property
     def module(self) -> Module:
@@ -38,6 +45,7 @@ class LoadedFunction(GraphFunction):
         if len(args) != expected:
             raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
         leaves = self._leaves(args)
+        check_numbers(self._name, self._numbers, leaves)
         if is_tracing(leaves):
             return self._call_traced(leaves)
         leaves = [readable(leaf, self._executor.counters) for leaf in leaves]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Sequence
 from typing import Literal
@@ -23,9 +24,10 @@ def normalize(strategy: Sequence[tuple[str, int]]) -> Strategy:
     try:
         for behavior, count in strategy:
             word = behavior.lower()
-            if word not in ("static", "dynamic") or isinstance(count, bool) or count < 0:
+            times = operator.index(count)
+            if word not in ("static", "dynamic") or isinstance(count, bool) or times < 0:
                 raise ValueError(f"bad entry {(behavior, count)!r}")
-            out.append((word, int(count)))  # type: ignore[arg-type]
+            out.append((word, times))  # type: ignore[arg-type]
     except (TypeError, ValueError, AttributeError) as error:
         raise KnobError(
             f"fusion strategy {strategy!r}: {error}",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import FileError, ProfuseError
+from .user_code import UsersError
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             _write(options.output, output)
     except ProfuseError as error:
         print(_error_text(error), file=sys.stderr)
+        return 1
+    except UsersError as error:
+        print(f"profuse-opt: error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone: nothing is left to say, not even at exit
@@ -95,6 +99,10 @@ def _import(name: str) -> None:
         raise FileError(
             f"cannot import {name}: {error}", hint="PYTHONPATH says where modules are looked for"
         ) from None
+    except ProfuseError:
+        raise
+    except Exception as error:
+        raise UsersError(f"importing {name}", error) from None
 
 
 def _read(path: str) -> tuple[str, str]:

@@ -25,16 +25,27 @@ from ..executor.knobs import knobs
 from ..executor.loaded import LoadedFunction, load
 from ..executor.spec import load_npy, parse_spec
 from ..executor.spec import spec as make_spec
+from .user_code import UsersError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status (1 = an error, printed as one message)."""
     args = _parser().parse_args(argv)
     try:
-        return _run(args)
+        status = _run(args)
+        sys.stdout.flush()
+        return status
     except ProfuseError as error:
-        print(f"profuse-run: error: {error}", file=sys.stderr)
+        message = str(error)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone: nothing is left to say, not even at exit
         return 1
+    except MemoryError as error:
+        message = f"not enough memory: {error}"
+    except UsersError as error:
+        message = str(error)
+    print(f"profuse-run: error: {message}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,8 +55,10 @@ def _parser() -> argparse.ArgumentParser:
         "-i", "--input", action="append", default=[], metavar="INPUT",
         help="f32[4,8], file.npy, or a number; once per argument",
     )  # fmt: skip
-    parser.add_argument("--calls", type=int, default=3, help="how often to call (default 3)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of generated inputs")
+    parser.add_argument(
+        "--calls", type=_at_least(1), default=3, help="how often to call (default 3)"
+    )
+    parser.add_argument("--seed", type=_at_least(0), default=0, help="seed of generated inputs")
     parser.add_argument("--strategy", help="e.g. static:2,dynamic:10")
     parser.add_argument("--check", action="store_true", help="compare every call with tier 0")
     parser.add_argument("--explain", action="store_true", help="print the explanation at the end")
@@ -54,14 +67,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a number >= {least}, not {text!r}")
+        return int(text)
+
+    return number
+
+
 def _run(args: argparse.Namespace) -> int:
     function = _load(args.graph, _strategy(args.strategy))
     inputs = _inputs(args, function)
     rows = []
-    for call in range(max(args.calls, 1)):
+    for call in range(args.calls):
         before = dict(function.state().counters)
         start = time.perf_counter()
-        result = function(*inputs)
+        result = _call(function, inputs)
         seconds = time.perf_counter() - start
         state = function.state()
         gained = {k: v - before.get(k, 0) for k, v in state.counters.items()}
@@ -77,6 +99,15 @@ def _run(args: argparse.Namespace) -> int:
         if not args.json:
             _print_row(row)
     return _finish(args, function, rows)
+
+
+def _call(function: GraphFunction, inputs: list[Any]) -> Any:
+    try:
+        return function(*inputs)
+    except (ProfuseError, MemoryError):
+        raise
+    except Exception as error:
+        raise UsersError("the function", error) from None
 
 
 def _finish(args: argparse.Namespace, function: GraphFunction, rows: list[dict]) -> int:
@@ -109,14 +140,18 @@ def vars_of(record: Any) -> dict[str, Any]:
 def _load(name: str, strategy: list[tuple[str, int]] | None) -> GraphFunction:
     if name.endswith(".mlir"):
         return load(name, strategy=strategy)
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
         raise ArgumentError(f"{name!r} is neither file.mlir nor module:function")
     sys.path.insert(0, "")
     try:
         found: Any = importlib.import_module(module_name)
     except ImportError as error:
         raise FileError(f"cannot import {module_name}: {error}") from None
+    except ProfuseError:
+        raise
+    except Exception as error:
+        raise UsersError(f"importing {module_name}", error) from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise ArgumentError(f"module {module_name} has no function {attribute!r}")
@@ -154,7 +189,12 @@ def _input(text: str, rng: np.random.Generator) -> Any:
             return number(text)
         except ValueError:
             continue
-    return parse_spec(text).sample(rng)
+    try:
+        return parse_spec(text).sample(rng)
+    except (MemoryError, ValueError) as error:  # ValueError: beyond what can be addressed
+        if isinstance(error, ProfuseError):
+            raise
+        raise ArgumentError(f"{text} cannot be made: {error}", hint="give smaller sizes") from None
 
 
 def _from_type(type_: Any, index: int, rng: np.random.Generator) -> Any:
@@ -182,14 +222,15 @@ def _error(found: Any, expected: Any) -> float:
     """Largest error relative to the largest magnitude, over all leaves."""
     worst = 0.0
     for a, b in zip(flatten(found)[0], flatten(expected)[0], strict=True):
-        x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        x, y = np.asarray(a, np.complex128), np.asarray(b, np.complex128)
         if x.shape != y.shape:
             return float("inf")
         if x.size == 0:
             continue
         same = (x == y) | (np.isnan(x) & np.isnan(y))
         scale = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0)), 1e-30)
-        gap = np.where(same, 0.0, np.abs(x - y)) / scale
+        with np.errstate(invalid="ignore"):  # inf - inf: neither is the same
+            gap = np.where(same, 0.0, np.abs(x - y)) / scale
         worst = max(worst, float(np.nan_to_num(gap, nan=np.inf).max()))
     return worst
 

@@ -64,14 +64,14 @@ def _check_mask(x: Traced, mask: Any) -> None:
 
 def _is_same_view(rec: Recorder, one: int, two: int) -> bool:
     """True if two values are made of one array by the same ops on the same numbers."""
-    if one == two:
-        return True
-    a, b = rec.defs.get(one), rec.defs.get(two)
-    if a is None or b is None or a.op is not b.op or a.attrs != b.attrs or not a.op.aliases:
-        return False
-    if a.operands[1:] != b.operands[1:] or len(a.results) != 1:
-        return False
-    return _is_same_view(rec, a.operands[0], b.operands[0])
+    while one != two:
+        a, b = rec.defs.get(one), rec.defs.get(two)
+        if a is None or b is None or a.op is not b.op or a.attrs != b.attrs or not a.op.aliases:
+            return False
+        if a.operands[1:] != b.operands[1:] or len(a.results) != 1:
+            return False
+        one, two = a.operands[0], b.operands[0]
+    return True
 
 
 __all__ = ["set_item"]

@@ -227,7 +227,7 @@ def own_arguments(rec: Recorder, block: Block) -> None:
 
 def _truth(rec: Recorder, pred: Any) -> int:
     """``pred`` as an i1 scalar value."""
-    if isinstance(pred, (bool, np.bool)):
+    if type(pred) in (bool, np.bool):
         return rec.constant(bool(pred))
     value = as_value(rec, pred)
     hint = rec.hints[value]

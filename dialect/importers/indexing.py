@@ -51,7 +51,7 @@ def _item(item: Any) -> Any:
         from .numpy_creation import array
 
         item = array(item)
-        if isinstance(item, np.ndarray) and not item.size:
+        if type(item) is np.ndarray and not item.size:
             item = item.astype(np.int64)
     if isinstance(item, (bool, np.bool)) or _kind(item) == "b":
         raise trace_error(

@@ -30,6 +30,7 @@ _FILLED = frozenset({"zeros", "ones", "empty", "full"})
 _RANDOM = (
     "rand", "randn", "random", "randint", "normal", "uniform", "choice", "permutation",
     "standard_normal", "random_sample", "shuffle", "binomial", "poisson", "exponential",
+    "default_rng",
 )  # fmt: skip
 
 

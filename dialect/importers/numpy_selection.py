@@ -10,7 +10,7 @@ import numpy as np
 from ..dtypes import dtype_of
 from .operators import op
 from .recorder import trace_error
-from .registry import numpy_function
+from .registry import creation_function, numpy_function
 from .shapes import as_array, dtype_like, ndim
 from .traced import Traced, TracedScalar
 
@@ -80,6 +80,7 @@ def fix(x: Any) -> Any:
     return op("trunc", x)
 
 
+@creation_function("take")  # NumPy dispatches on the array alone, not on the indices
 @numpy_function("take")
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     return take(a, indices, axis, mode)

@@ -11,7 +11,7 @@ import dataclasses
 import enum
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,10 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     of an unsupported dtype; both say where (``[0]['w']``).
     """
     leaves: list[Any] = []
-    spec = _flatten(tree, leaves, "")
+    try:
+        spec = _flatten(tree, leaves, "")
+    except RecursionError:
+        raise _nested_too_deeply() from None
     return leaves, TreeDef(spec, len(leaves))
 
 
@@ -89,8 +92,8 @@ def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[lis
     leaves: list[Any] = []
     names: list[str] | None = None
     specs = []
+    where = ""
     try:
-        where = ""
         for index, arg in enumerate(args):
             where = f"@{index}"
             specs.append(_flatten(arg, leaves, where))
@@ -98,6 +101,8 @@ def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[lis
         for key, arg in kwargs.items():
             where = f"@{key}"
             named.append(_flatten(arg, leaves, where))
+    except RecursionError:
+        raise _nested_too_deeply() from None
     except (ArgumentError, DTypeError) as error:
         names = _positional_names(fn, len(args))
         key = where[1:]
@@ -123,20 +128,30 @@ def leaf_names(fn: Callable, tree: TreeDef) -> list[str]:
 
 
 def leaf_kind(leaf: Any) -> Any:
-    """What a trace assumes about a leaf, hashable: (dtype, rank) or the Python number's type."""
+    """What a trace assumes about a leaf, hashable: (dtype, rank) or the number's type.
+
+    A NumPy scalar is no array of rank 0: code may ask, and ``+=`` changes the one, not the other.
+    """
     kind = type(leaf)
-    if kind in _NUMBERS:
+    if kind in _NUMBERS or isinstance(leaf, np.generic):
         return kind
     return leaf.dtype, leaf.ndim
 
 
+def _nested_too_deeply() -> ArgumentError:
+    return ArgumentError(
+        "containers are nested too deeply, or one contains itself",
+        hint="pass and return flatter ones",
+    )
+
+
 def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
     kind = type(tree)
-    if kind is np.ndarray or isinstance(tree, (np.generic, np.ndarray)):
-        _check_array(tree, path)
+    if kind in _NUMBERS or kind in _LEAF_TYPES:
         leaves.append(tree)
         return _LEAF
-    if kind in _NUMBERS or kind in _LEAF_TYPES:
+    if kind is np.ndarray or isinstance(tree, (np.generic, np.ndarray)):
+        _check_array(tree, path)
         leaves.append(tree)
         return _LEAF
     if kind in (tuple, list):
@@ -179,6 +194,13 @@ def _static(value: Any, path: str) -> tuple:
         raise ArgumentError(
             f"{where}numbers of type {type(value).__name__} are not supported",
             hint="pass a plain int or float",
+        )
+    # Code that has yet to run; as an argument it would run only once, while tracing.
+    if isinstance(value, (Iterator, Coroutine, AsyncIterator)):
+        raise ArgumentError(
+            f"{where}objects of type {type(value).__name__} are not supported: what they give is "
+            "not there yet",
+            hint="make a list or tuple of it; write functions without yield and async",
         )
     try:
         hash(value)

@@ -19,15 +19,23 @@ from typing import Any
 import numpy as np
 
 from ..base import Op, op_named
-from ..dtypes import I64, dtype_of
-from ..errors import DTypeError, InternalError, Loc, ProfuseError, TraceError
+from ..dtypes import dtype_of
+from ..errors import (
+    COMPLAINTS,
+    DTypeError,
+    InternalError,
+    Loc,
+    ProfuseError,
+    RangeError,
+    TraceError,
+    located,
+)
 from ..program import Block, Instr, Program
-from ..symbolic import symbol
 from ..types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
-from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr, TraceGuard, expr_of_dim
+from .derivation import Derivation
+from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, TraceGuard
 
 _SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _LOCAL = threading.local()
 
 
@@ -89,7 +97,7 @@ class Recorder:
         self.unordered: set[int] = set()  # made like another array: in its memory order
         # Holds the blocks as well: ids of dropped ones would be used again.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
-        self._symbolic: dict[int, Type] = {}
+        self._derivation = Derivation(self)
         self._resolved = 0
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
@@ -148,8 +156,8 @@ class Recorder:
             types = cls.infer(hints, cls.full_attrs(attrs))
         except ProfuseError as error:
             raise type(error)(error.what, loc=error.loc or loc, hint=error.hint) from None
-        except (TypeError, ValueError, OverflowError) as error:
-            raise type(error)(f"{loc}: {error}") from None
+        except COMPLAINTS as error:
+            raise located(error, loc) from None
         results = tuple(self.new_value(_bare_hint(t)) for t in types)
         instr = Instr(cls, tuple(operands), results, attrs, (), loc)
         self.append(instr)
@@ -232,7 +240,10 @@ class Recorder:
         """A Python number or a small array as a constant in the graph."""
         if isinstance(value, int) and not isinstance(value, bool):
             if not -(2**63) <= value < 2**64:
-                raise OverflowError(f"{user_loc()}: Python integer {value} does not fit 64 bits")
+                raise RangeError(
+                    f"Python integer {value} does not fit 64 bits", loc=user_loc(),
+                    hint="write it as a float, or compute with it outside of the function",
+                )  # fmt: skip
             if value >= 2**63:
                 value = np.uint64(value)
         if isinstance(value, (np.generic, np.ndarray)):
@@ -289,7 +300,7 @@ class Recorder:
         number = self.known[value]
         if isinstance(number, (np.generic, np.ndarray)):
             number = number.item()
-        exprs = self.expr(value)
+        exprs = self._derivation.expr(value)
         if exprs is not None:
             self._guard(exprs, number)
         else:
@@ -307,68 +318,6 @@ class Recorder:
             return
         if not any(g.expr == expr for g in self.guards):
             self.guards.append(TraceGuard(expr, expected, user_loc()))
-
-    def expr(self, value: int) -> Expr | None:
-        """How a known number follows from the leaves; None if that cannot be told."""
-        if value in self.leaf_of:
-            return LeafExpr(self.leaf_of[value])
-        instr = self.defs.get(value)
-        if instr is None:
-            return None
-        if instr.op.name == "constant":
-            return ConstExpr(self.known[value])
-        if instr.op.name in ("dim", "size"):
-            return self._size_expr(instr)
-        args = [self.expr(o) for o in instr.operands]
-        if any(a is None for a in args):
-            return None
-        exprs = tuple(a for a in args if a is not None)
-        same = instr.op.name in _COMPARISONS and exprs[0] == exprs[1]
-        if same or all(isinstance(a, ConstExpr) for a in exprs):
-            return ConstExpr(self.known[value])
-        return OpExpr(instr.op.name, exprs, tuple(sorted(instr.attrs.items())))
-
-    def _size_expr(self, instr: Instr) -> Expr | None:
-        type_ = self._symbolic_type(instr.operands[0])
-        if not isinstance(type_, TensorType) or type_.shape is None:
-            return None
-        dims = type_.shape if instr.op.name == "size" else (type_.shape[instr.attrs["axis"]],)
-        total: Any = 1
-        for dim in dims:
-            if dim is None:
-                return None
-            total = dim * total
-        names = {f"a{k}_d{axis}": DimExpr(k, axis) for k, leaf in enumerate(self.leaves)
-                 if isinstance(leaf, np.ndarray) for axis in range(leaf.ndim)}  # fmt: skip
-        names |= {f"a{k}": LeafExpr(k) for k, leaf in enumerate(self.leaves)}  # type: ignore[misc]
-        return expr_of_dim(total, names)
-
-    def _symbolic_type(self, value: int) -> Type:
-        """Type of a value in which sizes of the arguments are symbols, inferred on demand."""
-        found = self._symbolic.get(value)
-        if found is None:
-            found = self._symbolic[value] = self._infer_symbolic(value)
-        return found
-
-    def _infer_symbolic(self, value: int) -> Type:
-        hint = self.hints[value]
-        leaf = self.leaf_of.get(value)
-        if leaf is not None:
-            if isinstance(hint, ScalarType):
-                return ScalarType(hint.dtype, symbol(f"a{leaf}") if hint.dtype is I64 else None)
-            rank = len(self.shape(value))
-            shape = tuple(symbol(f"a{leaf}_d{axis}") for axis in range(rank))
-            return TensorType(hint.dtype, shape)  # type: ignore[union-attr]
-        instr = self.defs.get(value)
-        if instr is None or instr.blocks:
-            captured = value in self.capture_inputs
-            return hint if captured else TensorType(getattr(hint, "dtype", None))
-        types = [self._symbolic_type(o) for o in instr.operands]
-        try:
-            results = instr.op.infer(types, instr.op.full_attrs(instr.attrs))
-        except (ProfuseError, TypeError, ValueError, OverflowError):
-            return TensorType(getattr(hint, "dtype", None))
-        return results[instr.results.index(value)]
 
 
 def _bare_hint(type_: Type) -> Type:

@@ -144,9 +144,10 @@ class TraceGuard:
             return False
         if isinstance(value, (np.generic, np.ndarray)):
             value = value.item()
-        return type(value) is type(self.expected) and bool(
-            value == self.expected or (value != value and self.expected != self.expected)
-        )
+        if type(value) is not type(self.expected):
+            return False
+        # repr tells 0.0 from -0.0, and takes all NaNs for one, where == does not.
+        return (value == self.expected and bool(value)) or repr(value) == repr(self.expected)
 
     def explain(self) -> str:
         """One sentence: what was baked, and where."""

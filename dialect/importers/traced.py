@@ -3,6 +3,9 @@
 `Traced` stands for an ndarray (or NumPy scalar), `TracedScalar` for a Python number, sizes
 included.  Both record one instruction per operation and follow NumPy's semantics; a Python number
 that is needed as such (``range(n)``, ``if n > 3``) is baked into the graph under a guard.
+
+To ``isinstance`` both are what they stand for (ndarray, NumPy scalar, int, float …): code that
+asks would take another branch otherwise, without a word.
 """
 
 from __future__ import annotations
@@ -39,6 +42,10 @@ class TracedScalar(Recording):
         if value is not None:
             self.kind = type(rec.dtype(value).type(0).item())
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.kind
+
     @property
     def value(self) -> int:
         if self._dim is not None:
@@ -70,11 +77,17 @@ class TracedScalar(Recording):
         return hash(self.bake())
 
     def __repr__(self) -> str:
-        known = self.rec.known.get(self.value)
+        if self._dim is None:
+            known = self.rec.known.get(self.value)
+        else:  # looking at a size records nothing, and is possible after the trace
+            known = self.rec.shape(self._dim[0])[self._dim[1]]
         return f"<traced {self.kind.__name__}{'' if known is None else f', here {known!r}'}>"
 
+    def __str__(self) -> str:
+        return str(self.bake())
+
     def __format__(self, spec: str) -> str:
-        return format(self.bake(), spec) if spec else repr(self)
+        return format(self.bake(), spec)
 
     def __round__(self, digits: int | None = None) -> Any:
         if self.kind is not float:
@@ -132,6 +145,11 @@ class Traced(Recording):
 
     # --- attributes ---------------------------------------------------------------------------
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # NumPy's functions give scalars for rank 0; only what was made as an array stays one.
+        return np.ndarray if self.ndim or self.storage else self.dtype.type
+
     @property
     def hint(self) -> Shape:
         """Shape for the example arguments; None where it depends on array contents."""
@@ -140,6 +158,12 @@ class Traced(Recording):
     @property
     def shape(self) -> tuple[Any, ...]:
         return tuple(TracedScalar(self.rec, None, (self.value, k)) for k in range(self.ndim))
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        raise trace_error(
+            "the shape of an array cannot be assigned while tracing", "write x = x.reshape(shape)"
+        )
 
     @property
     def ndim(self) -> int:
@@ -224,7 +248,8 @@ class Traced(Recording):
         raise trace_error(
             "an array's contents are needed here, but are not known while tracing",
             "call NumPy functions as np.<name>; make one array of a list with np.stack first; "
-            "assign to elements of arrays made in the function (np.zeros) or copied in it only",
+            "assign to elements of arrays made in the function (np.zeros) or copied in it only; "
+            "index arrays from outside with np.take(array, index, axis=0)",
         )
 
     def __len__(self) -> int:

@@ -138,9 +138,9 @@ def _label_sizes(terms: Sequence[_Term]) -> dict[str, Any]:
     for term in terms:
         for label, size in zip(term.labels, term.value.shape, strict=True):
             known = sizes.setdefault(label, size)
-            if _is_one(known) or (isinstance(size, int) and not isinstance(known, int)):
+            if _is_one(known) or (_is_literal(size) and not _is_literal(known)):
                 sizes[label] = size if not _is_one(size) else known
-            elif isinstance(size, int) and size not in (1, known):
+            elif _is_literal(size) and size not in (1, known):
                 raise ShapeError(
                     f"operands could not be broadcast together: dimension '{label}' has sizes "
                     f"{known} and {size}"
@@ -148,8 +148,13 @@ def _label_sizes(terms: Sequence[_Term]) -> dict[str, Any]:
     return sizes
 
 
+def _is_literal(size: Any) -> bool:
+    # Not isinstance: a traced size passes for the int it stands for.
+    return type(size) is int
+
+
 def _is_one(size: Any) -> bool:
-    return isinstance(size, int) and size == 1
+    return _is_literal(size) and size == 1
 
 
 def _without_ones(emit: Emit, term: _Term, sizes: dict[str, Any]) -> _Term:
@@ -182,15 +187,15 @@ def _diagonal(emit: Emit, term: _Term, sizes: dict[str, Any]) -> _Term:
 
 def _split_sizes(values: Sequence[Any]) -> tuple[tuple[int, ...], list[Any]]:
     """Sizes as a size attribute and its operands."""
-    static = tuple(v if isinstance(v, int) else DYNAMIC for v in values)
-    return static, [v for v in values if not isinstance(v, int)]
+    static = tuple(v if _is_literal(v) else DYNAMIC for v in values)
+    return static, [v for v in values if not _is_literal(v)]
 
 
 def _path(terms: Sequence[_Term], sizes: dict[str, Any], output: Labels) -> list[tuple[int, ...]]:
     """Which terms to contract in turn; the result of each step goes to the end of the list."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
-    if not all(isinstance(sizes[label], int) for t in terms for label in t.labels):
+    if not all(_is_literal(sizes[label]) for t in terms for label in t.labels):
         return [(0, 1), *((0, len(terms) - 2 - k) for k in range(len(terms) - 2))]
     numbers = {label: k for k, label in enumerate(sizes)}
     arguments: list[Any] = []

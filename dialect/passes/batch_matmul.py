@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from mlir import ir
@@ -50,15 +51,14 @@ class BatchMatmul(Pass):
                     self._block(block, memory)
 
     def _block(self, block: ir.Block, memory: Memory) -> None:
+        summands = _summands(block)
         taken: set[ir.Value] = set()
         chosen: list[_Tree] = []
         # Backwards: the root of a tree is met before what it adds.
         for op in reversed(ops_in(block)):
-            if op_class(op) is not Add or op.results[0] in taken:
+            if op_class(op) is not Add or op.results[0] not in summands or op.results[0] in taken:
                 continue
-            tree = _tree(op, block)
-            if tree is None:
-                continue
+            tree = _tree(op, summands)
             taken.update(member.results[0] for member in tree.members)
             if any(memory.is_touched(member) for member in tree.members):
                 continue  # a product of memory that is written later cannot wait for the others
@@ -83,39 +83,51 @@ class _Tree:
     members: list[ir.Operation]
 
 
-def _tree(root: ir.Operation, block: ir.Block) -> _Tree | None:
-    """The tree of adds and products below an add; None if anything else is added."""
+def _summands(block: ir.Block) -> dict[ir.Value, _Product | None]:
+    """Results that are products (of which op, turned or not), or sums (None) of nothing else."""
+    found: dict[ir.Value, _Product | None] = {}
+    for op in ops_in(block):
+        cls = op_class(op)
+        if cls is Matmul:
+            found[op.results[0]] = _Product(op, False)
+        elif cls is Transpose and attrs_of(op)["perm"] is None:
+            product = _only_used_here(op.operands[0], block)
+            if product is not None and op_class(product) is Matmul:
+                found[op.results[0]] = _Product(product, True)
+        elif cls is Add and all(
+            v in found and _only_used_here(v, block) is not None for v in op.operands
+        ):
+            found[op.results[0]] = None
+    return found
+
+
+def _tree(root: ir.Operation, summands: Mapping[ir.Value, _Product | None]) -> _Tree:
+    """The tree of sums and products below a sum."""
     tree = _Tree([], [], [])
-    return tree if all(_grow(tree, root, block)) else None
-
-
-def _grow(tree: _Tree, op: ir.Operation, block: ir.Block) -> Iterator[bool]:
-    """Add what ``op`` sums up to the tree; yields False for what cannot be part of one."""
-    tree.members.append(op)
-    if op_class(op) is Add:
-        for value in op.operands:
-            source = _only_used_here(value, block)
-            yield source is not None
-            if source is not None:
-                yield from _grow(tree, source, block)
-        tree.adds[-1] += 1
-        return
-    product: ir.Operation | None = op
-    turned = op_class(op) is Transpose and attrs_of(op)["perm"] is None
-    if turned:
-        product = _only_used_here(op.operands[0], block)
-        if product is not None:
-            tree.members.append(product)
-    yield product is not None and op_class(product) is Matmul
-    if product is not None:
-        tree.products.append(_Product(product, turned))
+    left = [(root, False)]
+    while left:
+        op, is_added = left.pop()
+        product = summands[op.results[0]]
+        if is_added:
+            tree.adds[-1] += 1
+            continue
+        tree.members.append(op)
+        if product is None:
+            makers = [v.owner.operation for v in op.operands]
+            left += [(op, True), *((maker, False) for maker in reversed(makers))]
+            continue
+        if product.transposed:
+            tree.members.append(product.op)
+        tree.products.append(product)
         tree.adds.append(0)
+    return tree
 
 
 def _only_used_here(value: ir.Value, block: ir.Block) -> ir.Operation | None:
     source = defining_op(value)
-    single = source is not None and source.block == block and len(list(value.uses)) == 1
-    return source if single else None
+    if source is None or source.block != block:
+        return None
+    return source if len(list(islice(value.uses, 2))) == 1 else None
 
 
 def _of_one_dtype(tree: _Tree) -> bool:

@@ -71,13 +71,14 @@ class Fold(Pass):
         cls = op_class(op)
         if cls is None or op.name in CONSTANTS or not _may_fold(cls):
             return
-        if careful and any(map(escapes, op.results)):
-            return
         # A constant must not be written.
         if any(map(memory.is_written, op.results)):
             return
         values = self._values(cls, op)
-        if values is not None and _fit(values, op):
+        if values is None or not _fit(values, op):
+            return
+        # Asked last: the answer follows all views of a result.
+        if not (careful and any(map(escapes, op.results))):
             replace(op, [_constant(v, r, op) for v, r in zip(values, op.results, strict=True)])
             self.count("ops-folded")
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from mlir import ir
 
 from ..base import Fusion
 from ..context import loc_of
-from ..dtypes import I64, DType
 from ..errors import ProfuseError
 from ..ops.effects import Warn
 from ..ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
@@ -37,12 +34,14 @@ from ..rewrite import (
 from ..types import ListType, ScalarType, TensorType, Type
 from .base import Pass, register_pass
 from .facts import CONSTANTS
+from .fusion_types import argument_type, number_refusal
 from .grouping import Groups, chain
 from .memory import Memory
 from .values import Types, clone_op, constant_type, main_functions
 
 # A larger constant is handed to the kernel as an operand instead of becoming part of its code.
 MAX_EMBEDDED = 64
+MAX_COPIES = 4  # of numbers for groups, per op of a block
 _COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
 _SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn)
 
@@ -52,15 +51,17 @@ _SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn)
 class FormFusions(Pass):
     """Merge fusible ops of a block into groups, each outlined into a private function.
 
-    First along values, then side by side, as long as no cycle arises and operands and results
-    stay within ``max-values``.  Views, queries and constants never make a group on their own;
-    groups of fewer than ``min-size`` ops that compute are dissolved.  ``dynamic`` admits symbolic
-    sizes.  The statistics count every refused op with its reason.
+    First along values, then side by side, as long as no cycle arises, operands and results stay
+    within ``max-values`` and ops, views and all, within ``max-ops``.  Views, queries and constants
+    never make a group on their own; groups of fewer than ``min-size`` ops that compute are
+    dissolved.  ``dynamic`` admits symbolic sizes.  The statistics count every refused op with its
+    reason, and the pairs of groups that ``max-ops`` keeps apart.
     """
 
     name: ClassVar[str] = "form-fusions"
     min_size: int = 2
     max_values: int = 128
+    max_ops: int = 128
     dynamic: bool = False
 
     def run(self, module: ir.Module) -> None:
@@ -88,11 +89,12 @@ class FormFusions(Pass):
 class _Set:
     """What a group reads and makes, as sets that merge fast."""
 
-    uses: set[ir.Value] = field(default_factory=set)
-    defs: set[ir.Value] = field(default_factory=set)
-    outs: set[ir.Value] = field(default_factory=set)
-    devices: set[str] = field(default_factory=set)
-    size: int = 0
+    uses: set[ir.Value]  # from outside
+    defs: set[ir.Value]
+    outs: set[ir.Value]
+    devices: set[str]
+    size: int
+    kept: int = 0  # of its results, those that something reads that joins no group
 
 
 class _BlockFuser:
@@ -156,7 +158,7 @@ class _BlockFuser:
         # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known.
         if any(isinstance(t, ScalarType) and t.value is None for t in results):
             return "computes a Python number"
-        return _number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
+        return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
             types, attrs
         )
 
@@ -179,11 +181,20 @@ class _BlockFuser:
 
     def _split_scalars(self) -> None:
         """Give each user of a query its own copy, as a group can return tensors only."""
-        for op in reversed(ops_in(self.block)):
+        ops = ops_in(self.block)
+        # Numbers that are used twice at every step would take copies without end.
+        left = MAX_COPIES * len(ops)
+        for op in reversed(ops):
             if not self._is_fusible(op) or not _is_scalar(op):
                 continue
             value = op.results[0]
-            for use in list(value.uses)[1:]:
+            others = list(value.uses)[1:]
+            left -= len(others)
+            if left < 0:
+                self.fusible.discard(value)
+                self.options.refuse(op, "numbers that are used too often to be copied")
+                continue
+            for use in others:
                 owner = use.owner.operation
                 copy = clone_op(op, {}, ir.InsertionPoint(op))
                 self.types[copy.results[0]] = self.types[value]
@@ -211,14 +222,19 @@ class _BlockFuser:
         edges.update((n, last) for n in range(last))
         self.groups = Groups(len(self.ops), edges)
         self.sets: dict[int, _Set] = {}
+        self.scalars: set[ir.Value] = set()
+        self.too_large: set[tuple[int, int]] = set()
+        fusible = {n for n, op in enumerate(self.ops) if self._is_fusible(op)}
         for n, op in enumerate(self.ops):
-            if self._is_fusible(op):
+            if n in fusible:
                 defs = set(op.results)
                 uses = {v for v in op.operands if not self._embedded(v)}
                 outs = {v for v in defs if self.users.get(v)}
                 devices = {t.device for t in self.types.of(op) if isinstance(t, TensorType)}
                 size = int(_counts(op))
-                self.sets[n] = _Set(uses, defs, outs, devices - {None}, size)  # type: ignore[arg-type]
+                self.scalars.update(v for v in defs if isinstance(type_of(v), ScalarType))
+                kept = sum(not self.users[v] <= fusible for v in outs)
+                self.sets[n] = _Set(uses, defs, outs, devices - {None}, size, kept)  # type: ignore[arg-type]
 
     def _is_ordered(self, op: ir.Operation) -> bool:
         return not is_terminator(op) and not is_pure(op)
@@ -237,12 +253,15 @@ class _BlockFuser:
         self._merge_along_values()
         # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
         starts = [n for n in sorted(self.sets) if self._is_group(n)]
-        for k, a in enumerate(starts):
-            for b in starts[k + 1 :]:
-                if self._is_group(a) and self._is_group(b):
-                    self._try(a, b)
+        while starts:
+            a, *starts = starts
+            for b in starts:
+                self._try(a, b)
+            # What has joined another group is not asked again.
+            starts = [n for n in starts if self._is_group(n)]
         # Queries and views whose producer and user were apart before.
         self._merge_along_values()
+        self._report_splits()
 
     def _merge_along_values(self) -> None:
         # Upwards too: a chain of scalars joins a group only from its end, as no group returns one.
@@ -260,14 +279,31 @@ class _BlockFuser:
         if a == b or not self.groups.can_merge(a, b):
             return
         x, y = self.sets[a], self.sets[b]
-        both = _Set(x.uses | y.uses, x.defs | y.defs, set(), x.devices | y.devices, x.size + y.size)
-        members = {*self.groups.members[a], *self.groups.members[b]}
-        both.outs = {v for v in x.outs | y.outs if not self.users[v] <= members}
-        if len(both.devices) > 1 or any(isinstance(type_of(v), ScalarType) for v in both.outs):
+        uses = (x.uses - y.defs) | (y.uses - x.defs)
+        if len(uses) + x.kept + y.kept > self.options.max_values:
+            return  # settled without a look at every result
+        outs = {v for v in x.outs | y.outs if self._is_read_outside(v, a, b)}
+        devices = x.devices | y.devices
+        if len(devices) > 1 or not outs.isdisjoint(self.scalars):
             return
-        if len(both.uses - both.defs) + len(both.outs) > self.options.max_values:
+        if len(uses) + len(outs) > self.options.max_values:
             return
+        if len(self.groups.members[a]) + len(self.groups.members[b]) > self.options.max_ops:
+            self.too_large.add((a, b))
+            return
+        both = _Set(uses, x.defs | y.defs, outs, devices, x.size + y.size, x.kept + y.kept)
         self.sets[self.groups.merge(a, b)] = both
+
+    def _is_read_outside(self, value: ir.Value, *groups: int) -> bool:
+        return any(self.groups.group(n) not in groups for n in self.users[value])
+
+    def _report_splits(self) -> None:
+        """Count the pairs of groups that would have been one but for ``max-ops``."""
+        pairs = {tuple(sorted(map(self.groups.group, pair))) for pair in self.too_large}
+        for _ in (pair for pair in pairs if pair[0] != pair[1]):
+            self.options.count(
+                f"kept apart: groups of more than {self.options.max_ops} ops together"
+            )
 
     # --- rewriting ----------------------------------------------------------------------------
 
@@ -299,7 +335,7 @@ class _BlockFuser:
         reads = dict.fromkeys(v for op in members for v in op.operands)
         inputs = [v for v in reads if v not in group.defs and not self._embedded(v)]
         outputs = [v for op in members for v in op.results if v in group.outs]
-        args = [_argument_type(type_of(v)) for v in inputs]
+        args = [argument_type(v) for v in inputs]
         name = unique_symbol(self.module, "fusion")
         func, body = add_function(self.module, name, args, [], loc=last.location)
         mapping = dict(zip(inputs, body.arguments, strict=True))
@@ -350,28 +386,6 @@ class _BlockFuser:
                 else:
                     types[value] = type_
         return None
-
-
-def _number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> str | None:
-    """Why a Python integer cannot be cast: NumPy raises OverflowError where a kernel would wrap."""
-    for dtype, type_ in zip(dtypes or (), types, strict=False):
-        if dtype is None or not isinstance(type_, ScalarType):
-            continue
-        if not dtype.is_int or dtype is I64 or not type_.dtype.is_int:
-            continue
-        if not isinstance(type_.value, int):
-            return f"a Python integer may not fit {dtype}"
-        info = np.iinfo(dtype.numpy)
-        if not info.min <= type_.value <= info.max:
-            return f"{type_.value} does not fit {dtype}"
-    return None
-
-
-def _argument_type(type_: Type) -> Type:
-    """The type a group's argument is checked for; a layout nobody knows may be any, per axis."""
-    if isinstance(type_, TensorType) and type_.strides is None and type_.shape is not None:
-        return replace(type_, strides=(None,) * len(type_.shape))
-    return type_
 
 
 def _counts(op: ir.Operation) -> bool:

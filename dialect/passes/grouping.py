@@ -56,9 +56,14 @@ class Groups:
         bits = 1 << a | 1 << b
         self.reach[a] = (self.reach[a] | self.reach[b]) & ~bits
         above = self.reach[a] | 1 << a
-        for g in self.members:
-            if self.reach[g] & bits:
-                self.reach[g] = (self.reach[g] | above) & ~(1 << b)
+        # Only what leads here changes: asking every group would take quadratic time.
+        before, waiting = set(self.pred[a]), list(self.pred[a])
+        while waiting:
+            g = waiting.pop()
+            self.reach[g] = (self.reach[g] | above) & ~(1 << b)
+            fresh = self.pred[g] - before
+            before |= fresh
+            waiting += fresh
         return a
 
     def order(self) -> list[int]:

@@ -1,7 +1,8 @@
 """One iteration of an operation: its region copied with values for its arguments.
 
 Block arguments are evaluated where they are first used, so that an element needed in one branch
-only is read there only. Functions of the `math` dialect are expanded inline where `lowering.math`
+only is read there only; what every iteration reads has been computed before that
+(`Evaluator.inline`). Functions of the `math` dialect are expanded inline where `lowering.math`
 has an expansion.
 """
 
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
+from ...dialect.postorder import postorder
 from ..math import expand
 from ..schedule import index as ix
-from ..schedule.graph import Compute, definition
+from ..schedule.graph import Compute, definition, read_at
 from ..schedule.index import Index
 
 if TYPE_CHECKING:
@@ -50,17 +52,10 @@ class BodyEmitter:
 
     def _read(self, number: int) -> ir.Value:
         """The element of input ``number``, or the previous element of an output."""
-        reads = self.op.reads
-        if number >= len(reads):
-            output = number - len(reads)
-            if output in self.accumulators:
-                return self.accumulators[output]
-            init = self.op.inits[output]
-            assert init is not None
-            return self.evaluator.value(init, [self.loops[k] for k in self.op.axes[output]])
-        read = reads[number]
-        index = [a.substitute(lambda k: self.loops[k]) for a in read.index]  # type: ignore[call-overload]
-        return self.evaluator.value(read.tensor, [i for i in index if i is not None])
+        output = number - len(self.op.reads)
+        if output in self.accumulators:
+            return self.accumulators[output]
+        return self.evaluator.value(*read_at(self.op, number, self.loops))
 
     # --- operations ----------------------------------------------------------------------------
 
@@ -155,6 +150,19 @@ class BodyEmitter:
 
     def captured(self, value: ir.Value) -> ir.Value:
         """A scalar computed outside the region, once per function."""
+        for needed in postorder([value], self._scalar_operands):
+            found = self._captured_one(needed)
+        return found
+
+    def _scalar_operands(self, value: ir.Value) -> list[ir.Value]:
+        evaluator = self.evaluator
+        op = definition(value)
+        if op is None or len(op.regions) or evaluator.remembered(("captured", value)) is not None:
+            return []
+        return [v for v in op.operands if v not in evaluator.graph.values]
+
+    def _captured_one(self, value: ir.Value) -> ir.Value:
+        """`captured` of a value whose operands have been."""
         evaluator = self.evaluator
         key = ("captured", value)
         found = evaluator.remembered(key)

@@ -186,18 +186,16 @@ class NestEmitter(Evaluator):
             return self.ops.create("llvm.mlir.undef", carried.tensor.element)
         return self.value(init, self.own_index(op, carried.number))
 
-    def computed(self, op: Compute, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+    def is_inlined(self, op: Compute) -> bool:
         if op not in self.nest.group.loops or not op.anchor:
-            return super().computed(op, tensor, index)
-        if self.nest.inner(op) and (op.is_reduction or self._is_past(op)):
-            return self._reload(tensor, index)
-        return self.inline(op, tensor, index)
+            return super().is_inlined(op)
+        return not (self.nest.inner(op) and (op.is_reduction or self._is_past(op)))
 
     def _is_past(self, op: Compute) -> bool:
         stored = all(t.buffer is not None or t in self.scratch for t in op.outputs)
         return stored and self.nest.place[op] < self.stage_number
 
-    def _reload(self, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+    def reload(self, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
         if tensor in self.scratch:
             offset = self._scratch_offset(self.nest.scratch[tensor], index)
             key = ("scratch", tensor, index)

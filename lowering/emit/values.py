@@ -7,8 +7,9 @@ computed once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from mlir import ir
@@ -24,10 +25,13 @@ from ..schedule.graph import (
     Source,
     Tensor,
     buffer_of,
+    direct_reads,
     strides_of,
 )
 from ..schedule.index import Atom, Index
 from .base import Ops, Sizes
+
+Position = tuple[Index, ...]
 
 
 class Scope:
@@ -51,6 +55,22 @@ class Scope:
         if self.before is not None:
             return ir.InsertionPoint(self.before)
         return ir.InsertionPoint(self.block)
+
+
+@dataclass(eq=False)
+class _Element:
+    """One iteration of an inlined operation, waiting for what it reads.
+
+    Attributes:
+        op, loops: the operation, and the index of each of its loops.
+        depth: number of the scope that it is emitted in.
+        reads: the elements that it reads in any case, as far as they have not been looked at.
+    """
+
+    op: Compute
+    loops: list[Index]
+    depth: int
+    reads: Iterator[tuple[Tensor, Position]]
 
 
 class Evaluator:
@@ -234,24 +254,42 @@ class Evaluator:
 
     def value(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
         """The element of a tensor."""
-        index = tuple(index)
-        key = (tensor, index)
-        found = self.remembered(key)
+        tensor, index = self._viewed(tensor, tuple(index))
+        found = self.remembered((tensor, index))
         if found is not None:
             return found
         producer = tensor.producer
         if isinstance(producer, Compute):
-            return self.computed(producer, tensor, index)
-        if isinstance(producer, Reshape):
-            if producer.mapping is not None and not producer.source.required:
-                source = [i for i in through_reshape(producer, index) if i is not None]
-                return self.value(producer.source, source)
-            return self.stored(tensor, index)
+            if self.is_inlined(producer):
+                return self.inline(producer, tensor, index)
+            return self.reload(tensor, index)
         if isinstance(producer, Source) and self._is_splat(producer.buffer):
             return self._splat(producer.buffer)
         if producer is None:
             with self.at(0):
                 return self.ops.create("llvm.mlir.undef", tensor.element)
+        return self.stored(tensor, index)
+
+    @staticmethod
+    def _viewed(tensor: Tensor, index: Position) -> tuple[Tensor, Position]:
+        """The same element, without the reinterpretations that have a mapping."""
+        producer = tensor.producer
+        while (
+            isinstance(producer, Reshape)
+            and producer.mapping is not None
+            and not producer.source.required
+        ):
+            source = through_reshape(producer, index)
+            tensor, index = producer.source, tuple(i for i in source if i is not None)
+            producer = tensor.producer
+        return tensor, index
+
+    def is_inlined(self, op: Compute) -> bool:
+        """True if elements of an operation's results are computed where they are read."""
+        return not op.anchor
+
+    def reload(self, tensor: Tensor, index: Position) -> ir.Value:
+        """The element of a result that is not inlined."""
         return self.stored(tensor, index)
 
     def stored(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
@@ -275,21 +313,46 @@ class Evaluator:
                 memo[key] = self.ops.create("arith.constant", type_, value=attribute)
         return memo[key]
 
-    def computed(self, op: Compute, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
-        """The element of a tensor that an operation computes."""
-        if op.anchor:
-            return self.stored(tensor, index)
-        return self.inline(op, tensor, index)
+    def inline(self, op: Compute, tensor: Tensor, index: Position) -> ir.Value:
+        """Compute an element where it is needed, as far outside the loops as possible.
 
-    def inline(self, op: Compute, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
-        """Compute an element where it is needed, as far outside the loops as possible."""
-        with self.at(self.depth_of(index)):
-            loops = [i if i is not None else ix.constant(0)
-                     for i in op.loop_values(tensor.number, index)]  # fmt: skip
-            values = self.body(op, loops, {})
-            for output, axes, value in zip(op.outputs, op.axes, values, strict=True):
-                self.scope.memo[output, tuple(loops[k] for k in axes)] = value
+        What it is computed from comes first, by a stack of our own: a chain may be longer than
+        Python's. What only a branch reads is left to the branch.
+        """
+        waiting = [self._element(op, tensor, index)]
+        values: list[ir.Value] = []
+        while waiting:
+            element = waiting[-1]
+            with self.at(element.depth):
+                missing = next(filter(None, map(self._missing, element.reads)), None)
+                if missing is None:
+                    values = self._compute(element)
+            if missing is None:
+                waiting.pop()
+            else:
+                waiting.append(missing)
         return values[tensor.number]
+
+    def _element(self, op: Compute, tensor: Tensor, index: Position) -> _Element:
+        loops = [
+            i if i is not None else ix.constant(0) for i in op.loop_values(tensor.number, index)
+        ]
+        return _Element(op, loops, self.depth_of(index), direct_reads(op, loops))
+
+    def _missing(self, read: tuple[Tensor, Position]) -> _Element | None:
+        """The element to compute before ``read`` can be had without computing others."""
+        tensor, index = self._viewed(*read)
+        op = tensor.producer
+        if not isinstance(op, Compute) or not self.is_inlined(op):
+            return None
+        return None if self.remembered((tensor, index)) else self._element(op, tensor, index)
+
+    def _compute(self, element: _Element) -> list[ir.Value]:
+        op, loops = element.op, element.loops
+        values = self.body(op, loops, {})
+        for output, axes, value in zip(op.outputs, op.axes, values, strict=True):
+            self.scope.memo[output, tuple(loops[k] for k in axes)] = value
+        return values
 
     def body(
         self, op: Compute, loops: Sequence[Index], accumulators: dict[int, ir.Value]

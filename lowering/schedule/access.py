@@ -11,6 +11,8 @@ from .body import CHEAP
 from .graph import Compute, Graph, Product, Read, Reshape, Source, Tensor, strides_of
 from .index import Index, row_major
 
+Element = tuple[Tensor, tuple[Index | None, ...]]
+
 _INLINE_LIMIT = 400  # cost of one inlined expression beyond which code size hurts more
 
 
@@ -31,36 +33,44 @@ class Access:
 def accesses(op: Compute) -> list[Access]:
     """Reads of one operation with everything inlined that will be."""
     loops: list[Index | None] = [ix.atom(k) for k in op.loops]
-    return list(dict.fromkeys(_reads(op, loops)))
+    found: dict[Access, None] = {}
+    # Each element once, from a stack of our own: inlined chains may be long, and may share parts.
+    seen: set[Element] = set()
+    waiting = list(_reads(op, loops))[::-1]
+    while waiting:
+        element = waiting.pop()
+        if element in seen:
+            continue
+        seen.add(element)
+        tensor, index = element
+        producer = tensor.producer
+        if isinstance(producer, Compute) and not producer.anchor:
+            waiting += list(_reads(producer, producer.loop_values(tensor.number, index)))[::-1]
+        elif isinstance(producer, Reshape) and tensor.buffer is None:
+            if producer.mapping is not None and not producer.source.required:
+                waiting.append((producer.source, tuple(through_reshape(producer, index))))
+            else:
+                found[Access(producer.source, None, reinterpreted=True)] = None
+                found[Access(tensor, _known(index))] = None
+        elif producer is not None:
+            found[Access(tensor, _known(index))] = None
+    return list(found)
 
 
-def _reads(op: Compute, loops: Sequence[Index | None]) -> Iterator[Access]:
+def _reads(op: Compute, loops: Sequence[Index | None]) -> Iterator[Element]:
+    """The elements that one iteration of an operation reads."""
+
     def index_of(axis: Index) -> Index | None:
         return axis.substitute(lambda k: loops[k])  # type: ignore[call-overload]
 
     for number, read in enumerate(op.reads):
         if number in op.body.used:
-            yield from visit(read.tensor, [index_of(a) for a in read.index])
+            yield read.tensor, tuple(index_of(a) for a in read.index)
     for number, init in enumerate(op.inits):
         if init is not None:
-            yield from visit(init, [loops[k] for k in op.axes[number]])
+            yield init, tuple(loops[k] for k in op.axes[number])
     for tensor in op.body.extracts:
-        yield from visit(tensor, [None] * tensor.rank)
-
-
-def visit(tensor: Tensor, index: Sequence[Index | None]) -> Iterator[Access]:
-    """The stored tensors read to have ``tensor[index]``."""
-    producer = tensor.producer
-    if isinstance(producer, Compute) and not producer.anchor:
-        yield from _reads(producer, producer.loop_values(tensor.number, index))
-    elif isinstance(producer, Reshape) and tensor.buffer is None:
-        if producer.mapping is not None and not producer.source.required:
-            yield from visit(producer.source, through_reshape(producer, index))
-        else:
-            yield Access(producer.source, None, reinterpreted=True)
-            yield Access(tensor, _known(index))
-    elif producer is not None:
-        yield Access(tensor, _known(index))
+        yield tensor, (None,) * tensor.rank
 
 
 def through_reshape(op: Reshape, index: Sequence[Index | None]) -> list[Index | None]:
@@ -146,8 +156,11 @@ def _covers(op: Compute, read: Read) -> bool:
 def _require(tensor: Tensor) -> None:
     """The tensor must be in memory; a reinterpretation only needs its source there."""
     tensor.required = True
-    if isinstance(tensor.producer, Reshape):
-        _require_unless_stored(tensor.producer.source)
+    while isinstance(tensor.producer, Reshape):
+        tensor = tensor.producer.source
+        if isinstance(tensor.producer, Source):
+            return
+        tensor.required = True
 
 
 def _require_unless_stored(tensor: Tensor) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
+from ...dialect.postorder import postorder
 from ...dialect.symbolic import Dim
 from . import index as ix
 from .graph import Body, Combiner, Tensor, definition
@@ -114,6 +115,7 @@ class _Facts:
         self.arguments: dict[ir.Value, int] = {}
         self.extracts: dict[Tensor, None] = {}
         self.used: set[int] = set()
+        self.direct: dict[int, None] = {}
         self.loops: set[int] = set()
         self.cost = 0
         self.inner: set[ir.Value] = set()
@@ -122,10 +124,11 @@ class _Facts:
 
     def body(self, block: ir.Block | None) -> Body:
         return Body(
-            block, tuple(self.extracts), frozenset(self.used), frozenset(self.loops), self.cost
-        )
+            block, tuple(self.extracts), frozenset(self.used), tuple(self.direct),
+            frozenset(self.loops), self.cost,
+        )  # fmt: skip
 
-    def walk(self, block: ir.Block) -> None:
+    def walk(self, block: ir.Block, in_branch: bool = False) -> None:
         for view in block.operations:
             op = view.operation
             name = op.name
@@ -134,6 +137,8 @@ class _Facts:
             for value in op.operands:
                 if value in self.arguments:
                     self.used.add(self.arguments[value])
+                    if not in_branch:
+                        self.direct[self.arguments[value]] = None
                 elif value not in self.inner and value not in self.tensors:
                     self.capture(value)
             if name == "tensor.extract":
@@ -145,25 +150,25 @@ class _Facts:
             elif name == "scf.if":
                 for region in op.regions:
                     for inner in region.blocks:
-                        self.walk(inner)
+                        self.walk(inner, in_branch=True)
             elif not name.startswith(("arith.", "math.", "scf.yield")):
                 raise LoweringError(f"{name} in a kernel body cannot be scheduled")
 
     def capture(self, value: ir.Value) -> None:
         """Note the tensors that a scalar of the function level is computed from."""
-        if value in self.seen:
-            return
-        self.seen.add(value)
+        for needed in postorder([value], self._scalar_operands):
+            op = definition(needed)
+            if op is not None and op.name == "tensor.extract":
+                self._extract(op)
+            elif op is not None and not op.name.startswith(("arith.", "math.")):
+                raise LoweringError(f"a kernel body uses the result of {op.name}")
+
+    def _scalar_operands(self, value: ir.Value) -> list[ir.Value]:
         op = definition(value)
-        if op is None:
-            return
-        if op.name == "tensor.extract":
-            self._extract(op)
-        elif not op.name.startswith(("arith.", "math.")):
-            raise LoweringError(f"a kernel body uses the result of {op.name}")
-        for operand in op.operands:
-            if operand not in self.tensors:
-                self.capture(operand)
+        if op is None or value in self.seen:
+            return []
+        self.seen.add(value)
+        return [v for v in op.operands if v not in self.tensors]
 
     def _extract(self, op: ir.Operation) -> None:
         self.extracts[self.tensors[op.operands[0]]] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -94,6 +94,8 @@ class Body:
         block: the region's block; None for a fill.
         extracts: tensors read by ``tensor.extract`` in the region or in captured scalars.
         used: numbers of the block arguments that are used.
+        direct: those of them that every iteration reads, in the order of their first use; the
+            others are used in branches alone.
         loops: loops whose index the region reads.
         cost: rough cycles per element of one SIMD lane group.
         view: number of the input that is yielded unchanged, or None.
@@ -103,6 +105,7 @@ class Body:
     block: Any = None
     extracts: tuple[Tensor, ...] = ()
     used: frozenset[int] = frozenset()
+    direct: tuple[int, ...] = ()
     loops: frozenset[int] = frozenset()
     cost: int = 0
     view: int | None = None
@@ -273,6 +276,26 @@ def operands(op: Compute | Reshape | Product) -> list[Tensor]:
     return [*reads, *(t for t in op.inits if t is not None), *op.body.extracts]
 
 
+def direct_reads(op: Compute, loops: Sequence[Index]) -> Iterator[tuple[Tensor, tuple[Index, ...]]]:
+    """The elements that the iteration at ``loops`` reads whatever branches it takes."""
+    body = op.body
+    numbers = body.direct if body.view is None else (body.view,)
+    for number in numbers:
+        yield read_at(op, number, loops)
+
+
+def read_at(op: Compute, number: int, loops: Sequence[Index]) -> tuple[Tensor, tuple[Index, ...]]:
+    """The element that one iteration reads of input ``number``, or of an output's initial value."""
+    if number >= len(op.reads):
+        output = number - len(op.reads)
+        init = op.inits[output]
+        assert init is not None
+        return init, tuple(loops[k] for k in op.axes[output])
+    read = op.reads[number]
+    index = [a.substitute(lambda k: loops[k]) for a in read.index]  # type: ignore[call-overload]
+    return read.tensor, tuple(i for i in index if i is not None)
+
+
 def results(op: Compute | Reshape | Product) -> list[Tensor]:
     """Tensors that an operation defines."""
     return op.outputs if isinstance(op, Compute) else [op.output]
@@ -288,11 +311,10 @@ def buffer_of(tensor: Tensor) -> Buffer:
 
 def buffer_or_none(tensor: Tensor) -> Buffer | None:
     """The buffer of a tensor, if it has one; reshapes share their source's."""
-    producer = tensor.producer
-    if isinstance(producer, Source):
-        return producer.buffer
-    if tensor.buffer is None and isinstance(producer, Reshape):
-        return buffer_or_none(producer.source)
+    while tensor.buffer is None and isinstance(tensor.producer, Reshape):
+        tensor = tensor.producer.source
+    if isinstance(tensor.producer, Source):
+        return tensor.producer.buffer
     return tensor.buffer
 
 

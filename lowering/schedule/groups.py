@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
+from ...dialect.postorder import postorder
 from ...dialect.symbolic import Dim
 from . import index as ix
 from .access import Access, accesses
@@ -239,12 +240,26 @@ def _aligned(access: Access, group: Group, loops: dict[int, Loop], outer: Sequen
 
 def stored_roots(tensor: Tensor) -> list[Tensor]:
     """The tensors that a read of ``tensor`` depends on, through reinterpretations and views."""
+
+    return [t for t in postorder([tensor], _seen_through) if not _is_seen_through(t)]
+
+
+def _is_seen_through(tensor: Tensor) -> bool:
+    producer = tensor.producer
+    if isinstance(producer, Compute):
+        return not producer.anchor
+    return isinstance(producer, Reshape)
+
+
+def _seen_through(tensor: Tensor) -> list[Tensor]:
+    """What a reinterpretation or an inlined operation reads."""
+    if not _is_seen_through(tensor):
+        return []
     producer = tensor.producer
     if isinstance(producer, Reshape):
-        return stored_roots(producer.source)
-    if isinstance(producer, Compute) and not producer.anchor:
-        return [t for a in accesses(producer) for t in stored_roots(a.tensor)]
-    return [tensor]
+        return [producer.source]
+    assert isinstance(producer, Compute)
+    return [a.tensor for a in accesses(producer)]
 
 
 def best_lane(op: Compute, reads: Sequence[Access]) -> int | None:
@@ -278,16 +293,5 @@ def lane_value(stride: Dim) -> float:
 
 def ordered(steps: list[Step], before) -> list[Step]:
     """Steps in dependence order, otherwise as given."""
-    done: dict[Step, None] = {}
-
-    def visit(step: Step) -> None:
-        if step in done:
-            return
-        for other in steps:
-            if other in before(step):
-                visit(other)
-        done[step] = None
-
-    for step in steps:
-        visit(step)
-    return list(done)
+    place = {step: number for number, step in enumerate(steps)}
+    return list(postorder(steps, lambda step: sorted(before(step), key=place.__getitem__)))

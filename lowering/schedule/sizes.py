@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mlir import ir
 
+from ...dialect.postorder import postorder
 from ...dialect.symbolic import Dim, sym_max, sym_min, symbol
 from .graph import definition
 
@@ -23,6 +24,7 @@ _SIZE_OPS: dict[str, Callable[[Dim, Dim], Dim]] = {
     "arith.maxsi": sym_max,
     "arith.minsi": sym_min,
 }
+_LEAVES = ("arith.constant", "arith.index_cast")
 
 
 class SizeReader:
@@ -53,23 +55,32 @@ class SizeReader:
     def known_size(self, value: ir.Value) -> Dim | None:
         """A value as a size expression, if it is one in closed form."""
         if value not in self._known:
-            found = self._closed_form(value)
-            if found is None:
-                return None
-            self._known[value] = found
-        return self._known[value]
+            for needed in postorder([value], self._operands):
+                found = None if needed in self._known else self._closed_form(needed)
+                if found is not None:
+                    self._known[needed] = found
+        return self._known.get(value)
 
-    def _closed_form(self, value: ir.Value) -> Dim | None:
+    def _operands(self, value: ir.Value) -> list[ir.Value]:
+        op = None if value in self._known else self._definition(value)
+        return [] if op is None else list(op.operands)
+
+    def _definition(self, value: ir.Value) -> ir.Operation | None:
+        """The operation, if it is one that a size may be computed by."""
         op = definition(value)
         if op is None or op.block != self._block:
+            return None
+        return op if op.name in _SIZE_OPS or op.name in _LEAVES else None
+
+    def _closed_form(self, value: ir.Value) -> Dim | None:
+        """Of a value whose operands are known as far as they have a closed form."""
+        op = self._definition(value)
+        if op is None:
             return None
         if op.name == "arith.constant":
             attribute = op.attributes["value"]
             return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
         if op.name == "arith.index_cast":
-            return self.known_size(op.operands[0])
-        binary = _SIZE_OPS.get(op.name)
-        if binary is None:
-            return None
-        left, right = (self.known_size(v) for v in op.operands)
-        return None if left is None or right is None else binary(left, right)
+            return self._known.get(op.operands[0])
+        left, right = map(self._known.get, op.operands)
+        return None if left is None or right is None else _SIZE_OPS[op.name](left, right)

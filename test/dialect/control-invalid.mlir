@@ -38,3 +38,10 @@ func.func @choice(%x: !profuse.tensor, %c: i1, %n: i64) {
   %1 = "profuse.if_then_else"(%c, %x, %n) : (i1, !profuse.tensor, i64) -> !profuse.tensor
   return
 }
+
+// -----
+
+// expected-error@+1 {{a block of 'func.func' does not end with a return or yield}}
+func.func @no_return(%x: !profuse.tensor) {
+  %0 = "profuse.tanh"(%x) : (!profuse.tensor) -> !profuse.tensor
+}

@@ -157,6 +157,12 @@ def test_a_failure_writes_its_input_and_says_how_to_replay_it(options, tmp_path,
     assert "user.py:3:5: error: pass probe failed: sizes differ" in capsys.readouterr().err
 
 
+def test_a_folder_that_is_missing_does_not_hide_the_failure(options, tmp_path):
+    with pytest.raises(PipelineError, match="pass probe failed: sizes differ") as caught:
+        run_pipeline(parse_module(TEXT), "probe{fail=shape}", repro_dir=str(tmp_path / "absent"))
+    assert caught.value.hint.startswith("its input is not kept for a replay: ")
+
+
 def test_a_bug_in_a_pass_is_reported_too(options, tmp_path):
     with pytest.raises(PipelineError, match="pass probe failed: RuntimeError: boom"):
         run_pipeline(parse_module(TEXT), "probe{fail=boom}", repro_dir=str(tmp_path))

@@ -236,5 +236,13 @@ def test_ir_of_every_stage():
     assert "profuse.type_check" in f.ir("optimized")
     assert "linalg.generic" in f.ir("linalg")
     assert "llvm" in f.ir("llvm")
-    with pytest.raises(pf.ArgumentError, match="no stage 'ptx'"):
+    with pytest.raises(pf.ArgumentError, match="no stage 'ptx'") as info:
         f.ir("ptx")
+    assert info.value.hint.count("graph") == 1
+
+
+def test_a_graph_without_kernels_has_no_kernel_stages():
+    f = pf.jit(lambda x: x * 1j)
+    f(np.ones(3)), f(np.ones(3))
+    with pytest.raises(pf.ArgumentError, match="no llvm: this graph has no kernel"):
+        f.ir("llvm")

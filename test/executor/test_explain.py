@@ -193,6 +193,7 @@ def test_unfused_ops_are_named_with_the_users_line():
     [
         ("type of operand 3 is not known", "Its operand was not reached"),
         ("size of operand 0 varies", "Its sizes changed while profiling"),
+        ("result sizes depend on run-time values", "To fix it, write its sizes as literals"),
         ("too few neighbours to fuse with", "To fix it, lower pf.knobs.min_fusion_size."),
         ("300 does not fit u8", "To fix it, pass the number as an array"),
         ("is never fused", ""),

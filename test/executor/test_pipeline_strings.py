@@ -16,7 +16,7 @@ LIT = Path(__file__).parents[1] / "passes" / "engine-pipeline.mlir"
 def test_lit_runs_the_strings_of_the_engine():
     text = LIT.read_text()
     for behavior in ("static", "dynamic"):
-        assert f"'{optimizing_pipeline(behavior, 1, 128)}'" in text
+        assert f"'{optimizing_pipeline(behavior, 1, 128, 128)}'" in text
 
 
 def test_replaying_the_request_gives_the_optimised_graph(tmp_path):

@@ -129,3 +129,18 @@ def test_integers_beyond_64_bits():
     check(lambda x: x ^ mask, np.array([1, 2], np.uint64))
     with pytest.raises(OverflowError):
         trace(lambda x: x + 2**70, (np.ones(2, np.int64),))
+
+
+@pytest.mark.parametrize(
+    "name", ["i8", "u8", "i4", "f4", "f8", "c8", "?", "b", "<i8", "int16", "d"]
+)
+def test_dtypes_in_text_are_numpys(name):
+    """``"i8"`` is int64 to NumPy; our own short names never reach user code."""
+    x = np.array([[1, 2, 300]])
+    check(lambda x: (x.astype(name), np.zeros(x.shape, name) + x, x.sum(axis=0, dtype=name)), x)
+
+
+@pytest.mark.parametrize("name", ["f32", "i16", "bf16", "nonsense"])
+def test_text_that_is_no_dtype_to_numpy_is_refused(name):
+    with pytest.raises(DTypeError, match="not understood"):
+        trace(lambda x: x.astype(name), (np.ones(3),))

@@ -67,7 +67,8 @@ def test_structures_tell_containers_statics_and_orders_apart():
 
 
 def test_numpy_scalars_are_tensors_and_python_numbers_are_not():
-    assert leaf_kind(np.float64(1)) == (np.dtype(np.float64), 0)
+    assert leaf_kind(np.float64(1)) is np.float64
+    assert leaf_kind(np.array(1.0)) == (np.dtype(np.float64), 0)
     assert leaf_kind(1.0) is float
     assert leaf_kind(True) is bool
     assert leaf_kind(np.ones((2, 3), np.int8)) == (np.dtype(np.int8), 2)
@@ -90,6 +91,19 @@ def test_errors_name_the_argument(args, kwargs, where):
     with pytest.raises((DTypeError, ArgumentError)) as info:
         flatten_call(f, args, kwargs)
     assert info.value.what.startswith(where)
+
+
+def test_containers_without_an_end_are_refused():
+    cyclic = [1]
+    cyclic.append(cyclic)
+    deep = 1
+    for _ in range(5000):
+        deep = [deep]
+    for tree in (cyclic, deep):
+        with pytest.raises(ArgumentError, match="nested too deeply, or one contains itself"):
+            flatten(tree)
+        with pytest.raises(ArgumentError, match="nested too deeply, or one contains itself"):
+            flatten_call(f, (1, tree), {})
 
 
 def test_names_of_leaves():

@@ -75,7 +75,10 @@ class Kernel:
         slots, outputs, frames, _alive = self.slots(*args, symbols=symbols)
         self.function(slots.ctypes.data)
         assert all(map(untouched, frames)), "the kernel wrote out of bounds"
-        return outputs
+        kinds = [spec.kind for spec in self.artifact.abi.outputs]
+        violations = [out for out, kind in zip(outputs, kinds, strict=True) if kind == "violation"]
+        assert not any(map(np.any, violations)), "the kernel met an index out of range"
+        return [out for out, kind in zip(outputs, kinds, strict=True) if kind != "violation"]
 
 
 def parse(text):

@@ -1,6 +1,6 @@
 // The engine's optimising pipeline, on an instrumented graph whose observers have been hit.
-// RUN: profuse-opt %s -p 'profile-insensitive,profile-driven{min-size=1 max-values=128},final,prepare-kernels' --verify-each | FileCheck %s
-// RUN: profuse-opt %s -p 'profile-insensitive,profile-driven{min-size=1 max-values=128 dynamic=true},final,prepare-kernels' --verify-each | FileCheck %s --check-prefix=DYN
+// RUN: profuse-opt %s -p 'profile-insensitive,profile-driven{min-size=1 max-values=128 max-ops=128},final,prepare-kernels' --verify-each | FileCheck %s
+// RUN: profuse-opt %s -p 'profile-insensitive,profile-driven{min-size=1 max-values=128 max-ops=128 dynamic=true},final,prepare-kernels' --verify-each | FileCheck %s --check-prefix=DYN
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME:    %[[X:.*]]: !profuse.tensor, %[[W:.*]]: !profuse.tensor, %[[N:.*]]: i64) -> !profuse.tensor

@@ -113,7 +113,7 @@ def test_every_pass_and_pipeline_runs_alone(name, tmp_path, capsys):
 )
 def test_the_engine_runs_the_named_pipelines(behavior, fuse):
     """R1.12: profile-insensitive, profile-driven, fallbacks converted, the final pass."""
-    text = optimizing_pipeline(behavior, 1, 128, [8], fuse=fuse)
+    text = optimizing_pipeline(behavior, 1, 128, 128, [8], fuse=fuse)
     driven = R1_27 if fuse else [*R1_26, *R1_36_NO_FUSER, DCE]
     assert trace_of(text) == [*R1_24, *driven, *R1_45, *KERNELS]
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from profuse.tools.run import main
+from profuse.tools.run import _error, main
 
 GRAPH = """
 func.func @f(%x: tensor<4x8xf32>, %k: f64) -> !profuse.tensor {
@@ -64,7 +68,11 @@ def test_function_with_npy_input(tmp_path, monkeypatch, capsys):
         (["math:sqrt", "-i", "f32[2,"], "no argument description"),
         (["math:sqrt", "-i", "q7[2]"], "unknown dtype name 'q7'"),
         (["math:sqrt", "-i", "missing.npy"], "cannot read missing.npy"),
+        (["math:sqrt", "-i", "f32[99999999999,99999999]"], "cannot be made: array is too big"),
+        (["math:sqrt", "-i", "f32[99999999,9999999]"], "cannot be made: Unable to allocate"),
         (["math:sqrt", "--strategy", "fast"], "strategy 'fast' is malformed"),
+        ([":sqrt"], "neither file.mlir nor module:function"),
+        (["math:"], "neither file.mlir nor module:function"),
     ],
 )
 def test_errors_are_one_message_and_status_1(arguments, message, capsys):
@@ -73,6 +81,25 @@ def test_errors_are_one_message_and_status_1(arguments, message, capsys):
     assert err.startswith("profuse-run: error:")
     assert message in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("source", "told"), [
+    ("def f(x):\n    raise KeyError('no weights')\n", "the function raised"),
+    ("raise RuntimeError('no weights')\n", "importing broken_model raised"),
+    ("no weights(\n", "importing broken_model raised"),
+])  # fmt: skip
+def test_what_the_users_code_raises_is_told_without_our_frames(
+    source, told, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "broken_model.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "broken_model", raising=False)
+    assert main(["broken_model:f", "-i", "f32[2]"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"profuse-run: error: {told}")
+    assert "no weights" in err and f'File "{tmp_path / "broken_model.py"}", line' in err
+    assert err.count("  File ") == 1
 
 
 def test_unparsable_graph(tmp_path, capsys):
@@ -92,3 +119,27 @@ def test_untyped_graph_wants_inputs(tmp_path, capsys):
     assert main([str(path)]) == 1
     assert "give one --input per argument" in capsys.readouterr().err
     assert main([str(path), "-i", "f32[2,3]", "-i", "2.0"]) == 0
+
+
+def test_check_looks_at_imaginary_parts():
+    assert _error(np.array([1 + 1j]), np.array([1 + 1j])) == 0
+    assert _error(np.array([1 + 1j, np.inf]), np.array([1 - 1j, np.inf])) > 1
+    assert _error(np.array([np.inf, np.nan]), np.array([np.inf, np.nan])) == 0
+    assert _error(np.array([np.inf]), np.array([-np.inf])) > 1
+
+
+@pytest.mark.parametrize("bad", [["--seed", "-1"], ["--calls", "0"], ["--calls", "many"]])
+def test_numbers_out_of_range_are_usage_errors(bad, capsys):
+    with pytest.raises(SystemExit):
+        main(["math:sqrt", *bad])
+    assert "expected a number >= " in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_error(graph):
+    root = Path(__file__).resolve().parents[2]
+    tool = f"{sys.executable} -m {root.name}.tools.run {graph} --calls 2"
+    done = subprocess.run(
+        ["bash", "-c", f"{tool} | :"], env={**os.environ, "PYTHONPATH": str(root.parent)},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

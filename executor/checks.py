@@ -1,0 +1,65 @@
+"""What a user hands to `jit` and to the functions it makes, checked before anything starts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dialect.errors import ArgumentError, KnobError
+from ..dialect.program import Program
+from ..dialect.types import ScalarType
+
+_INTS = (bool, int, np.bool, np.integer)
+_FLOATS = (*_INTS, float, np.floating)
+# What may be passed as a number of each kind; isinstance holds for traced values, too.
+_NUMBERS = {
+    "b": (bool, np.bool), "i": _INTS, "u": _INTS, "f": _FLOATS,
+    "c": (*_FLOATS, complex, np.complexfloating),
+}  # fmt: skip
+
+
+def numbers_of(main: Program) -> list[tuple[int, ScalarType]]:
+    """Which inputs of a graph are declared as Python numbers."""
+    types = ((k, main.type_of(value)) for k, value in enumerate(main.inputs))
+    return [(k, type_) for k, type_ in types if isinstance(type_, ScalarType)]
+
+
+def check_numbers(name: str, wanted: Sequence[tuple[int, ScalarType]], given: Sequence) -> None:
+    """Raise ArgumentError unless numbers are given where numbers of a kind are declared."""
+    for k, type_ in wanted:
+        if not isinstance(given[k], _NUMBERS[type_.dtype.kind]):
+            raise ArgumentError(
+                f"@{name}: argument {k} must be a number ({type_}), not {type(given[k]).__name__} "
+                f"{given[k]!r:.40}"
+            )
+
+
+def check_settings(
+    fn: Any, device: str | None, background: bool, profiled_runs: int | None, name: str | None
+) -> None:
+    """Raise ArgumentError for what cannot be called, KnobError for a setting out of its domain."""
+    if not callable(fn):
+        raise ArgumentError(f"jit needs a function, not {type(fn).__name__}")
+    if device not in (None, "cpu"):
+        raise KnobError(f"device {device!r} is not available", hint='use device="cpu"')
+    if background:
+        raise KnobError("background compilation is not available", hint="use background=False")
+    if profiled_runs is not None and (type(profiled_runs) is not int or profiled_runs < 0):
+        raise KnobError(f"profiled_runs={profiled_runs!r}: expected a number >= 0")
+    if not isinstance(name, (str, type(None))):
+        raise KnobError(f"name={name!r}: expected a text")
+
+
+def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Raise ArgumentError unless ``fn`` takes these arguments, as far as it tells."""
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"{name}{signature} was called wrongly: {error}") from None

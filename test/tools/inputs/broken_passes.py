@@ -1,0 +1,3 @@
+"""Passes of a user that cannot be imported (opt-errors.test)."""
+
+raise RuntimeError("no weights")
