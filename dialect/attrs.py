@@ -6,6 +6,7 @@ kinds are the only place that knows how each is spelled in IR.
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 import struct
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import F32, DType, dtype_of_mlir
+from .dtypes import F32, DType, dtype_of, dtype_of_mlir
 from .dtypes import F64 as FLOAT64
 from .errors import IRError
 from .types import ScalarType, TensorType, Type, type_from_mlir, type_to_mlir
@@ -32,12 +33,16 @@ class AttrKind:
         irdl: body of an IRDL constraint, e.g. ``irdl.base "#builtin.integer"``.
         text: Python value -> IR text.
         decode: MLIR attribute (bindings object) -> Python value.
+        to_json: Python value -> plain JSON data, bit for bit.
+        from_json: its inverse; raises ValueError, TypeError, KeyError or IRError for other data.
     """
 
     name: str
     irdl: str
     text: Callable[[Any], str]
     decode: Callable[[Any], Any]
+    to_json: Callable[[Any], Any]
+    from_json: Callable[[Any], Any]
 
 
 def _float_text(value: float) -> str:
@@ -99,8 +104,6 @@ def scalar_text(value: bool | int | float | complex) -> str:
 def _value_text(value: Any) -> str:
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         return scalar_text(value)
-    from .dtypes import dtype_of
-
     array = np.asarray(value)
     return dense_text(array, dtype_of(array.dtype))
 
@@ -170,39 +173,111 @@ def _scalar_dtype_text(dtype: DType) -> str:
     return dtype.mlir
 
 
-I64 = AttrKind("integer", 'irdl.base "#builtin.integer"', lambda v: f"{int(v)} : i64",
-               lambda a: int(a.value))  # fmt: skip
-BOOL = AttrKind("bool", 'irdl.base "#builtin.integer"', lambda v: str(bool(v)).lower(),
-                lambda a: bool(a.value))  # fmt: skip
-F64 = AttrKind("float", 'irdl.base "#builtin.float"', lambda v: f"{_float_text(v)} : f64",
-               lambda a: float(a.value))  # fmt: skip
-STR = AttrKind("string", 'irdl.base "#builtin.string"', quoted, lambda a: str(a.value))
+def _float_to_json(value: float) -> str:
+    """All 64 bits in hex: JSON has no infinities, and no payloads of NaN."""
+    return struct.pack(">d", value).hex()
+
+
+def _float_from_json(data: str) -> float:
+    return struct.unpack(">d", bytes.fromhex(data))[0]
+
+
+def _value_to_json(value: Any) -> Any:
+    """Bools and ints as they are; of everything else a list that begins with its kind."""
+    if type(value) in (bool, int):
+        return value
+    if type(value) is float:
+        return ["float", _float_to_json(value)]
+    if type(value) is complex:
+        return ["complex", _float_to_json(value.real), _float_to_json(value.imag)]
+    array = np.asarray(value)
+    raw = base64.b64encode(array.tobytes()).decode()
+    return ["array", dtype_of(array.dtype).mlir, list(array.shape), raw]
+
+
+def _value_from_json(data: Any) -> Any:
+    if type(data) in (bool, int):
+        return data
+    kind, *rest = data
+    if kind == "float":
+        return _float_from_json(*rest)
+    if kind == "complex":
+        real, imag = rest
+        return complex(_float_from_json(real), _float_from_json(imag))
+    if kind != "array":
+        raise ValueError(f"a constant cannot be of kind {kind!r}")
+    dtype, shape, raw = rest
+    flat = np.frombuffer(base64.b64decode(raw, validate=True), dtype_of_mlir(dtype).numpy)
+    return flat.reshape(shape).copy()
+
+
+def _exactly(type_: type) -> Callable[[Any], Any]:
+    """A check that data are of a JSON type: ``int`` takes no bool."""
+
+    def check(data: Any) -> Any:
+        if type(data) is not type_:
+            raise TypeError(f"expected {type_.__name__}, not {data!r}")
+        return data
+
+    return check
+
+
+def _tuple_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple]:
+    return lambda data: tuple(map(read, data))
+
+
+_INT, _BOOL, _STR = map(_exactly, (int, bool, str))
+
+I64 = AttrKind(
+    "integer", 'irdl.base "#builtin.integer"', lambda v: f"{int(v)} : i64", lambda a: int(a.value),
+    int, _INT,
+)  # fmt: skip
+BOOL = AttrKind(
+    "bool", 'irdl.base "#builtin.integer"', lambda v: str(bool(v)).lower(),
+    lambda a: bool(a.value), bool, _BOOL,
+)  # fmt: skip
+F64 = AttrKind(
+    "float", 'irdl.base "#builtin.float"', lambda v: f"{_float_text(v)} : f64",
+    lambda a: float(a.value), _float_to_json, _float_from_json,
+)  # fmt: skip
+STR = AttrKind(
+    "string", 'irdl.base "#builtin.string"', quoted, lambda a: str(a.value), str, _STR
+)  # fmt: skip
 I64_ARRAY = AttrKind(
     "integer array", 'irdl.base "#builtin.dense_array"',
     lambda v: f"array<i64: {', '.join(str(int(x)) for x in v)}>" if len(v) else "array<i64>",
-    lambda a: tuple(int(x) for x in a),
+    lambda a: tuple(int(x) for x in a), lambda v: [int(x) for x in v], _tuple_of(_INT),
 )  # fmt: skip
 BOOL_ARRAY = AttrKind(
     "bool array", 'irdl.base "#builtin.dense_array"',
     lambda v: f"array<i1: {', '.join(str(bool(x)).lower() for x in v)}>" if len(v) else "array<i1>",
-    lambda a: tuple(bool(x) for x in a),
+    lambda a: tuple(bool(x) for x in a), lambda v: [bool(x) for x in v], _tuple_of(_BOOL),
 )  # fmt: skip
-SYMBOL = AttrKind("symbol", 'irdl.base "#builtin.symbol_ref"', lambda v: f"@{v}",
-                  lambda a: str(a.value))  # fmt: skip
-DTYPE = AttrKind("dtype", 'irdl.base "#builtin.type"', _scalar_dtype_text,
-                 lambda a: dtype_of_mlir(str(a.value)))  # fmt: skip
-TYPE = AttrKind("type", 'irdl.base "#builtin.type"', type_to_mlir, _decode_type)
+SYMBOL = AttrKind(
+    "symbol", 'irdl.base "#builtin.symbol_ref"', lambda v: f"@{v}", lambda a: str(a.value),
+    str, _STR,
+)  # fmt: skip
+DTYPE = AttrKind(
+    "dtype", 'irdl.base "#builtin.type"', _scalar_dtype_text,
+    lambda a: dtype_of_mlir(str(a.value)), _scalar_dtype_text, dtype_of_mlir,
+)  # fmt: skip
+TYPE = AttrKind(
+    "type", 'irdl.base "#builtin.type"', type_to_mlir, _decode_type, type_to_mlir, type_from_mlir
+)  # fmt: skip
 TYPES = AttrKind(
     "type array", 'irdl.base "#builtin.array"',
     lambda v: "[" + ", ".join(map(type_to_mlir, v)) + "]",
     lambda a: tuple(type_from_mlir(str(t.value)) for t in a),
+    lambda v: [type_to_mlir(t) for t in v], _tuple_of(type_from_mlir),
 )  # fmt: skip
 STR_ARRAY = AttrKind(
     "string array", 'irdl.base "#builtin.array"',
     lambda v: "[" + ", ".join(STR.text(x) for x in v) + "]",
-    lambda a: tuple(str(x.value) for x in a),
+    lambda a: tuple(str(x.value) for x in a), list, _tuple_of(_STR),
 )  # fmt: skip
-VALUE = AttrKind("constant value", "irdl.any", _value_text, _decode_value)
+VALUE = AttrKind(
+    "constant value", "irdl.any", _value_text, _decode_value, _value_to_json, _value_from_json
+)
 
 __all__ = [
     "BOOL", "BOOL_ARRAY", "DTYPE", "DYNAMIC", "F64", "I64", "I64_ARRAY", "STR", "STR_ARRAY",

@@ -1,8 +1,8 @@
 """The one door to the compiler: a request in, a result out, both plain values.
 
-`compile_graph` is the only function of the executor that loads MLIR. A request and its result
-hold nothing but text, numbers and bytes (plus decoded programs), so that the same pair can cross
-a process boundary.
+`compile_cached` is what executors call; `compile_graph` is the only function that loads MLIR. A
+request and its result hold nothing but text, numbers and bytes (plus decoded programs), so that the
+same pair can cross a process boundary and lie on a disk.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from ..dialect.errors import InternalError, LoweringError, ProfuseError
 from ..dialect.program import Module
 from .dump import boundary_dump
+from .events import Counters
+from .knobs import knobs
 
 if TYPE_CHECKING:
     from ..lowering.abi import KernelArtifact
@@ -154,6 +156,9 @@ class CompileResult:
         unfused: per refused op that has a place in the user's source, ``op: reason at file:line``.
         trace: names of the passes that ran, in order.
         seconds: stage or pass name -> seconds.
+        faulty: some failure is an error of the compiler, not a missing lowering: not to be kept.
+        from_disk: the disk cache had it.
+        missed: why the disk cache did not have it; "" = it has, or was not asked.
     """
 
     module: Module
@@ -164,6 +169,21 @@ class CompileResult:
     unfused: list[str] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    faulty: bool = False
+    from_disk: bool = False
+    missed: str = ""
+
+
+def compile_cached(request: CompileRequest, counters: Counters) -> CompileResult:
+    """What `compile_graph` returns, out of the disk cache where it is there (the `cache` knob).
+
+    A hit imports no MLIR. Raises what `compile_graph` raises; such compiles are not kept.
+    """
+    if not knobs.cache:
+        return compile_graph(request)
+    from .cache.lookup import cached
+
+    return cached(request, compile_graph, counters)
 
 
 @compiler_errors("compiling the graph")
@@ -226,8 +246,9 @@ def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -
     except LoweringError as error:
         result.failures[name] = str(error)
         return
-    except Exception as error:  # a fault of ours is no reason to fail the user's call
+    except ProfuseError as error:  # a fault of ours is no reason to fail the user's call
         result.failures[name] = f"{type(error).__name__}: {error}"
+        result.faulty = True
         return
     result.kernels[name] = artifact
     for stage, seconds in artifact.seconds.items():

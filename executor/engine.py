@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ..dialect.errors import InternalError, ProfuseError, StrictFusionError
+from ..dialect.errors import InternalError, KnobError, ProfuseError, StrictFusionError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
 from .compile import (
     CompileRequest,
     CompileResult,
-    compile_graph,
+    compile_cached,
     compiler_errors,
     optimizing_pipeline,
 )
@@ -247,8 +247,8 @@ class Executor:
         try:
             with compiler_errors("specialising the graph"):
                 return self._specialised(strict)
-        except StrictFusionError:
-            raise
+        except (StrictFusionError, KnobError):
+            raise  # what was asked for cannot be done, or a setting is wrong
         except ProfuseError as error:
             if strict:
                 what = f"{self.options.name} cannot be compiled: {error.what}"
@@ -292,7 +292,7 @@ class Executor:
             name=self.options.name,
         )
         start = time.perf_counter()
-        result = compile_graph(self.request)
+        result = compile_cached(self.request, self.counters)
         if strict:
             check_strict(result.module, result.failures, self.options.name)
         self.result = result
@@ -300,13 +300,14 @@ class Executor:
         self._dump(OPTIMISED, lambda: result.ir)
         log(
             "compile", self.options.name, f"{behavior} specialisation", self.seconds,
-            depth=self.depth, kernels=len(result.kernels),
+            depth=self.depth, kernels=len(result.kernels), from_disk=result.from_disk,
         )  # fmt: skip
         plan = self._link(result)
         self.counters.compiles += 1
         count = len(result.kernels)
         detail = f"{behavior} specialisation with {count} kernel{'s' * (count != 1)}"
-        self.work.note("compiled", time.perf_counter() - start, self.options.name, detail)
+        did = "loaded" if result.from_disk else "compiled"
+        self.work.note(did, time.perf_counter() - start, self.options.name, detail)
         return self._install(plan, f"specialised, {behavior}")
 
     def _link(self, result: CompileResult) -> Plan:

@@ -99,6 +99,7 @@ class Counters:
         traces: graphs made by tracing.
         dropped_traces: traces given up, with all that they had compiled, for newer ones.
         cache_hits, cache_misses: look-ups of compiled code.
+        disk_hits, disk_misses: compiles that the disk cache answered, and those it could not.
         executors_constructed: spec-keyed executors made.
         invocations: runs of spec-keyed executors, traced ones and those on fallback plans included.
     """
@@ -122,6 +123,8 @@ class Counters:
     dropped_traces: int = 0
     cache_hits: int = 0
     cache_misses: int = 0
+    disk_hits: int = 0
+    disk_misses: int = 0
     executors_constructed: int = 0
     invocations: int = 0
 

@@ -28,6 +28,7 @@ _DID = {
     "traced": "traced the function",
     "profiled": "ran {where} op by op to record types",
     "compiled": "compiled a {detail} for {where}",
+    "loaded": "loaded a {detail} for {where} from the disk cache",
     "failed": "failed to compile {where}",
 }
 
@@ -73,6 +74,7 @@ def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
     if c.evaluated_ops:
         lines.append(f"  {_count(c.evaluated_ops, 'op')} ran one by one, in NumPy")
     results = [made.result for made in executor.compiled()]
+    lines += [f"  not in the disk cache: {r.missed}" for r in results if r.missed]
     return lines + [f"  {text}" for text in _unfused(results, executor.reasons)]
 
 
@@ -127,7 +129,7 @@ def _member(executor: Executor, level: int, lines: list[str], chain: list[Checke
         lines.append(f"{pad}profiled runs: {c.profiled_runs}")
     if result is not None:
         kernels = _count(len(result.kernels), "kernel")
-        lines.append(f"{pad}compiled {kernels} in {executor.seconds * 1e3:.1f} ms")
+        lines += [f"{pad}{text}" for text in _compiled(result, kernels, executor.seconds)]
     for checked in chain:
         if checked.executor is executor:
             lines += [f"{pad}{text}" for text in _guard(checked, chain)]
@@ -137,6 +139,14 @@ def _member(executor: Executor, level: int, lines: list[str], chain: list[Checke
     for child in tuple(executor.fallbacks.values()):
         if child.counters.profiled_runs or child.counters.evaluated_ops:
             _member(child, level + 1, lines, chain)
+
+
+def _compiled(result: CompileResult, what: str, seconds: float) -> list[str]:
+    """Where code came from, and, if the disk cache was asked in vain, why it did not have it."""
+    if result.from_disk:
+        return [f"loaded {what} from the disk cache in {seconds * 1e3:.1f} ms"]
+    lines = [f"compiled {what} in {seconds * 1e3:.1f} ms"]
+    return [*lines, f"  not in the disk cache: {result.missed}"] if result.missed else lines
 
 
 def _guard(checked: Checked, chain: list[Checked]) -> list[str]:

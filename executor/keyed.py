@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.errors import ArgumentError, ProfuseError, StrictFusionError
+from ..dialect.errors import ArgumentError, KnobError, ProfuseError, StrictFusionError
 from ..dialect.input_types import with_input_types
 from ..dialect.program import Module
 from .argument_spec import ArgumentSpec, compile_recipe
 from .compile import (
     CompileRequest,
     CompileResult,
-    compile_graph,
+    compile_cached,
     compiler_errors,
     keyed_pipeline,
 )
@@ -153,7 +153,7 @@ class KeyedExecutor:
             try:
                 with compiler_errors("specialising the graph"):
                     made = self._specialised(spec, inputs, strict)
-            except StrictFusionError:
+            except (StrictFusionError, KnobError):
                 raise
             except ProfuseError as error:
                 self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
@@ -187,7 +187,8 @@ class KeyedExecutor:
         try:
             with compiler_errors("running the required passes"):
                 module = with_input_types(self.module, [None] * self._arity)
-                return compile_graph(self._request(module, "required")).module
+                request = self._request(module, "required")
+                return compile_cached(request, self.counters).module
         except ProfuseError as error:
             self.counters.compile_failures += 1
             self.reasons.append(f"runs as it was imported: {error}")
@@ -211,19 +212,20 @@ class KeyedExecutor:
         )  # fmt: skip
         request = self._request(with_input_types(self.module, types), pipeline)
         start = time.perf_counter()
-        result = compile_graph(request)
+        result = compile_cached(request, self.counters)
         if strict:
             check_strict(result.module, result.failures, self.options.name)
         plan = self._link(result)
         seconds = time.perf_counter() - start
-        self.work.note("compiled", seconds, self.options.name, f"plan for {spec}")
+        did = "loaded" if result.from_disk else "compiled"
+        self.work.note(did, seconds, self.options.name, f"plan for {spec}")
         if differentiated:
             reason = "gradients are needed: nothing is fused"
             refuse(reason, 1, self.counters, self.reasons, self.options.name)
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"new spec: {spec}", seconds,
-            kernels=len(result.kernels),
+            kernels=len(result.kernels), from_disk=result.from_disk,
         )  # fmt: skip
         return Specialised(plan, request, result, seconds)
 

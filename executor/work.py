@@ -18,7 +18,8 @@ class Work:
     Attributes:
         call: number of the call of the jitted function that did it, from 1.
         thread: the thread it ran in.
-        what: ``"traced"``, ``"profiled"``, ``"compiled"`` or ``"failed"`` (to compile).
+        what: ``"traced"``, ``"profiled"``, ``"compiled"``, ``"loaded"`` (what the disk cache had
+            compiled) or ``"failed"`` (to compile).
         seconds: how long it took.
         where: name of the executor.
         detail: e.g. ``"static specialisation with 1 kernel"``.

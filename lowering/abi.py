@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..dialect.symbolic import Dim, Sym, evaluate, parse_dim
 
@@ -88,34 +89,30 @@ class KernelArtifact:
     seconds: dict[str, float] = field(default_factory=dict)
     library_calls: int = 0
 
-    def to_json(self) -> str:
-        """JSON text; inverse of `from_json`."""
+    def header(self) -> dict[str, Any]:
+        """All but the object code, as JSON data; see `from_header`."""
         abi = self.abi
-        return json.dumps(
-            {
-                "name": self.name,
-                "object": base64.b64encode(self.object).decode(),
-                "entry": self.entry,
-                "abi": {
-                    "inputs": [_spec_to_json(s) for s in abi.inputs],
-                    "outputs": [_spec_to_json(s) for s in abi.outputs],
-                    "symbols": [[name, *place] for name, place in abi.symbols.items()],
-                    "strides": [list(s) for s in abi.strides],
-                    "workspace": abi.workspace,
-                },
-                "stages": self.stages,
-                "seconds": self.seconds,
-                "library_calls": self.library_calls,
-            }
-        )
+        return {
+            "name": self.name,
+            "entry": self.entry,
+            "abi": {
+                "inputs": [_spec_to_json(s) for s in abi.inputs],
+                "outputs": [_spec_to_json(s) for s in abi.outputs],
+                "symbols": [[name, *place] for name, place in abi.symbols.items()],
+                "strides": [list(s) for s in abi.strides],
+                "workspace": abi.workspace,
+            },
+            "stages": self.stages,
+            "seconds": self.seconds,
+            "library_calls": self.library_calls,
+        }
 
     @classmethod
-    def from_json(cls, text: str) -> KernelArtifact:
-        """The artifact that `to_json` wrote."""
-        data = json.loads(text)
-        abi = data.pop("abi")
-        data["object"] = base64.b64decode(data["object"])
+    def from_header(cls, data: dict[str, Any], object: bytes) -> KernelArtifact:
+        """The artifact of a `header` and its object code."""
+        abi = data["abi"]
         return cls(
+            object=object,
             abi=KernelABI(
                 inputs=tuple(_spec_from_json(s) for s in abi["inputs"]),
                 outputs=tuple(_spec_from_json(s) for s in abi["outputs"]),
@@ -123,8 +120,18 @@ class KernelArtifact:
                 strides=tuple((index, axis) for index, axis in abi["strides"]),
                 workspace=abi["workspace"],
             ),
-            **data,
+            **{key: value for key, value in data.items() if key != "abi"},
         )
+
+    def to_json(self) -> str:
+        """JSON text; inverse of `from_json`."""
+        return json.dumps(self.header() | {"object": base64.b64encode(self.object).decode()})
+
+    @classmethod
+    def from_json(cls, text: str) -> KernelArtifact:
+        """The artifact that `to_json` wrote."""
+        data = json.loads(text)
+        return cls.from_header(data, base64.b64decode(data.pop("object")))
 
 
 def _spec_to_json(spec: TensorSpec) -> list:

@@ -45,6 +45,9 @@ for _name, _path in (
 if "PYTHONPATH" in os.environ:
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]  # noqa: F821
 
+# What earlier runs have compiled must not answer for this checkout's compiler.
+config.environment["PROFUSE_CACHE"] = "off"  # noqa: F821
+
 config.substitutions.append(("%{python}", sys.executable))  # noqa: F821
 
 if shutil.which("nvidia-smi"):

@@ -164,6 +164,37 @@ MUTATIONS = (
         ("executor/test_keyed.py::test_same_spec_twice",),
     ),
     Mutation(
+        "the cache trusts what it reads", "executor/cache/entry.py",
+        "            if _checksum(data).hex() != checksum:\n", "            if False:\n",
+        ("executor/test_cache_faults.py::test_no_flipped_bit_and_no_cut_goes_unnoticed",),
+    ),
+    Mutation(
+        "an entry appears before it is whole", "executor/cache/store.py",
+        "            temporary.write_bytes(data)\n",
+        "            path.write_bytes(data)\n            temporary.write_bytes(data)\n",
+        ("executor/test_cache_faults.py::test_what_a_writer_could_not_finish_is_never_seen",),
+    ),
+    Mutation(
+        "an edited compiler finds what it compiled before", "executor/cache/fingerprint.py",
+        "        digest.update(content)\n", "",
+        ("executor/test_cache_key.py::test_the_digest_of_sources_depends_on_content_and_names_alone",),
+    ),
+    Mutation(
+        "the cache evicts what was used last", "executor/cache/store.py",
+        "for file in reversed(files):", "for file in files:",
+        ("executor/test_cache_room.py::test_what_was_not_used_for_longest_is_evicted",),
+    ),
+    Mutation(
+        "cached code is told of at its old lines", "executor/cache/codec.py",
+        "[fill_in(text, places) for text in plain", "[text for text in plain",
+        ("executor/test_cache.py::test_moved_code_is_found_and_told_at_its_new_place",),
+    ),
+    Mutation(
+        "others may put code into the cache", "executor/cache/store.py",
+        "if found.st_mode & stat.S_IWOTH:", "if False:",
+        ("executor/test_cache_faults.py::test_a_folder_that_others_can_write_is_refused",),
+    ),
+    Mutation(
         "profiling mode off makes no other executor", "executor/choice.py",
         "if not knobs.profiling_mode:", "if False:",
         ("executor/test_keyed.py::test_profiling_mode_picks_the_executor_for_good",),

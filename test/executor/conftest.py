@@ -5,6 +5,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import profuse as pf
 import pytest
+from cached_graphs import caching_in
 
 
 @pytest.fixture
@@ -13,3 +14,10 @@ def profiling_off():
     before = pf.set_profiling_mode(False)
     yield
     pf.set_profiling_mode(before)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The store of a disk cache that is on, in a folder of its own."""
+    with caching_in(tmp_path / "cache") as found:
+        yield found

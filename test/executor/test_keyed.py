@@ -8,6 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from keyed_graphs import add_executor, f32, optional_bias, scaled
+from profuse.executor import compile as compile_module
 from profuse.executor import keyed
 from profuse.executor.engine import Executor, Options
 from profuse.executor.events import events
@@ -106,8 +107,8 @@ def test_fallback_plan_runs_the_required_passes(monkeypatch):
         requests.append(request.pipeline)
         return compile_graph(request)
 
-    compile_graph = keyed.compile_graph
-    monkeypatch.setattr(keyed, "compile_graph", spied)
+    compile_graph = compile_module.compile_graph
+    monkeypatch.setattr("profuse.executor.compile.compile_graph", spied)
     executor = add_executor()
     with pf.knobs.override(optimize=False):
         for _ in range(2):
@@ -197,8 +198,8 @@ def test_a_compile_that_throws_leaves_nothing(monkeypatch):
             raise pf.PipelineError("no")
         return compile_graph(request)
 
-    compile_graph = keyed.compile_graph
-    monkeypatch.setattr(keyed, "compile_graph", failing)
+    compile_graph = compile_module.compile_graph
+    monkeypatch.setattr("profuse.executor.compile.compile_graph", failing)
     for _ in range(2):
         (out,) = executor.run([f32(2), f32(2)])
         np.testing.assert_array_equal(out, np.tanh(f32(2) * 2))
@@ -217,7 +218,7 @@ def test_an_interrupted_compile_leaves_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(keyed, "compile_graph", interrupted)
+        patch.setattr("profuse.executor.compile.compile_graph", interrupted)
         with pytest.raises(KeyboardInterrupt):
             executor.run([f32(2), f32(2)])
     assert (len(executor.cache), executor.counters.cache_misses) == (0, 0)

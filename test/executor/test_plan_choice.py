@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor import engine
+from profuse.executor import compile as compile_module
 from profuse.executor.engine import Executor, Options
 from profuse.executor.knobs import knobs
 from profuse.executor.plan import Guard
@@ -62,7 +62,7 @@ def test_racing_requests_get_one_plan(monkeypatch):
     executor = Executor(add_graph(), Options())
     run(executor, 2, 3)
     entered = threading.Event()
-    compile_graph = engine.compile_graph
+    compile_graph = compile_module.compile_graph
 
     def slowly(request):
         entered.set()
@@ -71,7 +71,7 @@ def test_racing_requests_get_one_plan(monkeypatch):
         assert second.is_alive()
         return compile_graph(request)
 
-    monkeypatch.setattr(engine, "compile_graph", slowly)
+    monkeypatch.setattr(compile_module, "compile_graph", slowly)
     plans = []
     second = threading.Thread(target=lambda: plans.append(executor.plan()))
     plans.append(executor.plan())

@@ -117,7 +117,7 @@ def test_a_failing_pipeline_raises(monkeypatch):
     def fail(request):
         raise pf.PipelineError("pass dce failed")
 
-    monkeypatch.setattr(engine, "compile_graph", fail)
+    monkeypatch.setattr("profuse.executor.compile.compile_graph", fail)
     f = pf.jit(fused)
     with pytest.raises(pf.StrictFusionError, match="cannot be compiled: pass dce failed"):
         strictly(f, X, X)

@@ -1,0 +1,126 @@
+"""One entry as the bytes of one file: a header in JSON, then sections of raw bytes.
+
+::
+
+    "profuse-cache 1\\n"  length of the header, u64  checksum of the header, 32 bytes
+    header: {"key": {part: text}, "label": …, "created": …, "sections": [[name, length, checksum]]}
+    the sections, one after the other, and nothing behind them
+
+Being one file it is there as a whole or not at all. Nothing in it is trusted: each length and each
+checksum is checked before a byte is used, and there is nothing to execute but the object code that
+the checksums cover.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from .key import Key
+
+MAGIC = b"profuse-cache 1\n"
+_FIXED = struct.Struct(f"<{len(MAGIC)}sQ32s")
+_MAX_HEADER = 16 << 20
+
+
+class CorruptEntry(ValueError):
+    """A file is not what `Entry.to_bytes` wrote; never seen by users."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What can be known of an entry without reading all of it.
+
+    Attributes:
+        key: what it depends on.
+        label: name of the function it was compiled for.
+        created: ``time.time()`` then.
+        sections: name, length and checksum of each, in order.
+    """
+
+    key: Key
+    label: str
+    created: float
+    sections: tuple[tuple[str, int, str], ...]
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels there are."""
+        return sum(name.startswith(OBJECT) for name, _, _ in self.sections)
+
+
+OBJECT = "object:"  # what names of sections that hold object code begin with
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A key, a label, a time, and named sections of bytes."""
+
+    key: Key
+    label: str
+    created: float
+    sections: dict[str, bytes]
+
+    def to_bytes(self) -> bytes:
+        """The content of its file."""
+        listed = [[name, len(data), _checksum(data).hex()] for name, data in self.sections.items()]
+        header = json.dumps(
+            {
+                "key": self.key.parts,
+                "label": self.label,
+                "created": self.created,
+                "sections": listed,
+            }
+        ).encode()
+        fixed = _FIXED.pack(MAGIC, len(header), _checksum(header))
+        return b"".join((fixed, header, *self.sections.values()))
+
+    @classmethod
+    def from_file(cls, file: BinaryIO) -> Entry:
+        """The entry in a file opened for reading; raises CorruptEntry, OSError."""
+        header = read_header(file)
+        sections = {}
+        for name, length, checksum in header.sections:
+            data = file.read(length)
+            if len(data) != length:
+                raise CorruptEntry(f"section {name} is cut short: {len(data)} of {length} bytes")
+            if _checksum(data).hex() != checksum:
+                raise CorruptEntry(f"section {name} does not have its checksum")
+            sections[name] = data
+        if file.read(1):
+            raise CorruptEntry("there is more in the file than its header lists")
+        return cls(header.key, header.label, header.created, sections)
+
+
+def read_header(file: BinaryIO) -> Header:
+    """The header of an entry's file; raises CorruptEntry, OSError."""
+    fixed = file.read(_FIXED.size)
+    if len(fixed) != _FIXED.size:
+        raise CorruptEntry(f"the file is cut short: {len(fixed)} bytes")
+    magic, length, checksum = _FIXED.unpack(fixed)
+    if magic != MAGIC:
+        raise CorruptEntry(f"the file begins with {magic!r}, not {MAGIC!r}")
+    if length > _MAX_HEADER:
+        raise CorruptEntry(f"a header cannot have {length} bytes")
+    text = file.read(length)
+    if len(text) != length or _checksum(text) != checksum:
+        raise CorruptEntry("the header is cut short or does not have its checksum")
+    try:
+        return _header(json.loads(text))
+    except (LookupError, TypeError, ValueError) as error:
+        raise CorruptEntry(f"the header makes no sense: {error}") from error
+
+
+def _header(data: dict[str, Any]) -> Header:
+    sections = tuple((str(name), int(size), str(sum_)) for name, size, sum_ in data["sections"])
+    if any(length < 0 for _, length, _ in sections):
+        raise CorruptEntry("a section has a negative length")
+    parts = {str(name): str(text) for name, text in data["key"].items()}
+    return Header(Key(parts), str(data["label"]), float(data["created"]), sections)
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=32).digest()

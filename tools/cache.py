@@ -1,0 +1,181 @@
+"""``profuse-cache``: what compiled code lies on disk; check it, make room, delete it.
+
+The folder is the one that profuse itself uses (PROFUSE_CACHE_DIR, else profuse in the user's cache
+folder), or that of ``--dir``. All commands are safe while other processes use the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..dialect.errors import ArgumentError, FileError, ProfuseError
+from ..executor.cache.codec import check_sections
+from ..executor.cache.entry import CorruptEntry, Header
+from ..executor.cache.key import outdated
+from ..executor.cache.store import Evicted, File, Store, UnusableCache, default_root
+from ..executor.knobs import knobs
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status (1 = corrupt entries, or an error: one message)."""
+    args = _parser().parse_args(argv)
+    try:
+        return args.run(args, _store(args.dir))
+    except ProfuseError as error:
+        message = str(error)
+    except UnusableCache as error:
+        message = str(error)
+    except OSError as error:
+        message = f"{error.filename or 'the cache'}: {error.strerror}"
+    print(f"profuse-cache: error: {message}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="profuse-cache", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--dir", help="the cache's folder, instead of the one profuse uses")
+    common.add_argument("--json", action="store_true", help="one JSON object instead of text")
+
+    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, parents=[common], help=text, description=text)
+        made.set_defaults(run=run)
+        return made
+
+    command("list", _list, "entries, the latest used first")
+    verify = command("verify", _verify, "read every entry; exit status 1 if one is corrupt")
+    verify.add_argument("--delete", action="store_true", help="delete what is corrupt")
+    prune = command("prune", _prune, "delete what was not used for longest")
+    prune.add_argument(
+        "--bytes", metavar="N", help="keep so much: 1000, 64K, 20M, 1G (default: the knob)"
+    )
+    prune.add_argument(
+        "--outdated", action="store_true",
+        help="first delete what other versions of profuse or its packages have stored",
+    )  # fmt: skip
+    command("clear", _clear, "delete every entry")
+    return parser
+
+
+def _store(folder: str | None) -> Store:
+    if folder is None:
+        return Store(default_root())
+    if not Path(folder).is_dir():
+        raise FileError(f"there is no folder {folder}")
+    return Store(Path(folder))
+
+
+def _list(args: argparse.Namespace, store: Store) -> int:
+    rows = [_row(file, header) for file, header in store.headers()]
+    total = sum(row["bytes"] for row in rows)
+    if args.json:
+        print(json.dumps({"folder": str(store.root), "bytes": total, "entries": rows}))
+        return 0
+    for row in rows:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["used"]))
+        kernels = f"{row['kernels']} kernel{'s' * (row['kernels'] != 1)}"
+        print(
+            f"{row['entry'][:12]}  {used}  {_size(row['bytes']):>9}  {kernels:<10}  "
+            f"{row['function']}  {_state(row)}".rstrip()
+        )
+    print(f"{_count(len(rows))}, {_size(total)} of {_size(knobs.cache_bytes)}, in {store.root}")
+    return 0
+
+
+def _row(file: File, header: Header | CorruptEntry) -> dict[str, Any]:
+    row: dict[str, Any] = {"entry": file.digest, "bytes": file.size, "used": file.used / 1e9}
+    if isinstance(header, CorruptEntry):
+        return row | {"function": "", "kernels": 0, "corrupt": str(header), "outdated": []}
+    return row | {
+        "function": header.label, "kernels": header.kernels, "created": header.created,
+        "corrupt": "", "outdated": outdated(header.key), "key": header.key.parts,
+    }  # fmt: skip
+
+
+def _state(row: dict[str, Any]) -> str:
+    if row["corrupt"]:
+        return f"corrupt: {row['corrupt']}"
+    return f"outdated: {', '.join(row['outdated'])}" if row["outdated"] else ""
+
+
+def _verify(args: argparse.Namespace, store: Store) -> int:
+    files = store.files()
+    bad: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            check_sections(store.check(file).sections)
+        except FileNotFoundError:
+            continue  # evicted meanwhile
+        except CorruptEntry as error:
+            deleted = args.delete and store.remove(file.path)
+            bad.append({"entry": file.digest, "why": str(error), "deleted": deleted})
+    if args.json:
+        print(json.dumps({"folder": str(store.root), "checked": len(files), "corrupt": bad}))
+    else:
+        for row in bad:
+            end = " (deleted)" if row["deleted"] else ""
+            print(f"{row['entry'][:12]}  {row['why']}{end}")
+        print(f"{_count(len(files))} checked, {len(bad)} corrupt, in {store.root}")
+    return 1 if any(not row["deleted"] for row in bad) else 0
+
+
+def _prune(args: argparse.Namespace, store: Store) -> int:
+    limit = knobs.cache_bytes if args.bytes is None else _bytes(args.bytes)
+    entries = freed = 0
+    if args.outdated:
+        for file, header in list(store.headers()):
+            foreign = isinstance(header, CorruptEntry) or bool(outdated(header.key))
+            if foreign and store.remove(file.path):
+                entries, freed = entries + 1, freed + file.size
+    more = store.prune(limit)
+    kept = sum(file.size for file in store.files())
+    if kept > limit:
+        raise FileError(f"{_size(kept)} are left in {store.root}: some files cannot be deleted")
+    return _report(args, store, Evicted(entries + more.entries, freed + more.bytes))
+
+
+def _clear(args: argparse.Namespace, store: Store) -> int:
+    gone = store.clear()
+    if left := len(store.files()):
+        raise FileError(f"{_count(left)} in {store.root} cannot be deleted")
+    return _report(args, store, gone)
+
+
+def _report(args: argparse.Namespace, store: Store, gone: Evicted) -> int:
+    if args.json:
+        print(json.dumps({"folder": str(store.root), "deleted": gone.entries, "bytes": gone.bytes}))
+    else:
+        print(f"{_count(gone.entries)} deleted, {_size(gone.bytes)} freed, in {store.root}")
+    return 0
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
+    if not found:
+        raise ArgumentError(f"{text!r} is no number of bytes", hint="write 1000, 64K, 20M or 1G")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _size(size: int) -> str:
+    for unit in ("G", "M", "K"):
+        if size >= _UNITS[unit]:
+            return f"{size / _UNITS[unit]:.1f} {unit}iB"
+    return f"{size} B"
+
+
+def _count(entries: int) -> str:
+    return f"{entries} entr{'y' if entries == 1 else 'ies'}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
