@@ -10,38 +10,8 @@ import pytest
 from profuse.executor import compile as compile_module
 from profuse.executor.engine import Executor, Options
 from profuse.executor.knobs import knobs
-from profuse.executor.plan import Guard
-from small_graphs import add_graph, loop_graph
-
-
-class Clock:
-    """Seconds that pass only when told to."""
-
-    def __init__(self, now: float = 1000.75) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def ones(*shape):
-    return np.ones(shape, np.float32)
-
-
-def pair(*shape):
-    return [ones(*shape), ones(*shape)]
-
-
-def run(executor: Executor, *shape) -> None:
-    (out,) = executor.run(pair(*shape))
-    np.testing.assert_array_equal(out, 2 * ones(*shape))
-
-
-def optimized(**options) -> Executor:
-    executor = Executor(add_graph(), Options(**options))
-    run(executor, 2, 3), run(executor, 2, 3)
-    return executor
-
+from small_executors import Clock, ones, optimized, run
+from small_graphs import add_graph
 
 # --- R1.7 --------------------------------------------------------------------------------------
 
@@ -195,96 +165,6 @@ def test_creation_is_stamped_in_whole_seconds():
     assert executor.created == 1000
 
 
-# --- R1.13 -------------------------------------------------------------------------------------
-
-
-def with_release(clock, delay=0, runs=1):
-    executor = Executor(add_graph(), Options(profiled_runs=runs), clock=clock)
-    with knobs.override(release_profiling_graph=True, release_delay_seconds=delay):
-        for _ in range(runs + 1):
-            run(executor, 2, 3)
-    return executor
-
-
-def test_released_strictly_after_the_delay():
-    """R1.13: delay 0 and a fake clock: held at +0 s, released at +1 s, result unchanged."""
-    clock = Clock(1000)
-    executor = with_release(clock)
-    with knobs.override(release_profiling_graph=True, release_delay_seconds=0):
-        run(executor, 2, 3)
-        assert not executor.released
-        assert executor.record is not None
-        clock.now += 1
-        run(executor, 2, 3)
-    assert executor.released
-    assert (executor.record, executor._profiling, executor._plain) == (None, None, None)
-    run(executor, 2, 3), run(executor, 4, 5)
-    assert executor.counters.guard_hits == 4
-    assert executor.counters.guard_misses == 1
-
-
-@pytest.mark.parametrize(("seconds", "released"), [(59, False), (60, False), (61, True)])
-def test_the_delay_is_the_knobs(seconds, released):
-    """R1.13: 60 seconds by default, and no sooner."""
-    clock = Clock(1000)
-    executor = with_release(clock, delay=60)
-    clock.now += seconds
-    run(executor, 2, 3)
-    assert executor.released is released
-
-
-def test_released_at_once_when_recorded_and_optimised_in_one_call():
-    """R1.13 (a)"""
-    executor = with_release(Clock(), delay=60, runs=0)
-    assert executor.released
-    run(executor, 2, 3)
-
-
-def test_nothing_is_released_by_default():
-    """R1.13: the knob is off."""
-    clock = Clock(1000)
-    executor = Executor(add_graph(), Options(), clock=clock)
-    run(executor, 2, 3), run(executor, 2, 3)
-    clock.now += 10_000
-    run(executor, 2, 3)
-    assert not executor.released
-    assert executor.record is not None
-
-
-def test_a_released_executor_can_be_flushed():
-    """R1.13 (hazard): a packed private copy of the graph is there to start over from."""
-    executor = with_release(Clock(), runs=0)
-    assert executor.released
-    executor.flush()
-    assert not executor.released
-    assert executor.created is None
-    run(executor, 4, 5)
-    assert executor.optimized.kind == "optimized"
-    assert executor.module.to_mlir() == add_graph().to_mlir()
-
-
-def test_a_released_graph_with_blocks_is_what_it_was():
-    """R1.13"""
-    graph = loop_graph()
-    before = graph.to_mlir()
-    executor = Executor(graph, Options(profiled_runs=0))
-    with knobs.override(release_profiling_graph=True):
-        executor.run([np.ones((2, 3)), 2])
-    assert executor.released
-    assert executor.module.to_mlir() == before
-
-
-def test_what_is_released_is_said_so():
-    """R1.13: asking for a dropped stage is a clear error."""
-    f = pf.jit(lambda x: np.exp(x) + 1, profiled_runs=0)
-    with knobs.override(release_profiling_graph=True):
-        f(ones(3))
-    with pytest.raises(pf.ArgumentError, match="released after optimisation"):
-        f.ir("profiled")
-    assert "profuse.exp" in f.ir("graph")
-    assert "release" in [e.kind for e in pf.events()]
-
-
 # --- R1.14, R1.15 ------------------------------------------------------------------------------
 
 
@@ -411,60 +291,3 @@ def test_the_chain_down_to_depth_0():
         run(executor, *shape)
         assert [e.optimized.guards[0].hits for e in (first, second)] == hits
     assert last.counters.evaluated_ops == 2
-
-
-# --- guards at run time (R1.39) ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("strategy", [(("static", 1),), (("dynamic", 1),)])
-@pytest.mark.parametrize(
-    ("change", "hit"),
-    [
-        ("nothing", True), ("values", True), ("dtype", False), ("rank", False),
-        ("strides", False), ("number", False), ("undefined", True),
-    ],
-)  # fmt: skip
-def test_one_property_at_a_time(strategy, change, hit):
-    """R1.39: the compiled check answers as `type_check` does, and never raises."""
-    executor = optimized(strategy=strategy)
-    x, y = pair(2, 3)
-    other = {
-        "nothing": x, "values": x + 1, "dtype": x.astype(np.float64), "rank": x[0],
-        "strides": np.asfortranarray(x), "number": 1.0, "undefined": None,
-    }[change]  # fmt: skip
-    assert check_alone(executor, other, y) is hit
-
-
-def check_alone(executor: Executor, *values) -> bool:
-    """Whether the plan's guard lets values pass, without what comes after it."""
-    source = executor.optimized.source.splitlines()
-    end = next(k for k, line in enumerate(source) if line.startswith("    else: ")) + 1
-    (guard,) = executor.optimized.guards
-    scope = dict(executor.optimized.run.__globals__)
-    exec("\n".join(source[:end]), scope)
-    assert isinstance(guard, Guard)
-    hits, misses = guard.hits, guard.misses
-    scope["run"](list(values))
-    assert (guard.hits - hits) + (guard.misses - misses) == 1
-    return guard.hits > hits
-
-
-@pytest.mark.parametrize(
-    ("change", "static", "dynamic"),
-    [
-        (lambda x: np.ones((4, 3), np.float32), False, True),
-        (lambda x: np.ones((2, 4), np.float32), False, True),
-        (lambda x: np.ones((1, 3), np.float32), False, True),
-        (lambda x: np.ones((0, 3), np.float32), False, False),
-    ],
-)
-def test_one_size_at_a_time(change, static, dynamic):
-    """R1.39, R1.40: literal sizes miss on any change, symbols on none but 0."""
-    other = change(None)
-    for behavior, hit in (("static", static), ("dynamic", dynamic)):
-        executor = optimized(strategy=((behavior, 1),))
-        hits = executor.counters.guard_hits
-        (out,) = executor.run([other, other])
-        np.testing.assert_array_equal(out, other * 2)
-        assert executor.counters.guard_hits == hits + hit
-        assert executor.counters.guard_misses == (not hit)
