@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 
@@ -33,6 +34,14 @@ def test_memory_is_reused_only_after_every_reference_is_gone():
     del view
     gc.collect()
     assert arrays.empty((1000, 100), F32).ctypes.data == address
+
+
+def test_a_returned_block_is_lent_once():
+    pool = arrays.Pool()
+    pool.lend(1 << 16)  # back at once: nobody holds it
+    live = [pool.lend(1 << 16) for _ in range(3)]
+    assert len({ctypes.addressof(x) for x in live}) == 3
+    assert pool.held == 0
 
 
 def test_pool_is_bounded():
