@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ShapeError,
         StrictFusionError,
         TraceError,
+        WorkerError,
     )
     from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
     from .dialect.importers.control import cond, fori_loop, while_loop
@@ -61,7 +62,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     ".dialect.errors": "ArgumentError AxisError BoundsError DivisionError DTypeError FileError "
     "InternalError IRError KnobError LoweringError PipelineError ProfuseError RangeError "
-    "ShapeError StrictFusionError TraceError",
+    "ShapeError StrictFusionError TraceError WorkerError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.control": "cond fori_loop while_loop",
     ".dialect.observers": "register_profiled_ops",

@@ -12,11 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
-import time
 from collections.abc import Callable
-from importlib import metadata
 
 ONE_CORE = {min(os.sched_getaffinity(0))}
 os.sched_setaffinity(0, ONE_CORE)
@@ -27,6 +24,7 @@ os.environ["PROFUSE_CACHE"] = "off"  # the second call is to be measured with it
 
 import numpy as np  # noqa: E402
 import profuse as pf  # noqa: E402
+from common import environment, processor, timed  # noqa: E402
 
 
 def gelu_bias(np, x, b):
@@ -93,7 +91,7 @@ def ours(fn: Callable) -> Callable:
         return fn(np, *args)
 
     plain.__name__ = fn.__name__
-    return pf.jit(plain)
+    return pf.jit(plain, background=False)
 
 
 def peers(fn: Callable, args: tuple) -> dict[str, Callable[[], object]]:
@@ -117,12 +115,6 @@ def peers(fn: Callable, args: tuple) -> dict[str, Callable[[], object]]:
         compiled = torch.compile(lambda *a: fn(np, *a))  # torch.compile reads NumPy code
         out["torch.compile"] = lambda: compiled(*args)
     return out
-
-
-def timed(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def measure(name: str, fn: Callable, args: tuple, rounds: int) -> dict:
@@ -155,32 +147,6 @@ def check(name: str, found, fn: Callable, args: tuple) -> None:
         error = np.abs(np.asarray(a, np.float64) - b).max() / scale
         if not error < 1e-5:
             sys.exit(f"{name}: relative error {error:.1e} against float64")
-
-
-def processor() -> str:
-    """The processor's name, where Linux tells it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = (line.partition(":")[2].strip() for line in file if "model name" in line)
-            return next(names, platform.machine())
-    except OSError:
-        return platform.machine()
-
-
-def environment() -> dict[str, str]:
-    """What the figures depend on besides the code."""
-    versions = {
-        name: metadata.version(name)
-        for name in ("profuse", "numpy", "jax", "torch")
-        if name in sys.modules
-    }
-    return {
-        "processor": processor(),
-        "date": time.strftime("%Y-%m-%d"),
-        "command": " ".join(["python", *sys.argv]),
-        "python": platform.python_version(),
-        **versions,
-    }
 
 
 def _leaves(out):

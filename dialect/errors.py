@@ -91,6 +91,10 @@ class LoweringError(ProfuseError):
     """A fusion group has no lowering for the target; callers pin the group to its fallback."""
 
 
+class WorkerError(ProfuseError):
+    """A compile worker was lost with the request it had, or can take no request now."""
+
+
 class KnobError(ProfuseError, ValueError):
     """A knob or environment variable has a value outside its domain."""
 

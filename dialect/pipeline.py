@@ -12,8 +12,6 @@ so, and runs two passes where `pre-fusion` stands.
 from __future__ import annotations
 
 import re
-import shlex
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,6 +30,7 @@ from .pipeline_text import (
     unknown_option,
 )
 from .pipelines import STANDARD
+from .replay import replay_line
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -284,17 +283,5 @@ def _failure(
         report = "; please report it, with that file, unless the pass is your own"
     hint = None
     if repro_dir != "":
-        hint = _replay(text, original, repro_dir) + report
+        hint = replay_line(text, original.get_asm(enable_debug_info=True), repro_dir) + report
     return PipelineError(f"pass {label} failed: {what}", loc=loc, hint=hint)
-
-
-def _replay(text: str, original: ir.Operation, folder: str | None) -> str:
-    """How to see the failure again, or why its input could not be kept."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="profuse-", suffix=".mlir", dir=folder, delete=False, encoding="utf-8"
-        ) as file:
-            file.write(original.get_asm(enable_debug_info=True))
-    except OSError as error:
-        return f"its input is not kept for a replay: {error}"
-    return f"replay with: profuse-opt -p {shlex.quote(text)} {shlex.quote(file.name)}"

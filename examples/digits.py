@@ -116,6 +116,7 @@ def main():
             f"{call:>4} {len(scores):>5} {state.tier:<10} {ours * 1e3:>8.2f} {plain * 1e3:>9.2f}"
             f"  {' '.join(happened)}"
         )
+        fused.wait()  # in place of the other work between batches: compiles land meanwhile
 
     state = fused.state()
     c = state.counters

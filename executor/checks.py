@@ -38,15 +38,16 @@ def check_numbers(name: str, wanted: Sequence[tuple[int, ScalarType]], given: Se
 
 
 def check_settings(
-    fn: Any, device: str | None, background: bool, profiled_runs: int | None, name: str | None
-) -> None:
+    fn: Any, device: str | None, background: bool | None, profiled_runs: int | None,
+    name: str | None,
+) -> None:  # fmt: skip
     """Raise ArgumentError for what cannot be called, KnobError for a setting out of its domain."""
     if not callable(fn):
         raise ArgumentError(f"jit needs a function, not {type(fn).__name__}")
     if device not in (None, "cpu"):
         raise KnobError(f"device {device!r} is not available", hint='use device="cpu"')
-    if background:
-        raise KnobError("background compilation is not available", hint="use background=False")
+    if not isinstance(background, (bool, type(None))):
+        raise KnobError(f"background={background!r}: expected True or False")
     if profiled_runs is not None and (type(profiled_runs) is not int or profiled_runs < 0):
         raise KnobError(f"profiled_runs={profiled_runs!r}: expected a number >= 0")
     if not isinstance(name, (str, type(None))):

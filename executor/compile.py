@@ -8,7 +8,7 @@ same pair can cross a process boundary and lie on a disk.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -125,22 +125,26 @@ class CompileRequest:
     Attributes:
         ir: the instrumented graph with its profiled types, as IR text.
         pipeline: pass pipeline, runnable by `profuse-opt -p`.
-        target: CPU name, features and triple the object code is for.
+        target: CPU name, features and triple the object code is for; None = those of the process
+            that compiles, which the one that asks then need not find out.
         keep_stages: keep every stage's text with each kernel (slower).
         verify_each: verify the IR after every pass.
         repro_dir: where a failing pipeline writes its input; "" = a temporary directory.
         dump: where the graph at every pass boundary goes, as the knob says; "" = nowhere.
         name: what dumps call the graph.
+        pinned: fusion functions to leave without a kernel, each with the reason: compiling them
+            has cost a worker.
     """
 
     ir: str
     pipeline: str
-    target: Target
+    target: Target | None
     keep_stages: bool = False
     verify_each: bool = False
     repro_dir: str = ""
     dump: str = ""
     name: str = ""
+    pinned: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -174,24 +178,33 @@ class CompileResult:
     missed: str = ""
 
 
-def compile_cached(request: CompileRequest, counters: Counters) -> CompileResult:
-    """What `compile_graph` returns, out of the disk cache where it is there (the `cache` knob).
+def compile_cached(
+    request: CompileRequest,
+    counters: Counters,
+    compile_: Callable[[CompileRequest], CompileResult] | None = None,
+) -> CompileResult:
+    """What ``compile_`` returns, out of the disk cache where it is there (the `cache` knob).
 
-    A hit imports no MLIR. Raises what `compile_graph` raises; such compiles are not kept.
+    ``compile_``: None = `compile_graph`. A hit imports no MLIR. Raises what ``compile_`` raises;
+    such compiles are not kept.
     """
+    compile_ = compile_ or compile_graph
     if not knobs.cache:
-        return compile_graph(request)
+        return compile_(request)
     from .cache.lookup import cached
 
-    return cached(request, compile_graph, counters)
+    return cached(request, compile_, counters)
 
 
 @compiler_errors("compiling the graph")
-def compile_graph(request: CompileRequest) -> CompileResult:
+def compile_graph(
+    request: CompileRequest, on_group: Callable[[str], object] | None = None
+) -> CompileResult:
     """Run the pipeline and compile every fusion function.
 
-    A fusion function that cannot be lowered is reported in ``failures``; errors of the pipeline
-    itself are raised as PipelineError or IRError, any other as InternalError.
+    ``on_group`` is told the name of each fusion function before it is compiled. One that cannot
+    be lowered is reported in ``failures``; errors of the pipeline itself are raised as
+    PipelineError or IRError, any other as InternalError.
     """
     from ..dialect.context import parse_module
     from ..dialect.decode import decode_module
@@ -221,7 +234,13 @@ def compile_graph(request: CompileRequest) -> CompileResult:
                 result.refusals[what] = result.refusals.get(what, 0) + count
             if what.startswith("unfused: "):
                 result.unfused.append(what.removeprefix("unfused: "))
+    pinned = dict(request.pinned)
     for name in kernel_names(decoded):
+        if name in pinned:
+            result.failures[name], result.faulty = pinned[name], True
+            continue
+        if on_group is not None:
+            on_group(name)
         _compile_kernel(result, name, request)
     return result
 
@@ -238,11 +257,13 @@ def kernel_names(module: Module) -> list[str]:
 
 def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -> None:
     from ..lowering.stages import compile_program
+    from ..lowering.target import host_target
 
     function = result.module.functions[name]
+    target = request.target or host_target()
     try:
         with compiler_errors(f"lowering @{name}"):
-            artifact = compile_program(function, request.target, keep_stages=request.keep_stages)
+            artifact = compile_program(function, target, keep_stages=request.keep_stages)
     except LoweringError as error:
         result.failures[name] = str(error)
         return

@@ -10,44 +10,36 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ..dialect.errors import InternalError, KnobError, ProfuseError, StrictFusionError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
-from .compile import (
-    CompileRequest,
-    CompileResult,
-    compile_cached,
-    compiler_errors,
-    optimizing_pipeline,
-)
+from .background import Pending, compile_now, make_request, warm_up
+from .compile import CompileRequest, CompileResult, compiler_errors, optimizing_pipeline
 from .dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
-from .history import Types, guarded_types, stable_sizes, tensor_types
+from .history import Types, guarded_types, note_types, stable_sizes
 from .hooks import registered
 from .knobs import knobs
 from .last_graph import LAST
-from .link import called_fallbacks, group_runners, own
-from .plan import Plan, build_plan
+from .link import Linked, link, own
+from .options import Options
+from .plan import Plan
 from .profile import Frame, Record
 from .release import Clock, Graph, ReleaseTimer
-from .strategy import Strategy, behavior_at, get_fusion_strategy, normalize, total_depth
-from .strict import check_strict, is_strict
+from .strategy import behavior_at, get_fusion_strategy, normalize, total_depth
+from .strict import check_strict, is_strict, refused
 from .work import WorkLog
 
-_MAX_SEEN = 16  # distinct argument types kept of the profiled runs, to tell which sizes change
 
+class _Chained(NamedTuple):
+    """A linked plan and the executors behind its guards."""
 
-@dataclass(frozen=True)
-class Options:
-    """What a user may set per function; None = the process-wide setting at construction."""
-
-    strategy: Strategy | None = None
-    profiled_runs: int | None = None
-    name: str = "main"
-    strict: bool = False  # the traced function asked for strict fusion itself (R1.46)
+    linked: Linked
+    fallbacks: dict[str, Executor]
 
 
 class Executor:
@@ -97,12 +89,14 @@ class Executor:
         self._depth: int | None = None
         self._timer.reset()
         self._graph.keep()
+        self.pending: Pending | None = None
         self.optimized: Plan | None = None
         self._profiling: Plan | None = None
         self._plain: Plan | None = None
         self.record: Record | None = None
         self.result: CompileResult | None = None
         self.request: CompileRequest | None = None
+        self._interim: Plan | None = None
         self.fallbacks: dict[str, Executor] = {}
         self.reasons: list[str] = []
         self.seconds = 0.0
@@ -171,11 +165,13 @@ class Executor:
                     with compiler_errors("putting observers into the graph"):
                         self._start_profiling()
                 except ProfuseError as error:
-                    return self._give_up(error, 0.0)
+                    return self._pin(error)
             assert self.record is not None
             if not self.record.ready:
                 assert self._profiling is not None
                 return self._profiling
+            if self.options.background and not (self.options.strict or is_strict()):
+                return self._meanwhile()
             plan = self._optimize()
             self._timer.stamp()
             if at_once and self._timer.pending:
@@ -183,7 +179,8 @@ class Executor:
             return plan
 
     def _install(self, plan: Plan, reason: str) -> Plan:
-        self.optimized = plan
+        self._cancel()  # whatever else may be under way is obsolete
+        self.optimized, self._interim = plan, None
         log("tier", self.options.name, reason, tier=plan.kind, depth=self.depth)
         return plan
 
@@ -197,9 +194,9 @@ class Executor:
 
     def _evaluated_plan(self, kind: str) -> Plan:
         module = self.module
-        evaluator = Evaluator(module.main, module, on_op=self._count_op)
         fresh = (False,) * len(module.main.outputs)
-        return Plan(kind, evaluator, fresh, graph=module, name=self.options.name)
+        run = Evaluator(module.main, module, on_op=self._count_op)
+        return Plan(kind, run, fresh, graph=module, name=self.options.name)
 
     def _dump(self, title: str, text: Callable[[], str]) -> None:
         dump_graph(knobs.dump, title, self.options.name, text)
@@ -214,15 +211,14 @@ class Executor:
         def run(inputs: list) -> list:
             start = time.perf_counter()
             frame = Frame()
-            evaluator = Evaluator(main, record.module, frame, self._count_op)
-            outputs = evaluator(inputs)
+            outputs = Evaluator(main, record.module, frame, self._count_op)(inputs)
             self.counters.profiled_runs += 1
-            if len(self._seen) < _MAX_SEEN:
-                self._seen[tensor_types(inputs)] = None
+            note_types(self._seen, inputs)
             record.finish(frame)
             self.work.note("profiled", time.perf_counter() - start, self.options.name)
             return outputs
 
+        warm_up(self.options.background)
         self.record = record
         fresh = (False,) * len(main.outputs)
         self._profiling = Plan("profiling", run, fresh, graph=record.module, name=self.options.name)
@@ -233,12 +229,14 @@ class Executor:
         """Tier of the plan that the next call would start on."""
         if self.optimized is not None:
             return self.optimized.kind
+        if self.pending is not None:
+            return "compiling"
         return "no-opt" if self.record is None and self._plain is not None else "profiling"
 
     # --- compiling ----------------------------------------------------------------------------
 
     def _optimize(self) -> Plan:
-        """The specialised plan; one that runs op by op, for good, if it cannot be compiled.
+        """Compile and install the plan, on this call; the graph is pinned if that goes wrong.
 
         Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
         """
@@ -246,88 +244,110 @@ class Executor:
         start = time.perf_counter()
         try:
             with compiler_errors("specialising the graph"):
-                return self._specialised(strict)
+                request = self._make_request()
+                result = compile_now(request, self.counters, background=self.options.background)
+                if strict:
+                    check_strict(result.module, result.failures, self.options.name)
+                self.seconds = time.perf_counter() - start
+                made = self._link(result)
         except (StrictFusionError, KnobError):
             raise  # what was asked for cannot be done, or a setting is wrong
         except ProfuseError as error:
             if strict:
-                what = f"{self.options.name} cannot be compiled: {error.what}"
-                raise StrictFusionError(what, loc=error.loc) from error
-            return self._give_up(error, time.perf_counter() - start)
+                raise refused(self.options.name, error) from error
+            self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
+            return self._pin(error)
+        plan = self._swap_in(made)
+        count, did = len(result.kernels), "loaded" if result.from_disk else "compiled"
+        detail = f"{self._behavior} specialisation with {count} kernel{'s' * (count != 1)}"
+        self.work.note(did, time.perf_counter() - start, self.options.name, detail)
+        return plan
 
-    def _give_up(self, error: ProfuseError, seconds: float) -> Plan:
+    @property
+    def _behavior(self) -> str:
+        return behavior_at(self.strategy, self.depth)
+
+    def _make_request(self) -> CompileRequest:
+        assert self.record is not None
+        before, after = registered()
+        text = self.record.module.to_mlir()
+        self._dump(PROFILED, lambda: text)
+        pipeline = optimizing_pipeline(
+            self._behavior, knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
+            stable_sizes((*self.history, *self._seen)),
+            fuse=knobs.general_fuser, before=before, after=after,
+        )  # fmt: skip
+        self.request = make_request(text, pipeline, self.options)
+        return self.request
+
+    def _meanwhile(self) -> Plan:
+        """Have the plan compiled elsewhere, unless it is; until it is there, run op by op."""
+        if self.pending is None or self.pending.is_lost:
+            try:
+                with compiler_errors("asking for the specialised graph"):
+                    request = self.request or self._make_request()
+                    self.pending = Pending.submitted(request, self._link, self._arrive, self._lock)
+            except KnobError:
+                raise
+            except ProfuseError as error:
+                return self._pin(error)
+        if self._interim is None:
+            self._interim = self._evaluated_plan("compiling")
+            log("tier", self.options.name, "compiles in the background", tier="compiling")
+        return self._interim
+
+    def _arrive(self, pending: Pending, made: _Chained | ProfuseError) -> None:
+        """Swap in what was compiled elsewhere, unless it is obsolete; the lock is held."""
+        if self.pending is not pending:
+            return
+        self.pending = None
+        pending.report(self.counters, self.reasons)
+        if isinstance(made, ProfuseError):
+            self._pin(made)
+        else:
+            self.seconds = pending.seconds
+            self._swap_in(made)
+        self._timer.stamp()
+
+    def _pin(self, error: ProfuseError) -> Plan:
         """Pin this graph to tier 0, with the reason kept."""
         self._retire_fallbacks()
         self.fallbacks, self.result = {}, None
         self.counters.compile_failures += 1
-        self.work.note("failed", seconds, self.options.name, error.what)
         self.reasons.append(f"not compiled: {error}")
         log("compile-failed", self.options.name, str(error))
         return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
 
-    def _specialised(self, strict: bool) -> Plan:
-        from ..lowering.target import host_target
-
-        assert self.record is not None
-        behavior = behavior_at(self.strategy, self.depth)
-        before, after = registered()
-        text = self.record.module.to_mlir()
-        self._dump(PROFILED, lambda: text)
-        self.request = CompileRequest(
-            ir=text,
-            pipeline=optimizing_pipeline(
-                behavior,
-                knobs.min_fusion_size,
-                knobs.max_fusion_values,
-                knobs.max_fusion_ops,
-                stable_sizes((*self.history, *self._seen)),
-                fuse=knobs.general_fuser,
-                before=before,
-                after=after,
-            ),
-            target=host_target(),
-            verify_each=knobs.verify_each,
-            repro_dir=knobs.repro_dir,
-            dump=knobs.dump,
-            name=self.options.name,
-        )
-        start = time.perf_counter()
-        result = compile_cached(self.request, self.counters)
-        if strict:
-            check_strict(result.module, result.failures, self.options.name)
-        self.result = result
-        self.seconds = time.perf_counter() - start
-        self._dump(OPTIMISED, lambda: result.ir)
-        log(
-            "compile", self.options.name, f"{behavior} specialisation", self.seconds,
-            depth=self.depth, kernels=len(result.kernels), from_disk=result.from_disk,
-        )  # fmt: skip
-        plan = self._link(result)
-        self.counters.compiles += 1
-        count = len(result.kernels)
-        detail = f"{behavior} specialisation with {count} kernel{'s' * (count != 1)}"
-        did = "loaded" if result.from_disk else "compiled"
-        self.work.note(did, time.perf_counter() - start, self.options.name, detail)
-        return self._install(plan, f"specialised, {behavior}")
-
-    def _link(self, result: CompileResult) -> Plan:
+    def _link(self, result: CompileResult) -> _Chained:
         """Load kernels, build the fallback executors (R1.42) and generate the plan."""
-        runners = group_runners(result, self.counters, self.reasons, self.options.name)
         if self.depth < 1:
             raise InternalError(f"{self.options.name} is specialised with depth {self.depth}")
-        self.fallbacks = {}
         guarded = guarded_types(result.module)
-        for name in called_fallbacks(result.module):
-            body = result.module.part(name)
-            options = replace(self.options, name=f"{self.options.name}/{name}")
-            history = (*self.history, *guarded.get(name, ()))
+        fallbacks: dict[str, Executor] = {}
+
+        def fallback(callee: str) -> Callable[[list], list]:
+            body = result.module.part(callee)
+            options = replace(self.options, name=f"{self.options.name}/{callee}")
+            history = (*self.history, *guarded.get(callee, ()))
             child = Executor(body, options, history, self._clock, self.work)
             child.plan(self.depth - 1)  # stores the depth, builds its first plan before it runs
-            self.fallbacks[name] = child
-        calls: dict[str, Callable[[list], list]] = {n: c.run for n, c in self.fallbacks.items()}
-        plan = build_plan(result.module, runners, calls, self.counters)
-        plan.name = self.options.name
-        return plan
+            fallbacks[callee] = child
+            return child.run
+
+        return _Chained(link(result, self.counters, self.options.name, fallback), fallbacks)
+
+    def _swap_in(self, made: _Chained) -> Plan:
+        """Make a linked plan the one that calls run on; the lock is held."""
+        result = made.linked.result
+        self.result, self.fallbacks = result, made.fallbacks
+        self.reasons += made.linked.reasons
+        self._dump(OPTIMISED, lambda: result.ir)
+        self.counters.compiles += 1
+        log(
+            "compile", self.options.name, f"{self._behavior} specialisation", self.seconds,
+            depth=self.depth, kernels=len(result.kernels), from_disk=result.from_disk,
+        )  # fmt: skip
+        return self._install(made.linked.plan, f"specialised, {self._behavior}")
 
     # --- life cycle ---------------------------------------------------------------------------
 
@@ -345,6 +365,7 @@ class Executor:
         """Forget record, plans, fallbacks and kernels; the next call profiles anew (R1.14)."""
         with self._lock:
             self._retire_fallbacks()
+            self._cancel()
             self._reset()
             log("flush", self.options.name, "asked for by the user")
 
@@ -352,12 +373,24 @@ class Executor:
         """Leave the counts of the whole chain to another object; nobody will call it again."""
         with self._lock:
             self._retire_fallbacks()
+            self._cancel()
             absorb(into, self.counters)
+
+    def _cancel(self) -> None:
+        if self.pending is not None:
+            self.pending.cancel()
+            self.pending = None
 
     def _retire_fallbacks(self) -> None:
         for child in self.fallbacks.values():
             child._retire_fallbacks()
+            child._cancel()
             absorb(self.counters, child.counters)
+
+    def under_way(self) -> list[Pending]:
+        """Compiles that run elsewhere, of the whole chain."""
+        found = [self.pending, *(p for e in tuple(self.fallbacks.values()) for p in e.under_way())]
+        return [p for p in found if p is not None and not p.is_lost]
 
     def chain(self) -> Iterator[Executor]:
         """This executor and every fallback executor below it, outermost first."""

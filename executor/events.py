@@ -102,6 +102,7 @@ class Counters:
         disk_hits, disk_misses: compiles that the disk cache answered, and those it could not.
         executors_constructed: spec-keyed executors made.
         invocations: runs of spec-keyed executors, traced ones and those on fallback plans included.
+        in_process_compiles: compiles that a worker should have done and could not.
     """
 
     calls: int = 0
@@ -127,6 +128,7 @@ class Counters:
     disk_misses: int = 0
     executors_constructed: int = 0
     invocations: int = 0
+    in_process_compiles: int = 0
 
     def as_dict(self) -> dict[str, int]:
         """A snapshot."""

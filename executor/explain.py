@@ -15,6 +15,7 @@ from .work import Work
 
 _TIERS = {
     "profiling": "is being profiled: the next call runs op by op and records types",
+    "compiling": "runs op by op while it is compiled in the background",
     "optimized": "runs its optimised plan",
     "simple": "runs unguarded, op by op, because no depth is left",
     "no-opt": "runs op by op, because optimisation or profiling is switched off",
@@ -55,7 +56,9 @@ def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
         f"{name} was made while profiling mode was off: it has {made}, one for each combination of "
         "dtypes and ranks it was called with, compiled for all sizes."
     ]
-    if executor.tier == "no-opt":
+    if executor.under_way():
+        lines.append("  It is compiled in the background; until that is done it runs op by op.")
+    elif executor.tier == "no-opt":
         lines.append("  It runs op by op: optimisation is off, or did not succeed.")
     lines += [f"  {text}" for text in slow_calls(executor)]
     lines += [f"  {text}" for text in executor.notes]

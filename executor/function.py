@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from typing import Any
 
 from ..dialect.errors import ArgumentError
@@ -11,7 +13,10 @@ from .engine import Options
 from .events import Counters
 from .explain import dropped_traces, explain
 from .keyed import KeyedState
+from .knobs import knobs
 from .state import DebugState, ExecutorState, debug_state_of, state_of
+
+_LOOK_SECONDS = 0.05  # a compile can become obsolete while it is waited for
 
 
 class GraphFunction:
@@ -57,6 +62,23 @@ class GraphFunction:
         texts = [explain(e, self._name) for e in executors]
         dropped = sum(c.dropped_traces for c in self._own_counters())
         return "\n".join(texts + dropped_traces(dropped, self._name))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while under_way := [p for e in self._executors() for p in e.under_way()]:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            under_way[0].wait(min(left, _LOOK_SECONDS))
+        return True
+
+    def warmup(self, *args: Any, **kwargs: Any) -> None:
+        """Call with these arguments until their optimised plan is there; results are dropped."""
+        runs = self._options.profiled_runs
+        for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
+            self(*args, **kwargs)
+            self.wait()
 
     def flush(self) -> None:
         """Forget everything learnt; the next call profiles anew (R1.14)."""

@@ -10,6 +10,8 @@ from ..dialect.types import TensorType, type_of
 
 Types = tuple[TensorType, ...]
 
+_MAX_SEEN = 16  # distinct argument types kept of the profiled runs, to tell which sizes change
+
 
 def tensor_types(values: Sequence[Any]) -> Types:
     """Types of the tensors among run-time values."""
@@ -47,3 +49,9 @@ def guarded_types(module: Module) -> dict[str, tuple[Types]]:
                 if inner.op.name == "call_fallback":
                     found[inner.attrs["callee"]] = (types[instr.operands[0]],)
     return found
+
+
+def note_types(seen: dict[Types, None], inputs: Sequence[Any]) -> None:
+    """Add the types of a call's inputs to those seen, which are bounded."""
+    if len(seen) < _MAX_SEEN:
+        seen[tensor_types(inputs)] = None

@@ -215,7 +215,7 @@ def jit(
     strategy: Sequence[tuple[str, int]] | None = None,
     profiled_runs: int | None = None,
     device: str | None = None,
-    background: bool = False,
+    background: bool | None = None,
     name: str | None = None,
 ) -> Any:
     """Make ``fn``, written in plain NumPy, a function that specialises itself to its arguments.
@@ -225,7 +225,10 @@ def jit(
         strategy: e.g. ``[("static", 2), ("dynamic", 10)]``; default: the process-wide one.
         profiled_runs: runs recorded before specialising; default: the knob (1).
         device: ``None`` or ``"cpu"``.
-        background: compile in a worker; not available yet, must be False.
+        background: compile in a worker process, while calls run on the best plan there is; a
+            worker that is lost costs one event, and what it compiled stays on tier 0 with the
+            reason. False = the call that completes the profile compiles, and waits. Default: the
+            knob (True). See `wait` and `warmup` of what is returned.
         name: for messages and IR; default: the function's own.
 
     Raises ArgumentError for something that cannot be called, KnobError for bad settings.
@@ -238,7 +241,8 @@ def jit(
     check_settings(fn, device, background, profiled_runs, name)
     frozen = None if strategy is None else normalize(strategy)
     label = name or str(getattr(fn, "__name__", type(fn).__name__))
-    return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label)))
+    background = knobs.background if background is None else background
+    return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label), background=background))
 
 
 def _symbol(name: str) -> str:

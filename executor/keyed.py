@@ -21,13 +21,8 @@ from ..dialect.errors import ArgumentError, KnobError, ProfuseError, StrictFusio
 from ..dialect.input_types import with_input_types
 from ..dialect.program import Module
 from .argument_spec import ArgumentSpec, compile_recipe
-from .compile import (
-    CompileRequest,
-    CompileResult,
-    compile_cached,
-    compiler_errors,
-    keyed_pipeline,
-)
+from .background import Pending, compile_now, make_request
+from .compile import CompileRequest, CompileResult, compiler_errors, keyed_pipeline
 from .engine import Options
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
@@ -35,9 +30,9 @@ from .gradient_mode import needs_gradient
 from .hooks import registered
 from .knobs import knobs
 from .last_graph import LAST
-from .link import called_fallbacks, group_runners, own, refuse
-from .plan import Plan, build_plan
-from .strict import check_strict, is_strict
+from .link import Linked, link, own, refuse
+from .plan import Plan
+from .strict import check_strict, is_strict, refused
 from .work import WorkLog
 
 _usage_logged = threading.Event()
@@ -102,6 +97,7 @@ class KeyedExecutor:
         self.current: Specialised | None = None
         self._failed: set[ArgumentSpec] = set()
         self._fallback: Plan | None = None
+        self._pending: dict[ArgumentSpec, Pending] = {}
 
     # --- running ------------------------------------------------------------------------------
 
@@ -149,6 +145,8 @@ class KeyedExecutor:
             if spec in self._failed:
                 return self.fallback_plan()
             strict = self.options.strict or is_strict()
+            if self.options.background and not strict:
+                return self._meanwhile(spec, inputs)
             start = time.perf_counter()
             try:
                 with compiler_errors("specialising the graph"):
@@ -158,17 +156,21 @@ class KeyedExecutor:
             except ProfuseError as error:
                 self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
                 if strict:
-                    what = f"{self.options.name} cannot be compiled: {error.what}"
-                    raise StrictFusionError(what, loc=error.loc) from error
-                # Neither entry nor miss (R2.6); the spec is remembered, or each call would fail.
-                self._failed.add(spec)
-                self.counters.compile_failures += 1
-                self.reasons.append(f"not compiled for {spec}: {error}")
-                log("compile-failed", self.options.name, str(error), spec=str(spec))
+                    raise refused(self.options.name, error) from error
+                self._remember_failure(spec, error)
                 return self.fallback_plan()
+            if (pending := self._pending.pop(spec, None)) is not None:
+                pending.cancel()
             self.cache[spec] = self.current = made
             self.counters.cache_misses += 1
             return made.plan
+
+    def _remember_failure(self, spec: ArgumentSpec, error: ProfuseError) -> None:
+        """Neither entry nor miss (R2.6); the spec is remembered, or each call would fail."""
+        self._failed.add(spec)
+        self.counters.compile_failures += 1
+        self.reasons.append(f"not compiled for {spec}: {error}")
+        log("compile-failed", self.options.name, str(error), spec=str(spec))
 
     def fallback_plan(self) -> Plan:
         """The graph after the required passes alone, built once (R2.5)."""
@@ -184,11 +186,12 @@ class KeyedExecutor:
             return self._fallback
 
     def _required(self) -> Module:
+        if self.options.background:
+            return self.module  # which tier 0 can run: no call waits for a worker
         try:
             with compiler_errors("running the required passes"):
                 module = with_input_types(self.module, [None] * self._arity)
-                request = self._request(module, "required")
-                return compile_cached(request, self.counters).module
+                return self._compile(self._request(module, "required")).module
         except ProfuseError as error:
             self.counters.compile_failures += 1
             self.reasons.append(f"runs as it was imported: {error}")
@@ -201,7 +204,20 @@ class KeyedExecutor:
     # --- compiling ----------------------------------------------------------------------------
 
     def _specialised(self, spec: ArgumentSpec, inputs: Sequence[Any], strict: bool) -> Specialised:
-        """Compile the graph for one spec (R2.10)."""
+        """Compile the graph for one spec (R2.10), on this call."""
+        request, differentiated = self._asked(spec, inputs)
+        start = time.perf_counter()
+        result = self._compile(request)
+        if strict:
+            check_strict(result.module, result.failures, self.options.name)
+        linked = self._link(result)
+        seconds = time.perf_counter() - start
+        did = "loaded" if result.from_disk else "compiled"
+        self.work.note(did, seconds, self.options.name, f"plan for {spec}")
+        return self._made(spec, request, linked, seconds, differentiated)
+
+    def _asked(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> tuple[CompileRequest, bool]:
+        """What to compile for a spec, and whether the graph has to be differentiated."""
         types = self.recipe.types(spec)
         differentiated = needs_gradient(self.module, types)
         before, after = registered()
@@ -210,15 +226,15 @@ class KeyedExecutor:
             *size_hints(inputs),
             fuse=not differentiated, before=before, after=after,
         )  # fmt: skip
-        request = self._request(with_input_types(self.module, types), pipeline)
-        start = time.perf_counter()
-        result = compile_cached(request, self.counters)
-        if strict:
-            check_strict(result.module, result.failures, self.options.name)
-        plan = self._link(result)
-        seconds = time.perf_counter() - start
-        did = "loaded" if result.from_disk else "compiled"
-        self.work.note(did, seconds, self.options.name, f"plan for {spec}")
+        return self._request(with_input_types(self.module, types), pipeline), differentiated
+
+    def _made(
+        self, spec: ArgumentSpec, request: CompileRequest, linked: Linked, seconds: float,
+        differentiated: bool,
+    ) -> Specialised:  # fmt: skip
+        """The entry for a linked plan, with what is to be said of it."""
+        result = linked.result
+        self.reasons += linked.reasons
         if differentiated:
             reason = "gradients are needed: nothing is fused"
             refuse(reason, 1, self.counters, self.reasons, self.options.name)
@@ -227,26 +243,56 @@ class KeyedExecutor:
             "compile", self.options.name, f"new spec: {spec}", seconds,
             kernels=len(result.kernels), from_disk=result.from_disk,
         )  # fmt: skip
-        return Specialised(plan, request, result, seconds)
+        return Specialised(linked.plan, request, result, seconds)
+
+    def _compile(self, request: CompileRequest) -> CompileResult:
+        return compile_now(request, self.counters, background=self.options.background)
+
+    def _meanwhile(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> Plan:
+        """Have a spec compiled elsewhere, unless it is; until it is there, run op by op."""
+        pending = self._pending.get(spec)
+        if pending is None or pending.is_lost:
+            try:
+                with compiler_errors("asking for the specialised graph"):
+                    self._submit(spec, inputs)
+            except KnobError:
+                raise
+            except ProfuseError as error:
+                self._remember_failure(spec, error)
+        return self.fallback_plan()
+
+    def _submit(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> None:
+        request, differentiated = self._asked(spec, inputs)
+
+        def swap(pending: Pending, made: Linked | ProfuseError) -> None:
+            self._arrive(spec, differentiated, pending, made)
+
+        pending = Pending.submitted(request, self._link, swap, self._lock)
+        if pending is not None:
+            self._pending[spec] = pending
+
+    def _arrive(
+        self, spec: ArgumentSpec, grad: bool, pending: Pending, made: Linked | ProfuseError
+    ) -> None:
+        """Cache what was compiled elsewhere, unless it is obsolete; the lock is held."""
+        if self._pending.get(spec) is not pending:
+            return
+        del self._pending[spec]
+        pending.report(self.counters, self.reasons)
+        if isinstance(made, ProfuseError):
+            self._remember_failure(spec, made)
+            return
+        entry = self._made(spec, pending.request, made, pending.seconds, grad)
+        self.cache[spec] = self.current = entry
+        self.counters.cache_misses += 1
 
     def _request(self, module: Module, pipeline: str) -> CompileRequest:
-        from ..lowering.target import host_target
+        return make_request(module.to_mlir(), pipeline, self.options)
 
-        return CompileRequest(
-            ir=module.to_mlir(), pipeline=pipeline, target=host_target(),
-            verify_each=knobs.verify_each, repro_dir=knobs.repro_dir, dump=knobs.dump,
-            name=self.options.name,
-        )  # fmt: skip
-
-    def _link(self, result: CompileResult) -> Plan:
+    def _link(self, result: CompileResult) -> Linked:
         """Load kernels, and put an evaluator on the other side of each guard."""
-        runners = group_runners(result, self.counters, self.reasons, self.options.name)
-        fallbacks = {
-            name: self._evaluated(name, result.module) for name in called_fallbacks(result.module)
-        }
-        plan = build_plan(result.module, runners, fallbacks, self.counters)
-        plan.name = self.options.name
-        return plan
+        name = self.options.name
+        return link(result, self.counters, name, lambda f: self._evaluated(f, result.module))
 
     def _evaluated(self, name: str, module: Module) -> Callable[[list], list]:
         """The other side of a guard, op by op; the first time is logged."""
@@ -281,13 +327,25 @@ class KeyedExecutor:
             plans = {spec: made.plan for spec, made in self.cache.items()}
             return KeyedState(self.module.to_mlir(), self._fallback, MappingProxyType(plans))
 
+    def under_way(self) -> list[Pending]:
+        """Compiles that run elsewhere."""
+        with self._lock:
+            return [p for p in self._pending.values() if not p.is_lost]
+
+    def _cancel(self) -> None:
+        for pending in self._pending.values():
+            pending.cancel()
+
     def retire(self, into: Counters) -> None:
         """Leave the counts to another object; nobody will call this executor again."""
-        absorb(into, self.counters)
+        with self._lock:
+            self._cancel()
+            absorb(into, self.counters)
 
     def flush(self) -> None:
         """Forget all plans; the next call compiles anew."""
         with self._lock:
+            self._cancel()
             self._reset()
             log("flush", self.options.name, "asked for by the user")
 

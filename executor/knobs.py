@@ -86,6 +86,15 @@ KNOBS: dict[str, Knob] = {
         parse_stress, Stress(), "guards[:k=5,seed=0] = fail one guard in k on purpose (tests)"
     ),
     "time_every": Knob(_positive, 64, "groups are timed at one guard hit in so many"),
+    "background": Knob(_bool, True, "compile in workers while calls go on; off = calls wait"),
+    "workers": Knob(
+        _natural, 0, "processes that compile; 0 = one, but this one for calls that wait"
+    ),
+    "worker_queue": Knob(_positive, 64, "compiles that may wait for a worker"),
+    "worker_timeout": Knob(_positive, 60, "seconds after which a compile counts as hanging"),
+    "worker_memory": Knob(_positive, 4 << 30, "bytes of memory at which a worker is ended"),
+    "worker_nice": Knob(_natural, 10, "how far workers stand back from other processes"),
+    "worker_idle": Knob(_positive, 300, "seconds after which an idle worker is ended"),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }

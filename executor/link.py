@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..dialect.program import Module
 from .compile import CompileResult
 from .events import Counters, log
 from .kernel import interpreted_group, kernel_runner
+from .plan import Plan, build_plan
 
 
 def group_runners(
@@ -46,6 +48,33 @@ def refuse(reason: str, count: int, counters: Counters, reasons: list[str], name
     counters.refusals += count
     reasons.append(f"{reason} ({count}x)")
     log("refused", name, reason, count=count)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A plan that is not in use yet: the result it was made of, and what is to be said of it."""
+
+    result: CompileResult
+    plan: Plan
+    reasons: list[str]
+
+
+def link(
+    result: CompileResult,
+    counters: Counters,
+    name: str,
+    fallback: Callable[[str], Callable[[list], list]],
+) -> Linked:
+    """Load the kernels of a result and make a plan of it.
+
+    ``fallback`` gives what runs on the other side of a guard, by the name of its function.
+    """
+    reasons: list[str] = []
+    runners = group_runners(result, counters, reasons, name)
+    fallbacks = {callee: fallback(callee) for callee in called_fallbacks(result.module)}
+    plan = build_plan(result.module, runners, fallbacks, counters)
+    plan.name = name
+    return Linked(result, plan, reasons)
 
 
 def called_fallbacks(module: Module) -> list[str]:

@@ -17,6 +17,7 @@ from .choice import AnyExecutor, make_executor
 from .engine import Options
 from .function import GraphFunction
 from .keyed import KeyedExecutor
+from .knobs import knobs
 from .strategy import normalize
 
 
@@ -76,10 +77,19 @@ class LoadedFunction(GraphFunction):
         return [self._executor]
 
 
-def load(path: str, *, strategy: Sequence[tuple[str, int]] | None = None) -> LoadedFunction:
-    """A callable for the graph in a ``.mlir`` file; raises FileError or IRError."""
+def load(
+    path: str,
+    *,
+    strategy: Sequence[tuple[str, int]] | None = None,
+    background: bool | None = None,
+) -> LoadedFunction:
+    """A callable for the graph in a ``.mlir`` file; raises FileError or IRError.
+
+    ``strategy`` and ``background`` are those of `jit`.
+    """
     from ..dialect.importers.mlir_text import load_mlir
 
     module = load_mlir(path)
     frozen = None if strategy is None else normalize(strategy)
-    return LoadedFunction(module, Options(frozen, None, module.main.name))
+    background = knobs.background if background is None else background
+    return LoadedFunction(module, Options(frozen, None, module.main.name, background=background))

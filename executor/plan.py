@@ -65,7 +65,8 @@ class Plan:
     """Something that runs a graph.
 
     Attributes:
-        kind: ``"profiling"``, ``"optimized"``, ``"simple"`` (depth 0) or ``"no-opt"``.
+        kind: ``"profiling"``, ``"compiling"``, ``"optimized"``, ``"simple"`` (depth 0) or
+            ``"no-opt"``.
         run: list of inputs -> list of outputs.
         fresh: per output, True if it can never share memory with an input.
         guards: guards in order of execution.

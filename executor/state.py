@@ -53,7 +53,8 @@ class ExecutorState:
     """A snapshot; see `Executor` and `KeyedExecutor` for the meaning of tiers and depth.
 
     Attributes:
-        tier: ``"profiling"``, ``"optimized"``, ``"simple"`` or ``"no-opt"``.
+        tier: ``"profiling"``, ``"compiling"`` (in the background), ``"optimized"``, ``"simple"`` or
+            ``"no-opt"``.
         remaining_depth: re-specialisations that can still happen.
         specializations: all guards of the whole fallback chain, outermost first.
         counters: sums over the chain (`executor.events.Counters`).

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ..dialect.errors import Loc, StrictFusionError
+from ..dialect.errors import Loc, ProfuseError, StrictFusionError
 from ..dialect.importers.recorder import current
 from ..dialect.ops.speculation import Guard
 from ..dialect.program import Instr, Module
@@ -90,3 +90,8 @@ def _listed(found: list[tuple[str, Loc | None]]) -> str:
     shown = [f"{op} ({loc})" if loc else op for op, loc in found[:4]]
     more = len(found) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def refused(name: str, error: ProfuseError) -> StrictFusionError:
+    """What strict fusion raises for a graph that cannot be compiled at all."""
+    return StrictFusionError(f"{name} cannot be compiled: {error.what}", loc=error.loc)

@@ -96,6 +96,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.check:
             row["max_error"] = _error(result, _reference(function, inputs))
         rows.append(row)
+        function.wait()  # a jitted function of the user's may compile in the background
         if not args.json:
             _print_row(row)
     return _finish(args, function, rows)
@@ -139,7 +140,7 @@ def vars_of(record: Any) -> dict[str, Any]:
 
 def _load(name: str, strategy: list[tuple[str, int]] | None) -> GraphFunction:
     if name.endswith(".mlir"):
-        return load(name, strategy=strategy)
+        return load(name, strategy=strategy, background=False)
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise ArgumentError(f"{name!r} is neither file.mlir nor module:function")
@@ -156,7 +157,9 @@ def _load(name: str, strategy: list[tuple[str, int]] | None) -> GraphFunction:
         if not hasattr(found, part):
             raise ArgumentError(f"module {module_name} has no function {attribute!r}")
         found = getattr(found, part)
-    return found if isinstance(found, JitFunction) else jit(found, strategy=strategy)
+    return (
+        found if isinstance(found, JitFunction) else jit(found, strategy=strategy, background=False)
+    )
 
 
 def _strategy(text: str | None) -> list[tuple[str, int]] | None:
@@ -214,7 +217,7 @@ def _reference(function: GraphFunction, inputs: list[Any]) -> Any:
         if isinstance(function, LoadedFunction):
             return LoadedFunction(function.module, function._options)(*inputs)
         assert isinstance(function, JitFunction)
-        plain: Callable[..., Any] = jit(function._fn)
+        plain: Callable[..., Any] = jit(function._fn, background=False)
         return plain(*inputs)
 
 

@@ -1,4 +1,4 @@
-"""What an entry holds: a compile's result, as sections of bytes."""
+"""A compile's result as sections of bytes: what an entry holds, and what a worker sends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..compile import CompileResult
 from .entry import OBJECT, CorruptEntry
 from .places import fill_in, leave_open
 
-_PLAIN = ("refusals", "trace", "seconds")
+_PLAIN = ("refusals", "trace", "seconds", "faulty")
 _OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...dialect.base import OPS
-from ...dialect.pipelines import STANDARD
+from ...lowering.target import host_target
+from ..users_own import users_own
 from .fingerprint import sources, versions
 from .places import Places
 
@@ -46,7 +44,7 @@ def key_of(request: CompileRequest, places: Places | None = None) -> Key:
 
     Where the user's lines are is no part of it, only which ops share one: see `places`.
     """
-    target, places = request.target, places or Places.of(request.ir)
+    target, places = request.target or host_target(), places or Places.of(request.ir)
     return Key(
         {
             "ir": _digest(places.bare),
@@ -82,23 +80,8 @@ def obstacle(request: CompileRequest) -> str:
     """
     if request.dump:
         return "graphs are dumped at every pass, so that each has to run"
-    # Not imported here: in a process that has not loaded these, users have added nothing to them.
-    passes = sys.modules.get(f"{_PACKAGE}.dialect.passes.base")
-    pipeline = sys.modules.get(f"{_PACKAGE}.dialect.pipeline")
-    foreign = dict.fromkeys(_foreign(passes.PASSES), "pass") if passes else {}
-    if pipeline:
-        foreign |= dict.fromkeys(set(pipeline.PIPELINES) - set(STANDARD), "pipeline")
-    for name in re.findall(r"[\w.-]+", request.pipeline):
-        if name in foreign:
-            return f"{foreign[name]} {name} is not part of {_PACKAGE}"
-    for name in _foreign(OPS):
-        if f'"{name}"' in request.ir:
-            return f"op {name} is not part of {_PACKAGE}"
-    return ""
-
-
-def _foreign(table: dict[str, Any]) -> list[str]:
-    return [n for n, cls in table.items() if cls.__module__.partition(".")[0] != _PACKAGE]
+    own = users_own(request)
+    return f"{own} is not part of {_PACKAGE}" if own else ""
 
 
 def nearest(key: Key, others: Iterable[Key]) -> tuple[Key, list[str]] | None:

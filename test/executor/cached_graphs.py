@@ -119,8 +119,8 @@ def start(program: str, folder: Path, **options: Any) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def output_of(process: subprocess.Popen) -> str:
+def output_of(process: subprocess.Popen, seconds: float = 120) -> str:
     """What it printed, once it has ended well."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=seconds)
     assert process.returncode == 0, out + err
     return out

@@ -1,3 +1,4 @@
+import os
 import sys
 from pathlib import Path
 
@@ -6,6 +7,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import profuse as pf
 import pytest
 from cached_graphs import caching_in
+from profuse.executor import worker
+from profuse.executor.worker import Limits, Pool
+from profuse.executor.worker.faults import VARIABLE
 
 
 @pytest.fixture
@@ -21,3 +25,21 @@ def folder(tmp_path):
     """The store of a disk cache that is on, in a folder of its own."""
     with caching_in(tmp_path / "cache") as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def module_pool():
+    os.environ[VARIABLE] = "hang@hang,segv@segv,slow@slow,slow@slow/fallback_0,"
+    os.environ[VARIABLE] += "segv@two:fusion_1,segv@all:fusion_0,segv@all:fusion_1"
+    made = Pool(limits=Limits(timeout=2.0))
+    yield made
+    del os.environ[VARIABLE]
+    made.close()
+
+
+@pytest.fixture
+def pool(module_pool, monkeypatch):
+    """The shared pool, whose graphs named after a fault meet that fault; background by default."""
+    monkeypatch.setattr(worker, "_pool", module_pool)
+    with pf.knobs.override(background=True):
+        yield module_pool

@@ -24,6 +24,7 @@ from cached_graphs import (
 from profuse.dialect import pipeline as pipelines
 from profuse.dialect.passes import base as passes
 from profuse.executor import compile as compile_module
+from profuse.executor import users_own
 from profuse.executor.cache import fingerprint, key
 from profuse.executor.cache.key import Key, describe, key_of, nearest
 from profuse.executor.knobs import knobs
@@ -185,7 +186,7 @@ def test_passes_and_ops_of_users_are_not_looked_up(folder, monkeypatch):
     asked = Asked(request(pipeline=f"profile-driven{{pre-fusion=(ours)}},{pipeline}"))
     assert "pipeline ours is not part of profuse" in asked.reason("disk-skip")
 
-    monkeypatch.setitem(key.OPS, "profuse.tanh", type("Tanh", (), {}))
+    monkeypatch.setitem(users_own.OPS, "profuse.tanh", type("Tanh", (), {}))
     assert "op profuse.tanh is not part of" in Asked(request()).reason("disk-skip")
 
 

@@ -131,15 +131,14 @@ def broken(fault):
 @pytest.mark.parametrize("fault", FAULTS, ids=name)
 @pytest.mark.parametrize(
     "where",
-    ["profuse.executor.engine.build_plan", "profuse.dialect.decode.decode_module", "pass"],
+    ["profuse.executor.link.build_plan", "profuse.dialect.decode.decode_module", "pass"],
 )
 def test_a_fault_pins_the_graph_to_tier_0(monkeypatch, where, fault, profiling):
     """Counted, explained, not tried again; values are NumPy's."""
     if where == "pass":
         monkeypatch.setattr(Cse, "run", broken(fault))
     else:
-        kind = where if profiling else where.replace("engine", "keyed")
-        monkeypatch.setattr(kind, broken(fault))
+        monkeypatch.setattr(where, broken(fault))
     j = run(lambda x: np.tanh(x) + 1.0, X, profiling=profiling)
     found = counts(j)
     assert found["compiles"] == 0 < found["compile_failures"]

@@ -1,0 +1,82 @@
+"""Deliberate faults of a worker, for tests: ``PROFUSE_WORKER_FAULT=segv@f,hang@g``.
+
+Each is a fault and the name of the graph (`CompileRequest.name`) whose compile meets it, or
+``graph:group`` for that of one of its fusion functions; the name ``start`` means the start of the
+process. Read in worker processes only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+VARIABLE = "PROFUSE_WORKER_FAULT"
+START = "start"
+
+
+def meet(name: str) -> None:
+    """Do what the variable asks for this graph; nothing, as a rule."""
+    for item in os.environ.get(VARIABLE, "").split(","):
+        fault, _, where = item.partition("@")
+        if where == name:
+            _FAULTS[fault]()
+
+
+def _segv() -> None:
+    ctypes.string_at(0)
+
+
+def _hang() -> None:
+    # Holds the GIL, as MLIR does during a pass.
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def _hog() -> None:
+    kept = []
+    while True:
+        kept.append(bytearray(b"\1") * (16 << 20))
+        time.sleep(0.005)
+
+
+def _noise() -> None:
+    os.write(REPLIES.fileno(), b"this is no frame")
+
+
+def _wrong() -> None:
+    from .frames import frame
+
+    os.write(REPLIES.fileno(), frame(b'{"v": 1, "kind": "result", "body": {}, "sections": []}\0'))
+
+
+def _close() -> None:
+    os.close(REPLIES.fileno())
+    _hang()
+
+
+class _Replies:
+    """File descriptor that replies leave by; 1 until the worker moves it."""
+
+    fd = 1
+
+    def fileno(self) -> int:
+        return self.fd
+
+
+REPLIES = _Replies()
+_FAULTS: dict[str, Callable[[], object]] = {
+    "segv": _segv,
+    "abort": os.abort,
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "exit": lambda: sys.exit("gave up"),
+    "hang": _hang,
+    "slow": lambda: time.sleep(0.5),
+    "hog": _hog,
+    "raise": lambda: 1 // 0,
+    "noise": _noise,
+    "wrong": _wrong,
+    "close": _close,
+}

@@ -1,0 +1,19 @@
+"""Compile requests for the tests of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import profuse as pf
+from profuse.executor.compile import CompileRequest, optimizing_pipeline
+from profuse.lowering.target import host_target
+
+
+def request_for(fn: Callable[..., Any], *args: Any, name: str = "f") -> CompileRequest:
+    """What the executor would have compiled on the second call of ``fn``."""
+    f = pf.jit(fn, profiled_runs=1, background=False)
+    f(*args)
+    return CompileRequest(
+        f.ir("profiled"), optimizing_pipeline("static", 1, 128, 128), host_target(), name=name
+    )
