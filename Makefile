@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest requirements mutations bench clean
+.PHONY: help setup run test check lint format types lit pytest requirements mutations memcheck bench clean
 
 help: ## print this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -47,6 +47,11 @@ requirements: $(STAMP) ## check docs/requirements.md, say what has no test
 
 mutations: $(STAMP) ## break the code on purpose: do the tests notice?
 	$(BIN)/python test/mutations.py
+
+memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is installed
+	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --quiet --error-exitcode=9 \
+		--undef-value-errors=no --smc-check=all-non-file \
+		--suppressions=test/executor/valgrind.supp $(BIN)/python test/executor/memcheck.py
 
 test: check lit pytest requirements ## all checks and tests
 

@@ -131,8 +131,9 @@ def _layout_mismatch(strides: tuple[int | None, ...] | str, array: np.ndarray) -
         return "byte order is not native"
     if array.size == 0:
         return None  # no element, hence no address, depends on the strides
-    if array.__array_interface__["data"][0] % itemsize:
-        return f"data is not aligned to {itemsize} bytes"
+    # NumPy's rule, and what kernels rely on: a complex element is aligned as its parts are.
+    if array.__array_interface__["data"][0] % array.dtype.alignment:
+        return f"data is not aligned to {array.dtype.alignment} bytes"
     if isinstance(strides, str):
         return None if array.flags.c_contiguous else "not contiguous, specialised for contiguous"
     if len(strides) != array.ndim:

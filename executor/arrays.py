@@ -20,7 +20,7 @@ from .events import Counters
 from .knobs import knobs
 
 ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
-_ALIGN_FROM = 8192  # bytes; below this a misaligned vector costs less than aligning
+ALIGN_FROM = 8192  # bytes; below this a misaligned vector costs less than aligning
 _POOL_FROM = 1 << 17  # bytes; from here malloc maps fresh pages for every array
 _POINTER_OFFSET = 16  # of PyArrayObject.data, after ob_refcnt and ob_type on 64-bit CPython
 
@@ -161,7 +161,7 @@ pool = Pool()
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An uninitialised C-contiguous array, 64-byte aligned when it is large enough to matter."""
     nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes < _ALIGN_FROM:
+    if nbytes < ALIGN_FROM:
         return np.empty(shape, dtype)
     if nbytes >= _POOL_FROM:
         return np.ndarray(shape, dtype, pool.lend(nbytes))

@@ -24,10 +24,10 @@ from .events import Counters, absorb, log, new_counters
 from .history import Types, guarded_types, note_types, stable_sizes
 from .hooks import registered
 from .knobs import knobs
-from .last_graph import LAST
+from .last_graph import LAST, RECENT
 from .link import Linked, link, own
 from .options import Options
-from .plan import Plan
+from .plan import PLANS, Plan
 from .profile import Frame, Record
 from .release import Clock, Graph, ReleaseTimer
 from .strategy import behavior_at, get_fusion_strategy, normalize, total_depth
@@ -71,7 +71,7 @@ class Executor:
         self._profiles = profiles
         self.history = history
         self.options = options
-        self.counters: Counters = new_counters(self)
+        self._counters = new_counters(self)
         self.work = WorkLog(self.counters) if work is None else work
         self.input_names: tuple[str, ...] = ()  # what the user calls them, where that is known
         self._lock = threading.RLock()
@@ -108,7 +108,7 @@ class Executor:
         """Outputs for these inputs, on the best plan there is; they share memory with no input."""
         plan = self.plan()
         outputs = plan.run(inputs)
-        LAST.plan = plan.ref
+        LAST.plan, RECENT[0] = plan.ref, 0
         return [
             out if fresh else own(out, inputs)
             for out, fresh in zip(outputs, plan.fresh, strict=True)
@@ -128,6 +128,12 @@ class Executor:
         return plan
 
     @property
+    def counters(self) -> Counters:
+        """What this executor has done, calls in emitted code included."""
+        found = self._counters if self._counters.heir is None else self._counters.last_heir()
+        return found.current() if found.native else found
+
+    @property
     def module(self) -> Module:
         """The graph, as imported."""
         return self._graph.get()
@@ -136,6 +142,11 @@ class Executor:
     def depth(self) -> int:
         """Re-specialisations left: as stored, before the first request the strategy's total."""
         return total_depth(self.strategy) if self._depth is None else self._depth
+
+    @property
+    def settled(self) -> Plan | None:
+        """The optimised plan once calls have nothing else to look after; else None."""
+        return None if self._timer.pending else self.optimized
 
     @property
     def created(self) -> int | None:
@@ -181,6 +192,7 @@ class Executor:
     def _install(self, plan: Plan, reason: str) -> Plan:
         self._cancel()  # whatever else may be under way is obsolete
         self.optimized, self._interim = plan, None
+        PLANS.made += 1
         log("tier", self.options.name, reason, tier=plan.kind, depth=self.depth)
         return plan
 
@@ -359,6 +371,7 @@ class Executor:
             self._timer.done()
             self._profiling = self._plain = self.record = self.request = None
             self._graph.pack()
+            PLANS.made += 1
             log("release", self.options.name, "optimised; what only profiling needed is dropped")
 
     def flush(self) -> None:

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -103,6 +103,8 @@ class Counters:
         executors_constructed: spec-keyed executors made.
         invocations: runs of spec-keyed executors, traced ones and those on fallback plans included.
         in_process_compiles: compiles that a worker should have done and could not.
+        native: functions that count up what emitted code has counted (`dispatch`).
+        heir: where these counts have been moved to; emitted code goes on counting there.
     """
 
     calls: int = 0
@@ -129,18 +131,50 @@ class Counters:
     executors_constructed: int = 0
     invocations: int = 0
     in_process_compiles: int = 0
+    native: list[Callable[[], None]] = field(default_factory=list, repr=False, compare=False)
+    heir: Counters | None = field(default=None, repr=False, compare=False)
+
+    def current(self) -> Counters:
+        """These counts, once what emitted code has counted is in them."""
+        for add_up in tuple(self.native):
+            add_up()
+        return self
 
     def as_dict(self) -> dict[str, int]:
         """A snapshot."""
+        self.current()
         return {name: getattr(self, name) for name in COUNTERS}
 
     def add(self, other: Counters) -> None:
         """Add another object's counts to these."""
-        for name in COUNTERS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        other.current()
+        _add(self, other)
+
+    def move(self, into: Counters) -> None:
+        """Add these counts to another object's, and what emitted code will still count."""
+        self.heir = into  # first: whatever is counted up from here on is counted up there
+        into.native += [f for f in self.native if f not in into.native]
+        into.add(self)
+
+    def last_heir(self) -> Counters:
+        """Where these counts are now."""
+        found = self
+        while found.heir is not None:
+            found = found.heir
+        return found
 
 
-COUNTERS = tuple(f.name for f in fields(Counters))
+COUNTERS = tuple(f.name for f in fields(Counters) if f.name not in ("native", "heir"))
+
+
+def _adder() -> Callable[[Counters, Counters], None]:
+    """Adds counts one by one without a loop or call in between, where threads may switch."""
+    scope: dict[str, Any] = {}
+    exec("\n".join(["def add(a, b):", *(f"    a.{n} += b.{n}" for n in COUNTERS)]), scope)
+    return scope["add"]
+
+
+_add = _adder()
 
 _live: dict[int, Counters] = {}
 _retired = Counters()
@@ -162,11 +196,11 @@ def new_counters(owner: object) -> Counters:
 def absorb(into: Counters, counters: Counters) -> None:
     """Move the counts of an executor that is dropped to another one.
 
-    What a call that is still inside it counts from now on is lost to both.
+    What a call that Python code has begun inside it counts from now on is lost to both.
     """
     with _lock:
-        if _live.pop(id(counters), None) is not None:
-            into.add(counters)
+        if counters is not into and _live.pop(id(counters), None) is not None:
+            counters.move(into)
 
 
 def _bury() -> None:
@@ -174,7 +208,7 @@ def _bury() -> None:
     while _dead:
         counters = _dead.popleft()
         if _live.pop(id(counters), None) is not None:
-            _retired.add(counters)
+            counters.move(_retired)
 
 
 def totals() -> dict[str, int]:

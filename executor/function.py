@@ -61,7 +61,11 @@ class GraphFunction:
             return f"{self._name} has not been called yet."
         texts = [explain(e, self._name) for e in executors]
         dropped = sum(c.dropped_traces for c in self._own_counters())
-        return "\n".join(texts + dropped_traces(dropped, self._name))
+        return "\n".join(texts + self._remarks() + dropped_traces(dropped, self._name))
+
+    def _remarks(self) -> list[str]:
+        """What `explain` says of all graphs together."""
+        return []
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing compiles in the background, at most so many seconds; whether so."""

@@ -10,6 +10,7 @@ import functools
 import itertools
 import sys
 import time
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,11 +24,13 @@ from ..dialect.importers.tracer import Trace, is_tracing, trace
 from .arrays import readable
 from .checks import check_arity, check_settings
 from .choice import AnyExecutor, make_executor
+from .dispatch.attach import Dispatcher, unserved
 from .engine import Options
 from .events import Counters, log, new_counters
 from .function import GraphFunction
 from .keyed import KeyedExecutor
 from .knobs import knobs
+from .plan import PLANS
 from .strategy import normalize
 
 _NUMBERS = frozenset({bool, int, float, complex})
@@ -76,6 +79,8 @@ class JitFunction(GraphFunction):
     """A function that is traced, profiled, specialised and run natively; made by `jit`."""
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+        self._dispatcher: Dispatcher | None = None
+        self._called: AnyExecutor | None = None
         super().__init__(options.name, options)
         functools.update_wrapper(self, fn)
         self._fn = fn
@@ -84,14 +89,71 @@ class JitFunction(GraphFunction):
         # Of copies, made before it is known which graph a call runs, and of dropped graphs.
         self._own = new_counters(self)
         self._looks = itertools.count(1)
+        self._native: Callable[..., Any] | None = None
+        self._plans_seen = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        native = self._native
+        if native is not None and not kwargs:
+            return native(*args)
+        return self._call_python(args, kwargs)
+
+    def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Any call; those of settled specialisations reach it only without emitted code."""
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None:
-            return self._call_any(key, args, kwargs)
-        outputs = self._run(variant.executor, [*args, *variant.trace.captured])
-        return variant.trace.out_tree.unflatten(outputs)
+            result = self._call_any(key, args, kwargs)
+        else:
+            outputs = self._run(variant.executor, [*args, *variant.trace.captured])
+            result = variant.trace.out_tree.unflatten(outputs)
+        if self._plans_seen != PLANS.made:
+            self._refresh()
+        return result
+
+    def _refresh(self) -> None:
+        """There are new plans, maybe of this function: dispatch to them in emitted code."""
+        with self._lock:
+            self._plans_seen = PLANS.made
+            if self._dispatcher is None:
+                self._dispatcher = Dispatcher(self._name, _python_dispatch(self))
+            self._dispatcher.refresh(self._flat)
+            self._native = self._dispatcher.call
+
+    def _detach(self) -> None:
+        """Back to the Python dispatcher until there are plans again; the lock is held."""
+        self._native = self._dispatcher = None
+        self._plans_seen = -1
+
+    def flush(self) -> None:
+        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        super().flush()
+        with self._lock:  # last: what another thread has attached meanwhile goes, too
+            self._detach()
+
+    def _remarks(self) -> list[str]:
+        """Why calls are dispatched in Python, if any are."""
+        dispatcher = self._dispatcher
+        reasons = dict(dispatcher.reasons) if dispatcher else {}
+        with self._lock:
+            plain = tuple(self._flat.values())
+            every = [v for known in self._variants.values() for v in known]
+        reasons |= {why: None for v in every if (why := unserved(v, v in plain)) is not None}
+        return [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
+
+    @property
+    def _current(self) -> AnyExecutor | None:
+        """The executor of the last call."""
+        dispatcher = self._dispatcher
+        native = dispatcher.current if dispatcher else None
+        return native or self._called
+
+    @_current.setter
+    def _current(self, executor: AnyExecutor | None) -> None:
+        self._called = executor
+        dispatcher = self._dispatcher
+        if dispatcher is not None:
+            dispatcher.forget_current()
 
     def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """A call whose arguments are nested, need copies, are traced, or are new."""
@@ -182,6 +244,7 @@ class JitFunction(GraphFunction):
                 self._variants[oldest.key] = left
             for flat in [k for k, v in tuple(self._flat.items()) if v is oldest]:
                 del self._flat[flat]
+                self._plans_seen = -1  # emitted code is to let go of it, too
             oldest.executor.retire(self._own)
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
@@ -243,6 +306,22 @@ def jit(
     label = name or str(getattr(fn, "__name__", type(fn).__name__))
     background = knobs.background if background is None else background
     return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label), background=background))
+
+
+def _python_dispatch(function: JitFunction) -> Callable[..., Any]:
+    """What emitted code calls where none of its specialisations fits; keeps nothing alive."""
+    known = weakref.ref(function)
+
+    def call(*args: Any) -> Any:
+        called = known()
+        if called is None:
+            raise ReferenceError("the function of this dispatcher is gone")
+        dispatcher = called._dispatcher
+        if dispatcher is not None:
+            dispatcher.add_up_misses()
+        return called._call_python(args, {})
+
+    return call
 
 
 def _symbol(name: str) -> str:

@@ -25,6 +25,7 @@ from .knobs import knobs
 if TYPE_CHECKING:
     from ..dialect.program import Module
     from ..lowering.abi import KernelArtifact
+    from ..lowering.loader import Loaded
 
 
 def kernel_runner(
@@ -44,7 +45,14 @@ def kernel_runner(
     source, scope = call_source(artifact)
     scope |= {"fn": function, "C": counters, "KEEP": loaded, "interpreted": interpreted}
     exec(compile(source, f"<call of {artifact.name}>", "exec"), scope)
-    return scope["call"]
+    call = scope["call"]
+    call.kernel = artifact, loaded
+    return call
+
+
+def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] | None:
+    """The kernel behind a callable of `kernel_runner`; None for one that interprets."""
+    return getattr(runner, "kernel", None)
 
 
 def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:

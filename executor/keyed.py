@@ -29,7 +29,7 @@ from .events import Counters, absorb, log, new_counters
 from .gradient_mode import needs_gradient
 from .hooks import registered
 from .knobs import knobs
-from .last_graph import LAST
+from .last_graph import LAST, RECENT
 from .link import Linked, link, own, refuse
 from .plan import Plan
 from .strict import check_strict, is_strict, refused
@@ -115,7 +115,7 @@ class KeyedExecutor:
         self.count_invocation()
         plan = self.plan(inputs)
         outputs = plan.run(inputs)
-        LAST.plan = plan.ref
+        LAST.plan, RECENT[0] = plan.ref, 0
         return [
             out if fresh else own(out, inputs)
             for out, fresh in zip(outputs, plan.fresh, strict=True)

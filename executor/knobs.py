@@ -95,6 +95,8 @@ KNOBS: dict[str, Knob] = {
     "worker_memory": Knob(_positive, 4 << 30, "bytes of memory at which a worker is ended"),
     "worker_nice": Knob(_natural, 10, "how far workers stand back from other processes"),
     "worker_idle": Knob(_positive, 300, "seconds after which an idle worker is ended"),
+    "native_dispatch": Knob(_bool, True, "guard and call kernels in emitted code where possible"),
+    "release_gil_ns": Knob(_natural, 10_000, "kernels that take as long run with the GIL released"),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }

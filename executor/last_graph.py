@@ -17,6 +17,10 @@ class _Last(threading.local):
 
 LAST = _Last()
 
+# What emitted dispatchers know of it, as three 64-bit numbers: nonzero while they are right, the
+# thread, the plan. Whoever sets `LAST.plan` from Python sets the first byte to 0.
+RECENT = bytearray(24)
+
 
 def last_executed_graph() -> Module | None:
     """The graph of the plan that ran last in this thread; None when there is none any more.

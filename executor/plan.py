@@ -37,27 +37,56 @@ class Guard:
         callee: the fusion function it protects.
         fallback: the fallback function on its other side.
         operands: the checked values of the graph.
-        last_miss: the values' types at the latest miss (None = never missed).
         forced: misses that stress mode made; they are not kept in ``last_miss``.
+        counted, missed, missed_types: hits, misses and ``last_miss`` as far as they are added up.
+        missed_at: the latest miss in emitted code that is in them, on its clock.
         timed, timed_seconds: hits that were timed, and how long their groups took.
+        native: counts up what emitted code has counted.
+        stressed: True if it fails on purpose now and then.
     """
 
     types: tuple[TensorType, ...]
     behavior: str
     callee: str = ""
     fallback: str = ""
-    hits: int = 0
-    misses: int = 0
+    counted: int = 0
+    missed: int = 0
     operands: tuple[int, ...] = ()
-    last_miss: tuple[Any, ...] | None = None
+    missed_types: tuple[Any, ...] | None = None
+    missed_at: int = 0
     forced: int = 0
     timed: int = 0
     timed_seconds: float = 0.0
+    native: Callable[[], object] | None = None
+    stressed: bool = False
+
+    def _add_up(self) -> None:
+        if self.native is not None:
+            self.native()
+
+    @property
+    def hits(self) -> int:
+        """How often the guard has held."""
+        self._add_up()
+        return self.counted
+
+    @property
+    def misses(self) -> int:
+        """How often it has not."""
+        self._add_up()
+        return self.missed
+
+    @property
+    def last_miss(self) -> tuple[Any, ...] | None:
+        """The values' types at the latest miss (None = never missed)."""
+        self._add_up()
+        return self.missed_types
 
     @property
     def run_seconds(self) -> float:
         """Time that the group behind the guard has run, taken from the timed hits."""
-        return self.timed_seconds / self.timed * self.hits if self.timed else 0.0
+        hits = self.hits  # read first: it brings the others up to date
+        return self.timed_seconds / self.timed * hits if self.timed else 0.0
 
 
 @dataclass
@@ -73,6 +102,7 @@ class Plan:
         source: Python source of an optimised plan, for reading.
         graph: what it runs.
         name: the function that the plan runs (R1.49).
+        kernels: what it calls for each fusion group.
         ref: weak reference to this plan, for `last_graph`.
     """
 
@@ -83,10 +113,20 @@ class Plan:
     source: str = ""
     graph: Module | None = None
     name: str = ""
+    kernels: dict[str, Runner] = field(default_factory=dict)
     ref: weakref.ref[Plan] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.ref = weakref.ref(self)
+
+
+class _Plans:
+    """How many optimised plans this process has had: tells that there may be a new one."""
+
+    made = 0
+
+
+PLANS = _Plans()
 
 
 def build_plan(
@@ -135,8 +175,9 @@ class _Generator:
         exec(compile(source, f"<plan of {self.main.name}>", "exec"), self.scope)
         fresh = tuple(o in self.fresh for o in self.main.outputs)
         return Plan(
-            "optimized", self.scope["run"], fresh, self.guards, source, self.module, self.main.name
-        )
+            "optimized", self.scope["run"], fresh, self.guards, source, self.module,
+            self.main.name, self.kernels,
+        )  # fmt: skip
 
     def bind(self, prefix: str, value: Any) -> str:
         name = f"{prefix}{len(self.scope)}"
@@ -185,15 +226,15 @@ class _Generator:
             self.emit(depth, f"v{ok} = {slow}")
         for alias, value in zip(aliases, values, strict=True):
             self.emit(depth, f"v{alias} = {value}")
-        self.emit(depth, f"if v{ok}: {g}.hits += 1; C.guard_hits += 1")
+        self.emit(depth, f"if v{ok}: {g}.counted += 1; C.guard_hits += 1")
         kept = self.bind("describe", _describe)
-        self.emit(
-            depth, f"else: {g}.misses += 1; C.guard_misses += 1; {g}.last_miss = {kept}({listed})"
-        )
+        misses = f"{g}.missed += 1; C.guard_misses += 1"
+        self.emit(depth, f"else: {misses}; {g}.missed_types = {kept}({listed})")
         fails = guard_failures(knobs.stress, f"{self.main.name}/{index}")
+        guard.stressed = fails is not None
         if fails is not None:
             self.emit(depth, f"if v{ok} and {self.bind('fails', fails)}():")
-            undo = f"{g}.hits -= 1; C.guard_hits -= 1; {g}.misses += 1; C.guard_misses += 1"
+            undo = f"{g}.counted -= 1; C.guard_hits -= 1; {misses}"
             forced = f"v{ok} = False; {g}.forced += 1; C.forced_misses += 1"
             self.emit(depth + 1, f"{forced}; {undo}")
         self.open_guard[ok] = index
@@ -287,7 +328,7 @@ class _Generator:
         """A guarded block, timed at one hit in ``time_every``; not the first, which runs cold."""
         every = knobs.time_every
         g, now = self.bind("g", self.guards[index]), self.bind("now", time.perf_counter)
-        self.emit(depth, f"start = {now}() if {g}.hits % {every} == {2 % every} else 0.0")
+        self.emit(depth, f"start = {now}() if {g}.counted % {every} == {2 % every} else 0.0")
         self.block(then, depth)
         self.emit(depth, f"if start: {g}.timed_seconds += {now}() - start; {g}.timed += 1")
 

@@ -48,7 +48,7 @@ class WorkLog:
         self, what: str, seconds: float, where: str, detail: str = "", *, before_call: bool = False
     ) -> None:
         """Record work of the current call (``before_call``: of the one about to be counted)."""
-        call = self._counters.calls + before_call
+        call = self._counters.current().calls + before_call
         self._items.append(Work(call, threading.get_ident(), what, seconds, where, detail))
 
     def slow_calls(self) -> list[list[Work]]:

@@ -1,16 +1,12 @@
-"""The descent of a CPU kernel: loops -> LLVM dialect -> LLVM IR -> object code."""
+"""The descent of a CPU kernel: loops -> LLVM dialect -> LLVM IR; `codegen` goes on from there."""
 
 from __future__ import annotations
-
-import functools
-from typing import Any
 
 from mlir import ir
 from mlir.passmanager import PassManager
 
-from ..dialect.errors import InternalError, LoweringError
+from ..dialect.errors import LoweringError
 from .schedule.graph import definition
-from .target import Target
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
 # math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect.
@@ -101,70 +97,3 @@ def to_llvm_ir(module: ir.Module) -> str:
     from mlir.dialects import llvm
 
     return llvm.translate_module_to_llvmir(module.operation)
-
-
-@functools.cache
-def _initialise() -> None:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-
-
-@functools.lru_cache(maxsize=4)
-def target_machine(target: Target) -> Any:
-    """LLVM's code generator for a target; raises LoweringError for an unknown one."""
-    import llvmlite.binding as llvm
-
-    _initialise()
-    try:
-        found = llvm.Target.from_triple(target.triple)
-    except RuntimeError as error:
-        raise LoweringError(f"no code generator for {target.triple}: {error}") from error
-    return found.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="small"
-    )
-
-
-def optimise(text: str, target: Target) -> Any:
-    """LLVM IR text -> optimised llvmlite module."""
-    import llvmlite.binding as llvm
-
-    machine = target_machine(target)
-    try:
-        module = llvm.parse_assembly(text)
-    except RuntimeError as error:
-        raise InternalError(f"LLVM refuses the generated IR: {error}") from error
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.loop_interleaving = True
-    options.slp_vectorization = options.loop_unrolling = True
-    builder = llvm.create_pass_builder(machine, options)
-    manager = builder.getModulePassManager()
-    manager.run(module, builder)
-    _dispose(manager)
-    return module
-
-
-def _dispose(manager: Any) -> None:
-    """Free a pass manager, which llvmlite 0.50 forgets: over 100 KiB for each kernel.
-
-    Its class inherits the empty ``_dispose`` of its first base before that of its second.
-    """
-    from llvmlite.binding.ffi import ObjectRef
-    from llvmlite.binding.newpassmanagers import NewPassManager
-
-    if type(manager)._dispose is ObjectRef._dispose:
-        NewPassManager._dispose(manager)
-        manager.detach()
-
-
-def to_object(module: Any, target: Target) -> bytes:
-    """Optimised llvmlite module -> relocatable object code."""
-    return target_machine(target).emit_object(module)
-
-
-def to_assembly(module: Any, target: Target) -> str:
-    """Optimised llvmlite module -> assembly text."""
-    return target_machine(target).emit_assembly(module)

@@ -9,7 +9,8 @@ import ctypes
 import functools
 import itertools
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import InternalError
@@ -28,10 +29,12 @@ class Loaded:
     Attributes:
         address: of the entry function, ``void entry(int64_t *slots)``.
         keepalive: owner of the mapping.
+        symbols: addresses of other symbols that were asked for.
     """
 
     address: int
     keepalive: Any
+    symbols: Mapping[str, int] = field(default_factory=dict)
 
 
 def load(artifact: KernelArtifact) -> Loaded:
@@ -39,19 +42,29 @@ def load(artifact: KernelArtifact) -> Loaded:
 
     Raises InternalError when the object refers to a symbol that nothing provides.
     """
-    import llvmlite.binding as llvm
-
-    builder = llvm.JITLibraryBuilder().add_object_img(artifact.object).add_current_process()
     if artifact.library_calls:
         _openblas()
-    builder.export_symbol(artifact.entry)
+    try:
+        return link_object(artifact.object, artifact.entry)
+    except RuntimeError as error:
+        raise InternalError(f"kernel {artifact.name} does not link: {error}") from error
+
+
+def link_object(code: bytes, entry: str, *others: str) -> Loaded:
+    """Link object code into this process; raises RuntimeError.
+
+    Args:
+        entry: symbol of the function.
+        others: further symbols whose addresses are wanted.
+    """
+    import llvmlite.binding as llvm
+
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in (entry, *others):
+        builder.export_symbol(name)
     with _lock:
-        name = f"profuse{next(_serial)}"
-        try:
-            library = builder.link(_linker(), name)
-            return Loaded(library[artifact.entry], library)
-        except RuntimeError as error:
-            raise InternalError(f"kernel {artifact.name} does not link: {error}") from error
+        library = builder.link(_linker(), f"profuse{next(_serial)}")
+        return Loaded(library[entry], library, {name: library[name] for name in others})
 
 
 @functools.cache

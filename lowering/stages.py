@@ -149,15 +149,15 @@ def _from_loops(module: ir.Module, run: _Run) -> bytes:
 
 
 def _from_llvm(text: str, run: _Run) -> bytes:
-    from . import cpu
+    from . import codegen
 
     run.note("llvm", text)
     with run.timed("optimise"):
-        module = cpu.optimise(text, run.target)
+        module = codegen.optimise(text, run.target)
     with run.timed("object"):
-        code = cpu.to_object(module, run.target)
+        code = codegen.to_object(module, run.target)
     if run.keep:
-        run.note("asm", cpu.to_assembly(module, run.target))
+        run.note("asm", codegen.to_assembly(module, run.target))
     return code
 
 

@@ -116,12 +116,12 @@ MUTATIONS = (
         ("executor/test_memory.py::test_output_pool_over_500_sizes",),
     ),
     Mutation(
-        "pass managers leak", "lowering/cpu.py", "    _dispose(manager)\n", "",
+        "pass managers leak", "lowering/codegen.py", "    _dispose(manager)\n", "",
         ("executor/test_memory.py::test_compiles_leave_little_behind",),
     ),
     Mutation(
         "counts of flushed fallbacks are lost", "executor/events.py",
-        "            into.add(counters)\n", "            pass\n",
+        "            counters.move(into)\n", "            pass\n",
         ("executor/test_state.py::test_totals_outlive_flushes_and_functions",),
     ),
     Mutation(
@@ -135,7 +135,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the last graph is that of the plan before", "executor/engine.py",
-        "        LAST.plan = plan.ref\n", "        LAST.plan = LAST.plan or plan.ref\n",
+        "        LAST.plan, RECENT[0] = plan.ref, 0\n",
+        "        LAST.plan, RECENT[0] = LAST.plan or plan.ref, 0\n",
         ("executor/test_state.py::test_last_executed_graph",),
     ),
     Mutation(
@@ -198,6 +199,47 @@ MUTATIONS = (
         "profiling mode off makes no other executor", "executor/choice.py",
         "if not knobs.profiling_mode:", "if False:",
         ("executor/test_keyed.py::test_profiling_mode_picks_the_executor_for_good",),
+    ),
+    Mutation(
+        "emitted guards take 0 for a symbol", "executor/dispatch/guards.py",
+        '    yield Test(("positive", size), 1)\n', "",
+        ("executor/test_dispatch_guards.py::test_random_guards",),
+    ),
+    Mutation(
+        "emitted guards forget contiguity", "executor/dispatch/guards.py",
+        'Test(("flags", value.ref, C_CONTIGUOUS), C_CONTIGUOUS)',
+        'Test(("nd", value.ref), len(value.sizes))',
+        ("executor/test_dispatch_guards.py::test_random_guards",),
+    ),
+    Mutation(
+        "emitted code takes any dtype", "executor/dispatch/spec.py",
+        '                Test(("dtype", value.ref), dtype_word(value.dtype)),\n', "",
+        ("executor/test_dispatch_guards.py::test_random_guards",),
+    ),
+    Mutation(
+        "a way out of emitted code keeps what it has made", "executor/dispatch/body.py",
+        '        self.drop(self.owned)\n        w.jump("miss")', '        w.jump("miss")',
+        ("executor/test_dispatch_leaks.py::test_ways_out_leak_nothing",),
+    ),
+    Mutation(
+        "emitted code delivers no signals", "executor/dispatch/leaf.py",
+        "        self.check_signals(timed, result)\n", "",
+        ("executor/test_dispatch.py::test_keyboard_interrupt_is_delivered",),
+    ),
+    Mutation(
+        "emitted code keeps the GIL", "executor/dispatch/leaf.py",
+        "or i1 {big}, {slow}", "and i1 {big}, false",
+        ("executor/test_dispatch_threads.py::test_long_kernels_release_the_gil",),
+    ),
+    Mutation(
+        "emitted code outlives a flush", "executor/jit.py",
+        "        self._native = self._dispatcher = None\n", "        self._dispatcher = None\n",
+        ("executor/test_dispatch.py::test_flush_goes_back_to_python",),
+    ),
+    Mutation(
+        "what dropped executors will count is lost", "executor/events.py",
+        "        self.heir = into ", "        #",
+        ("executor/test_dispatch_threads.py::test_counts_move_with_what_will_be_counted",),
     ),
 )  # fmt: skip
 

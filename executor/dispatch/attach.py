@@ -1,0 +1,249 @@
+"""The builtin of a jitted function: made from the plans it has, anew when there are others."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...dialect.dtypes import dtype_of
+from ...dialect.errors import ProfuseError
+from .. import arrays
+from ..compile import compiler_errors
+from ..engine import Executor
+from ..events import log
+from ..kernel import native_kernel
+from ..knobs import knobs
+from ..last_graph import LAST, RECENT
+from ..plan import Plan
+from .cells import Settings
+from .counts import LeafCounts, Level
+from .entry import Entry, make_entry
+from .layout import refusal
+from .reader import leaf_of
+from .spec import ArrayValue, Leaf, Refused, inputs_of
+
+if TYPE_CHECKING:
+    from ...lowering.abi import KernelArtifact
+    from ...lowering.loader import Loaded
+    from ..choice import AnyExecutor
+    from ..jit import Variant
+
+Chain = list[tuple[Executor, Plan]]
+MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher
+
+_recent = (ctypes.c_char * len(RECENT)).from_buffer(RECENT)  # also keeps it from being resized
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A builtin and what belongs to it; replaced as a whole, for other threads are reading it."""
+
+    entry: Entry
+    executors: tuple[Executor, ...]
+    counts: tuple[LeafCounts, ...]
+
+
+class Dispatcher:
+    """What a function's specialisations look like to emitted code.
+
+    Attributes:
+        reasons: why plans were left to the Python dispatcher, in the order they were met.
+    """
+
+    def __init__(self, name: str, slow: Callable[..., Any]) -> None:
+        self._name, self._slow = name, slow
+        self.reasons: dict[str, None] = {}
+        self._made: _Made | None = None
+        self._served: list[tuple[Any, Chain]] = []
+        self._clock = 0  # up to which misses in emitted code have been counted up
+
+    @property
+    def entry(self) -> Entry | None:
+        """The builtin and its table; None while calls are dispatched in Python."""
+        made = self._made
+        return made.entry if made else None
+
+    @property
+    def call(self) -> Callable[..., Any] | None:
+        """The builtin, or None."""
+        made = self._made
+        return made.entry.call if made else None
+
+    @property
+    def current(self) -> Executor | None:
+        """The executor whose plan ran last, if the last call was native."""
+        made = self._made
+        number = made.entry.current if made else 0
+        return made.executors[number - 1] if made and number else None
+
+    def forget_current(self) -> None:
+        """The Python dispatcher has run something."""
+        made = self._made
+        if made:
+            made.entry.forget()
+
+    def add_up_misses(self) -> None:
+        """Count up, before Python code sees another one, what guards have missed so far."""
+        made = self._made
+        if made and made.entry.clock != self._clock:
+            self._clock = made.entry.clock
+            for counts in made.counts:
+                counts.add_up()
+
+    def refresh(self, variants: Mapping[tuple, Variant]) -> None:
+        """Make the builtin anew if there are other plans than those it serves.
+
+        Args:
+            variants: key of a call of plain arguments (`jit.flat_key`) -> what serves it.
+        """
+        found = [(key, chain) for key, v in variants.items() if (chain := _chain(v.executor))]
+        if found == self._served or not knobs.native_dispatch:
+            return
+        self._served = found
+        if (reason := refusal()) is not None:
+            self._refuse(reason)
+            return
+        start = time.perf_counter()
+        try:
+            with compiler_errors("emitting the dispatcher"):
+                made = self._make([(key, variants[key], chain) for key, chain in found])
+        except ProfuseError as error:
+            self._refuse(error.what)
+            made = None
+        self._made = made
+        if made is not None:
+            seconds, count = time.perf_counter() - start, len(made.counts)
+            log("dispatch", self._name, "calls run in emitted code", seconds, specialisations=count)
+
+    def _make(self, found: Sequence[tuple[tuple, Variant, Chain]]) -> _Made | None:
+        leaves: list[tuple[Leaf, list[Level]]] = []
+        executors: list[Executor] = []
+        keep: list[Loaded] = []
+        for key, variant, chain in found:
+            try:
+                for leaf, levels, loaded in _leaves(key, variant, chain):
+                    leaves.append((leaf, levels))
+                    executors.append(chain[0][0])
+                    keep += loaded
+            except Refused as reason:
+                self._refuse(str(reason))
+        if not leaves:
+            return None
+        if len(leaves) > MAX_LEAVES:
+            self._refuse(f"only {MAX_LEAVES} specialisations of a function are emitted")
+        leaves, executors = leaves[:MAX_LEAVES], executors[:MAX_LEAVES]
+        entry = make_entry([leaf for leaf, _ in leaves], self._slow, _settings(), keep)
+        RECENT[0] = 0  # what it knows may be a dispatcher that was at this address before
+        self.add_up_misses()
+        if self._made is not None:
+            entry.set_clock(self._made.entry.clock)
+        counts = [
+            LeafCounts(leaf, number, entry, levels) for number, (leaf, levels) in enumerate(leaves)
+        ]
+        return _Made(entry, tuple(executors), tuple(counts))
+
+    def _refuse(self, reason: str) -> None:
+        if reason not in self.reasons:
+            self.reasons[reason] = None
+            log("dispatch-refused", self._name, reason)
+
+
+def _settings() -> Settings:
+    return Settings(
+        time_every=knobs.time_every,
+        release_from=knobs.release_gil_ns,
+        recent=ctypes.addressof(_recent),
+        last=LAST,
+        empty=arrays.empty,
+        workspace=arrays.workspace,
+    )
+
+
+def unserved(variant: Variant, plain: bool) -> str | None:
+    """Why calls of a graph can never run in emitted code; None = they may.
+
+    ``plain``: arguments that are arrays and numbers by themselves have been met.
+    """
+    if not isinstance(variant.executor, Executor):
+        return "without profiling, plans are looked up by argument spec"
+    if variant.trace.guards:
+        return "a graph holds for particular values of arguments"
+    if not plain:
+        return "arguments are nested, are passed by keyword, or have to be copied"
+    return None
+
+
+def _chain(executor: AnyExecutor | None) -> Chain:
+    """An executor and its fallbacks with their settled plans, outermost first.
+
+    Read once: another thread may flush them meanwhile.
+    """
+    chain: Chain = []
+    while isinstance(executor, Executor):
+        plan = executor.settled
+        if plan is None or plan.kind != "optimized":
+            break
+        chain.append((executor, plan))
+        children = tuple(executor.fallbacks.values())
+        if executor.settled is not plan:
+            break
+        executor = children[0] if len(children) == 1 else None
+    return chain
+
+
+def _leaves(
+    key: tuple, variant: Variant, chain: Chain
+) -> Iterator[tuple[Leaf, list[Level], list[Loaded]]]:
+    """Per specialisation that calls with this key can meet: its leaf, its levels, its kernels.
+
+    Raises Refused at the first that cannot be emitted; calls that come so far go to Python.
+    """
+    arguments = list(_arguments(key))
+    inputs = given = inputs_of(arguments, variant.trace.captured)
+    container = _container(variant.trace.out_tree.spec)
+    levels: list[Level] = []
+    missed: list[tuple[ArrayValue, ...]] = []
+    order = None
+    for executor, plan in chain:
+        if plan.graph is None or any(guard.stressed for guard in plan.guards):
+            raise Refused("guards fail on purpose (stress)")
+        kernels, keep = _kernels(plan)
+        leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
+        leaf.missed = tuple(missed)
+        leaf.remembered = chain[0][1].ref
+        leaf.finish(given, len(arguments), container)
+        levels.append(Level(executor.counters, plan.guards))
+        yield leaf, list(levels), keep
+        if fallback is None:
+            return
+        inputs, order = list(fallback.inputs), fallback.order
+        missed.append(fallback.checked)
+
+
+def _kernels(plan: Plan) -> tuple[dict[str, tuple[KernelArtifact, int]], list[Loaded]]:
+    kernels, keep = {}, []
+    for name, runner in plan.kernels.items():
+        kernel = native_kernel(runner)
+        if kernel is not None:
+            artifact, loaded = kernel
+            kernels[name] = artifact, loaded.address
+            keep.append(loaded)
+    return kernels, keep
+
+
+def _arguments(key: Sequence[Any]) -> Iterator[Any]:
+    """Per argument of a `jit.flat_key`: a type of numbers, or (dtype, rank)."""
+    items = iter(key)
+    for item in items:
+        yield item if isinstance(item, type) else (dtype_of(item).numpy, next(items))
+
+
+def _container(spec: Any) -> str:
+    if spec[0] == "leaf":
+        return "leaf"
+    if spec[0] in ("tuple", "list") and all(inner[0] == "leaf" for inner in spec[2]):
+        return spec[0]
+    raise Refused("the outputs are nested")

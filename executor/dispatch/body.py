@@ -1,0 +1,158 @@
+"""What all parts of a leaf's code share: ways out that leave nothing behind, and memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import ALIGN_FROM
+from .cells import Settings
+from .reads import emit_size
+from .spec import Ref, Size
+from .text import Writer
+
+
+class Body:
+    """The code of one leaf in the making.
+
+    Attributes:
+        owned: references that a way out has to drop.
+        known, strides: of the arguments, read before anything can run Python code (finalizers,
+            say) or other threads, which might change them.
+    """
+
+    def __init__(self, w: Writer, settings: Settings) -> None:
+        self.w, self.settings = w, settings
+        self.owned: list[str] = []
+        self.known: dict[Size, str] = {}
+        self.strides: dict[tuple[Ref, int], str] = {}
+
+    def size(self, size: Size) -> str:
+        return emit_size(self.w, size, self.known)
+
+    # --- ways out ---------------------------------------------------------------------------
+
+    def leave_unless(self, condition: str, *, clear: bool = False) -> None:
+        """Where the condition is false, drop what has been made and let Python do it all."""
+        w = self.w
+        out, on = w.name(), w.name()
+        w.branch(condition, on, out)
+        w.label(out)
+        if clear:
+            w.call("PyErr_Clear", "void")
+        self.drop(self.owned)
+        w.jump("miss")
+        w.label(on)
+
+    def drop(self, references: list[str]) -> None:
+        for reference in references:
+            self.w.call("Py_DecRef", "void", f"ptr {reference}")
+
+    def raise_unless(self, pointer: str) -> str:
+        """The result of Python code; what that raises may be a signal's, hence is passed on.
+
+        Short memory is not: the Python dispatcher meets it again, and counts the call.
+        """
+        w = self.w
+        failed, out, on = w.name(), w.name(), w.name()
+        w.branch(w.op(f"icmp ne ptr {pointer}, null"), on, failed)
+        w.label(failed)
+        short = w.call("PyErr_ExceptionMatches", "i32", f"ptr {w.object(MemoryError)}")
+        self.leave_unless(w.op(f"icmp eq i32 {short}, 0"), clear=True)
+        w.jump(out)
+        w.label(out)
+        self.drop(self.owned)
+        w.do("ret ptr null")
+        w.label(on)
+        return pointer
+
+    def check(self, pointer: str) -> str:
+        """A pointer that is not NULL; an exception is raised anew by the Python dispatcher."""
+        self.leave_unless(self.w.op(f"icmp ne ptr {pointer}, null"), clear=True)
+        return pointer
+
+    def python_call(self, function: Any, *arguments: str) -> str:
+        w = self.w
+        listed = w.alloca(f"[{len(arguments)} x ptr]")
+        for k, argument in enumerate(arguments):
+            w.store("ptr", argument, w.element(listed, k))
+        return w.call(
+            "PyObject_Vectorcall", "ptr", f"ptr {w.object(function)}", f"ptr {listed}",
+            f"i64 {len(arguments)}", "ptr null",
+        )  # fmt: skip
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def array_of_either_size(self, nbytes: Size, words: list[str], descr: str) -> str:
+        w = self.w
+        little, big, both = w.name(), w.name(), w.name()
+        w.branch(w.op(f"icmp ult i64 {self.size(nbytes)}, {ALIGN_FROM}"), little, big)
+        w.label(little)
+        first = self.small_array(words, descr)
+        from_little = w.name()
+        w.jump(from_little)
+        w.label(from_little)
+        w.jump(both)
+        w.label(big)
+        second = self.big_array(words, descr)
+        from_big = w.name()
+        w.jump(from_big)
+        w.label(from_big)
+        w.jump(both)
+        w.label(both)
+        return w.op(f"phi ptr [ {first}, %{from_little} ], [ {second}, %{from_big} ]")
+
+    def small_array(self, words: list[str], descr: str) -> str:
+        """A new array straight from NumPy's C API."""
+        w = self.w
+        dims = w.alloca(f"[{len(words)} x i64]")
+        for k, word in enumerate(words):
+            w.store("i64", word, w.element(dims, k))
+        w.call("Py_IncRef", "void", f"ptr {descr}")  # the next call steals it, failing or not
+        made = w.call(
+            "PyArray_NewFromDescr", "ptr", f"ptr {w.object(np.ndarray)}", f"ptr {descr}",
+            f"i32 {len(words)}", f"ptr {dims}", "ptr null", "ptr null", "i32 0", "ptr null",
+        )  # fmt: skip
+        return self.check(made)
+
+    def big_array(self, words: list[str], descr: str) -> str:
+        """A new array from `arrays.empty`, aligned or out of its pool."""
+        w = self.w
+        shape = self.check(w.call("PyTuple_New", "ptr", f"i64 {len(words)}"))
+        self.owned.append(shape)
+        for k, word in enumerate(words):
+            size = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
+            w.call("PyTuple_SetItem", "i32", f"ptr {shape}", f"i64 {k}", f"ptr {size}")
+        made = self.python_call(self.settings.empty, shape, descr)
+        self.owned.pop()
+        w.call("Py_DecRef", "void", f"ptr {shape}")
+        return self.raise_unless(made)
+
+    def workspace(self, size: Size) -> str:
+        """Address of the kernel's scratch memory, as a number."""
+        if size == 0:
+            return "0"
+        w = self.w
+        wanted = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {self.size(size)}"))
+        found = self.python_call(self.settings.workspace, wanted)
+        w.call("Py_DecRef", "void", f"ptr {wanted}")
+        self.raise_unless(found)
+        overflow = w.alloca("i32")
+        address = w.call("PyLong_AsLongLongAndOverflow", "i64", f"ptr {found}", f"ptr {overflow}")
+        w.call("Py_DecRef", "void", f"ptr {found}")
+        return address
+
+
+def bytes_of(itemsize: int, sizes: tuple[Size, ...]) -> Size:
+    """Bytes of an array."""
+    known, rest = itemsize, []
+    for size in sizes:
+        if isinstance(size, int):
+            known *= size
+        else:
+            rest.append(size)
+    total: Size = known
+    for size in rest:
+        total = ("*", total, size)
+    return total if known else 0

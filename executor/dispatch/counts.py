@@ -1,0 +1,142 @@
+"""Counting up what emitted code has counted: one number per leaf, read when somebody asks.
+
+A leaf counts complete calls only. Each of them is one call of the function, a miss of the guard of
+every outer specialisation, a hit of every guard and a launch of every kernel of its own plan, so
+that nothing else has to be counted in the call.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+
+from ...dialect.dtypes import dtype_of
+from ...dialect.types import TensorType
+from ...lowering.abi import CONTIGUOUS
+from ..events import Counters
+from ..plan import Guard
+from .cells import LeafCells
+from .entry import Entry
+from .spec import ArrayValue, Leaf
+
+
+class Level:
+    """One executor on the way to a leaf, the leaf's own included.
+
+    Attributes:
+        own: its counters; when it is dropped they move elsewhere.
+        guards: of its plan.
+    """
+
+    def __init__(self, own: Counters, guards: Sequence[Guard]) -> None:
+        self.own, self.guards = own, guards
+
+    @property
+    def counters(self) -> Counters:
+        """Where to count."""
+        return self.own.last_heir()
+
+    def enter(self, add_up: Callable[[], None]) -> None:
+        """Have this called before somebody reads counters or guards."""
+        for counters in self._places():
+            counters.native.append(add_up)
+        for guard in self.guards:
+            guard.native = self.own.current
+
+    def leave(self, add_up: Callable[[], None]) -> None:
+        """Undo `enter`."""
+        for counters in self._places():
+            if add_up in counters.native:
+                counters.native.remove(add_up)
+
+    def _places(self) -> Iterator[Counters]:
+        found: Counters | None = self.own
+        while found is not None:
+            yield found
+            found = found.heir
+
+
+class LeafCounts:
+    """What a leaf adds to the counters of executors and to the guards of their plans.
+
+    Cells only grow and are never reset, so nothing that runs meanwhile is lost or counted twice.
+    What is added is known before the sum is read: no thread can come between the two (`Counters`).
+    Once the builtin is gone the last calls are counted up and this object leaves the counters.
+
+    Args:
+        levels: the executors of a call, outermost first; all guards but the last one's are missed.
+    """
+
+    def __init__(self, leaf: Leaf, number: int, entry: Entry, levels: Sequence[Level]) -> None:
+        self._leaf = leaf
+        self._cells: LeafCells = entry.cells[number]
+        self._table, self._keep = entry.table, entry.keep
+        self._alive = weakref.ref(entry.call)
+        self._levels = levels
+        self._launches = len(leaf.steps)
+        self._library_calls = sum(step.artifact.library_calls for step in leaf.steps)
+        self._seen: dict[int, int] = {}
+        self._lock = threading.RLock()  # re-entrant: counters are read in finalizers too
+        for level in levels:
+            level.enter(self.add_up)
+
+    def _new(self, cell: int) -> int:
+        """By how much a cell has grown since it was asked last."""
+        now = self._table[cell]
+        grown = now - self._seen.get(cell, 0)
+        self._seen[cell] = now
+        return grown
+
+    def add_up(self) -> None:
+        """Bring counters and guards up to date."""
+        with self._lock:
+            last = self._alive() is None
+            hits = self._new(self._cells.hits)
+            if hits:
+                called = self._levels[0].counters
+                called.calls += hits
+                for level in self._levels[:-1]:
+                    self._add_misses(level, hits)
+                self._add_hits(self._levels[-1], hits)
+            guards = self._levels[-1].guards
+            for index, cell in self._cells.timed.items():
+                guard, timed = guards[index], self._new(cell)
+                seconds = self._new(self._cells.nanoseconds[index]) * 1e-9
+                guard.timed += timed
+                guard.timed_seconds += seconds
+            if last:
+                for level in self._levels:
+                    level.leave(self.add_up)
+
+    def _add_hits(self, level: Level, hits: int) -> None:
+        counters, held = level.counters, hits * len(level.guards)
+        counters.guard_hits += held
+        counters.kernel_launches += hits * self._launches
+        counters.library_calls += hits * self._library_calls
+        for guard in level.guards:
+            guard.counted += hits
+
+    def _add_misses(self, level: Level, hits: int) -> None:
+        (guard,) = level.guards
+        counters = level.counters
+        counters.guard_misses += hits
+        counters.fallback_calls += hits
+        guard.missed += hits
+        assert self._cells.when is not None
+        when = self._table[self._cells.when]
+        if when > guard.missed_at:
+            guard.missed_at = when
+            checked = self._leaf.missed[self._levels.index(level)]
+            guard.missed_types = tuple(self._type_of(value) for value in checked)
+
+    def _type_of(self, value: ArrayValue) -> TensorType:
+        """What `dialect.types.type_of` says of an array at the latest hit."""
+        first, rank = self._cells.missed[value.ref], len(value.sizes)
+        flags, *rest = (self._table[first + k] for k in range(1 + 2 * rank))
+        dtype = dtype_of(value.dtype)
+        size = dtype.itemsize
+        strides: tuple[int | None, ...] | str = CONTIGUOUS
+        if not flags:
+            strides = tuple(None if s % size else s // size for s in rest[rank:])
+        return TensorType(dtype, tuple(rest[:rank]), strides, "cpu", False, True)

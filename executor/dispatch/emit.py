@@ -1,0 +1,118 @@
+"""The machine code of a dispatcher, as LLVM IR text: decision tree, outputs, launches, counts.
+
+LLVM IR and not MLIR's LLVM dialect, since dispatchers are made in the user's process, which never
+loads MLIR for it: llvmlite, which links the kernels, reads the text as it is.
+
+The function has CPython's fastcall signature. It answers only if nothing out of the ordinary
+happens. Everything else (no specialisation fits, memory is short, a number is too big, a kernel
+reports an index out of range) drops what it has made and calls the Python dispatcher with the same
+arguments, which does, counts and raises what it would have without this function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .cells import LeafCells, Settings, Shared, cells_of
+from .leaf import LeafWriter
+from .reads import emit_test
+from .spec import Leaf, Test
+from .text import Writer
+
+
+@dataclass
+class Emitted:
+    """IR text and the table it goes with.
+
+    Attributes:
+        entries: see `Writer`.
+        cells: per leaf.
+        shared: of all leaves.
+    """
+
+    text: str
+    entries: list[Any]
+    cells: list[LeafCells]
+    shared: Shared
+
+
+def emit(leaves: Sequence[Leaf], slow: Any, settings: Settings) -> Emitted:
+    """A dispatcher for these leaves, tried in this order; ``slow`` is called where none fits."""
+    return _Emitter(leaves, slow, settings).emitted()
+
+
+class _Emitter:
+    def __init__(self, leaves: Sequence[Leaf], slow: Any, settings: Settings) -> None:
+        self.leaves, self.slow, self.settings = leaves, slow, settings
+        self.w = Writer()
+        self.shared = Shared(self.w.cell(), self.w.cell())
+        self.cells = [cells_of(leaf, self.w) for leaf in leaves]
+
+    def emitted(self) -> Emitted:
+        w = self.w
+        arities = sorted({leaf.arity for leaf in self.leaves})
+        for arity in arities:
+            other = w.name()
+            w.unless(w.op(f"icmp eq i64 %n, {arity}"), other)
+            rows = [(k, leaf.tests) for k, leaf in enumerate(self.leaves) if leaf.arity == arity]
+            self.tree(rows, "miss")
+            w.label(other)
+        w.jump("miss")
+        w.label("miss")
+        slow = w.object(self.slow)
+        result = w.call(
+            "PyObject_Vectorcall", "ptr", f"ptr {slow}", "ptr %args", "i64 %n", "ptr null"
+        )
+        w.do(f"ret ptr {result}")
+        text = "\n".join(w.text(len(w.entries)))
+        return Emitted(text, w.entries, self.cells, self.shared)
+
+    def tree(self, rows: list[tuple[int, list[Test]]], fail: str) -> None:
+        """Try leaves in order; tests that several have in common are made once."""
+        index, tests = rows[0]
+        if not tests:
+            leaf, cells = self.leaves[index], self.cells[index]
+            LeafWriter(self.w, leaf, cells, index + 1, self.shared, self.settings).write()
+            return
+        asked = tests[0].field
+        group = _leading(rows, asked)
+        rest = rows[len(group) :]
+        otherwise = self.w.name() if rest else fail
+        found = emit_test(self.w, asked)
+        wanted: dict[Any, list[tuple[int, list[Test]]]] = {}
+        for number, left in group:
+            wanted.setdefault(_constant(left[0].value), []).append((number, left[1:]))
+        for inner in wanted.values():
+            value = self.value_of(inner[0][0], asked)
+            type_, constant = self.constant(value)
+            next_value = self.w.name()
+            self.w.unless(self.w.op(f"icmp eq {type_} {found}, {constant}"), next_value)
+            self.tree(inner, otherwise)
+            self.w.label(next_value)
+        self.w.jump(otherwise)
+        if rest:
+            self.w.label(otherwise)
+            self.tree(rest, fail)
+
+    def value_of(self, leaf: int, asked: tuple) -> Any:
+        return next(test.value for test in self.leaves[leaf].tests if test.field == asked)
+
+    def constant(self, value: Any) -> tuple[str, str]:
+        if isinstance(value, int):
+            return "i64", str(value)
+        return "ptr", self.w.object(value)
+
+
+def _leading(rows: list[tuple[int, list[Test]]], asked: tuple) -> list[tuple[int, list[Test]]]:
+    """The first rows, as far as they begin by asking for the same."""
+    count = 0
+    while count < len(rows) and rows[count][1] and rows[count][1][0].field == asked:
+        count += 1
+    return rows[:count]
+
+
+def _constant(value: Any) -> Any:
+    """Python objects are compared by identity."""
+    return value if isinstance(value, int) else ("object", id(value))

@@ -1,0 +1,161 @@
+"""From IR text to a builtin function: compiling, linking, the table, and whose death frees what.
+
+A builtin's ``m_self`` is a tuple, which the collector never clears, of the objects that the code
+knows by address, and a `_Tether`. The tether is invisible to the collector, hence dies after the
+builtin itself: only then is the code unmapped, even where all of it is part of a cycle with
+finalizers that call the function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...lowering.loader import Loaded, link_object
+from .cells import LeafCells, Settings
+from .emit import Emitted, emit
+from .layout import addresses
+from .spec import Leaf
+from .text import Address
+
+_METH_FASTCALL = 0x80
+_METHODS_PER_SLAB = 128
+
+_live: dict[int, Any] = {}  # tether -> what must outlive its builtin
+_serial = itertools.count()
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]  # fmt: skip
+
+
+class _Methods:
+    """PyMethodDefs: CPython reads them until a builtin is gone, so they are recycled, not freed."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._slabs: list[Any] = []
+        self._lock = threading.RLock()  # re-entrant: tethers may die at any allocation
+
+    def take(self, name: bytes, function: int) -> int:
+        with self._lock:
+            if not self._free:
+                slab = (_Method * _METHODS_PER_SLAB)()
+                self._slabs.append(slab)
+                start = ctypes.addressof(slab)
+                self._free += [start + k * ctypes.sizeof(_Method) for k in range(_METHODS_PER_SLAB)]
+            address = self._free.pop()
+        method = _Method.from_address(address)
+        method.name, method.function, method.flags, method.doc = name, function, _METH_FASTCALL, b""
+        return address
+
+    def give_back(self, address: int) -> None:
+        self._free.append(address)
+
+
+_methods = _Methods()
+
+
+class _Tether(int):
+    """Key of `_live`; without a dictionary or references, the collector does not track it."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        kept = _live.pop(int(self), None)
+        if kept is not None:
+            _methods.give_back(kept[0])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A dispatcher.
+
+    Attributes:
+        call: the builtin.
+        cells: per leaf.
+        table: of the code, as 64-bit numbers.
+        emitted: IR text and what else it was made of.
+    """
+
+    call: Callable[..., Any]
+    cells: Sequence[LeafCells]
+    table: Any
+    emitted: Emitted
+    keep: Any
+
+    def read(self, cell: int) -> int:
+        """The number in a cell."""
+        return self.table[cell]
+
+    @property
+    def current(self) -> int:
+        """The number of the leaf that ran last, counted from 1; 0 = none since `forget`."""
+        return self.table[self.emitted.shared.current]
+
+    @property
+    def clock(self) -> int:
+        """How many hits came after a miss."""
+        return self.table[self.emitted.shared.clock]
+
+    def set_clock(self, value: int) -> None:
+        """Go on from the clock of another dispatcher."""
+        self.table[self.emitted.shared.clock] = value
+
+    def forget(self) -> None:
+        """Something else than a leaf has run."""
+        self.table[self.emitted.shared.current] = 0
+
+
+def make_entry(
+    leaves: Sequence[Leaf],
+    slow: Callable[..., Any],
+    settings: Settings,
+    keep: Sequence[Loaded] = (),
+) -> Entry:
+    """A builtin for these leaves.
+
+    Args:
+        slow: called with the same arguments where no leaf fits.
+        settings: what else the code depends on.
+        keep: kernels, which live as long as the builtin.
+    """
+    emitted = emit(leaves, slow, settings)
+    loaded = link_object(_object_code(emitted.text), "entry", "table")
+    table = (ctypes.c_int64 * len(emitted.entries)).from_address(loaded.symbols["table"])
+    known, objects = addresses(), []
+    for index, item in enumerate(emitted.entries):
+        if isinstance(item, tuple):
+            objects.append(item[0])
+            table[index] = id(item[0])
+        elif isinstance(item, str):
+            table[index] = known[item]
+        elif isinstance(item, Address):
+            table[index] = item.value
+    name = b"profuse_dispatch"
+    method = _methods.take(name, loaded.address)
+    tether = _Tether(next(_serial))
+    _live[int(tether)] = (method, name, loaded, tuple(keep))
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    call = new(method, (*objects, tether), None)
+    return Entry(call, emitted.cells, table, emitted, loaded)
+
+
+@functools.lru_cache(maxsize=64)
+def _object_code(text: str) -> bytes:
+    """Object code of IR text; equal dispatchers are compiled once."""
+    from ...lowering.codegen import optimise, to_object
+    from ...lowering.target import host_target
+
+    target = host_target()
+    return to_object(optimise(text, target), target)

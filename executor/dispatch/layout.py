@@ -1,0 +1,199 @@
+"""Where CPython and NumPy keep what the emitted code reads, verified against the running pair.
+
+Nothing here is taken on trust: every offset is compared with what Python reports about arrays of
+many kinds, and every function of NumPy's C API is tried. The first difference is the reason to
+run the Python dispatcher instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import pickle
+import platform
+import struct
+import sys
+import sysconfig
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...dialect.dtypes import DTYPES
+
+C_CONTIGUOUS = 0x0001
+ALIGNED = 0x0100
+
+_ABI_VERSION = 0x02000000  # of NumPy 2; the order of its function table is part of it
+_API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
+_PYTHON_API = (
+    "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread",
+    "PyEval_SaveThread",
+    "PyFloat_AsDouble", "PyList_New", "PyList_SetItem", "PyLong_AsLongLongAndOverflow",
+    "PyLong_FromSsize_t", "PyObject_SetAttr", "PyObject_Vectorcall", "PyThreadState_Get",
+    "PyThreadState_GetID", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Byte offsets of struct fields (64-bit CPython 3.11 - 3.13, NumPy 2).
+
+    ``dtype`` is where a PyArray_Descr keeps eight bytes that tell dtypes apart: its kind, its
+    character code, its byte order, a byte of no meaning, its type number.
+    """
+
+    ob_type: int = 8
+    data: int = 16
+    nd: int = 24
+    dimensions: int = 32
+    strides: int = 40
+    descr: int = 56
+    flags: int = 64
+    dtype: int = 24
+
+
+LAYOUT = Layout()
+
+
+class Unknown(Exception):
+    """The running interpreter or NumPy is not laid out as expected; the text says where."""
+
+
+@functools.cache
+def refusal() -> str | None:
+    """Why native dispatch cannot be used in this process; None = it can."""
+    try:
+        _check_interpreter()
+        _check_fields(LAYOUT)
+        _check_dtypes(LAYOUT)
+        _check_functions()
+    except Unknown as error:
+        return str(error)
+    except (AttributeError, ImportError, OSError, TypeError, ValueError) as error:
+        return f"the probe of CPython and NumPy failed: {error}"
+    return None
+
+
+def _check_interpreter() -> None:
+    if sys.implementation.name != "cpython":
+        raise Unknown(f"the interpreter is {sys.implementation.name}, not CPython")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise Unknown("this is a free-threaded build of CPython: counts and guards rely on the GIL")
+    if hasattr(sys, "gettotalrefcount"):
+        raise Unknown("this is a debug build of CPython, whose objects are laid out differently")
+    if struct.calcsize("P") != 8 or sys.byteorder != "little":
+        raise Unknown(f"{platform.machine()} is not a little-endian 64-bit machine")
+    if not hasattr(ctypes, "pythonapi"):
+        raise Unknown("ctypes.pythonapi is missing")
+    missing = [name for name in _PYTHON_API if not hasattr(ctypes.pythonapi, name)]
+    if missing:
+        raise Unknown(f"this CPython does not export {', '.join(missing)}")
+
+
+def samples() -> list[np.ndarray]:
+    """Arrays that differ in everything that the emitted code reads."""
+    base = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    return [
+        base, base[::2, 1:, ::-1], base.T, np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()),
+        np.zeros((0, 2)), np.asfortranarray(np.ones((2, 3), np.complex128)), frozen,
+        np.ones(5, ">f4"), np.zeros(9, np.uint8)[1:].view(np.float64), np.broadcast_to(1.5, (2, 3)),
+    ]  # fmt: skip
+
+
+def dtype_word(dtype: np.dtype) -> int:
+    """What the emitted code compares dtypes by: equal dtypes may be distinct objects."""
+    return ctypes.c_int64.from_address(id(dtype) + LAYOUT.dtype).value
+
+
+def _check_dtypes(layout: Layout) -> None:
+    swapped = [np.dtype(np.float32).newbyteorder(), np.dtype("i4, f8"), np.dtype("M8[s]")]
+    for known in (*(d.numpy for d in DTYPES), *swapped):
+        for dtype in (known, pickle.loads(pickle.dumps(known))):
+            found = ctypes.string_at(id(dtype) + layout.dtype, 8)
+            wanted = "".join((dtype.kind, dtype.char, dtype.byteorder)).encode()
+            if found[:3] != wanted or int.from_bytes(found[4:], "little") != dtype.num:
+                raise Unknown(
+                    f"the type number of PyArray_Descr of NumPy {np.__version__} is not at the "
+                    f"expected offset (seen in {dtype})"
+                )
+
+
+def _check_fields(layout: Layout) -> None:
+    word, half = ctypes.c_int64.from_address, ctypes.c_int32.from_address
+    for a in samples():
+        at = id(a)
+        dims, steps = word(at + layout.dimensions).value, word(at + layout.strides).value
+        found = {
+            "ob_type": (word(at + layout.ob_type).value, id(type(a))),
+            "data": (word(at + layout.data).value, a.ctypes.data),
+            "nd": (half(at + layout.nd).value, a.ndim),
+            "descr": (word(at + layout.descr).value, id(a.dtype)),
+            "flags": (half(at + layout.flags).value, a.flags.num),
+            "flags.c_contiguous": (bool(a.flags.num & C_CONTIGUOUS), a.flags.c_contiguous),
+            "flags.aligned": (bool(a.flags.num & ALIGNED), a.flags.aligned),
+        }
+        wrong = [name for name, (got, want) in found.items() if got != want]
+        # NumPy keeps both in one block. Not until this is known are the pointers followed.
+        if a.ndim and (dims % 8 or not dims or steps != dims + 8 * a.ndim):
+            wrong.append("dimensions")
+        if not wrong:
+            for name, base, want in (("dimensions", dims, a.shape), ("strides", steps, a.strides)):
+                if tuple(word(base + 8 * k).value for k in range(a.ndim)) != want:
+                    wrong.append(name)
+        if wrong:
+            raise Unknown(
+                f"PyArrayObject.{wrong[0]} of NumPy {np.__version__} on Python "
+                f"{platform.python_version()} is not at the expected offset"
+            )
+    for number in (True, 3, 2.5):
+        if word(id(number) + layout.ob_type).value != id(type(number)):
+            raise Unknown("PyObject.ob_type is not at the expected offset")
+
+
+@functools.cache
+def addresses() -> dict[str, int]:
+    """Addresses of the C functions that the emitted code calls.
+
+    Raises Unknown where NumPy's function table is not the one of its version 2.
+    """
+    umath = importlib.import_module("numpy._core._multiarray_umath")
+    api: Any = ctypes.pythonapi
+    out = {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _PYTHON_API}
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", api)
+    )
+    start = pointer(umath._ARRAY_API, None)
+    table = (ctypes.c_void_p * (max(_API.values()) + 1)).from_address(start)
+    version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[0] or 0)()
+    if version != _ABI_VERSION:
+        raise Unknown(f"NumPy's C ABI is {version:#x}, known is {_ABI_VERSION:#x}")
+    if table[_API["array_type"]] != id(np.ndarray):
+        raise Unknown("NumPy's C API table does not hold the array type where it should")
+    out |= {name: table[index] for name, index in _API.items() if name != "array_type"}
+    libc: Any = ctypes.CDLL(None)
+    out["clock_gettime"] = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value
+    return {name: address or 0 for name, address in out.items()}
+
+
+def _check_functions() -> None:
+    """Make an array and a scalar through the table, as the emitted code will."""
+    known, pointer = addresses(), ctypes.c_void_p
+    dtype = np.dtype(np.int32)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # NewFromDescr steals it
+    new = ctypes.PYFUNCTYPE(
+        ctypes.py_object, pointer, pointer, ctypes.c_int, pointer, pointer, pointer, ctypes.c_int,
+        pointer,
+    )(known["PyArray_NewFromDescr"])  # fmt: skip
+    shape = (ctypes.c_int64 * 2)(2, 3)
+    made = new(id(np.ndarray), id(dtype), 2, ctypes.addressof(shape), None, None, 0, None)
+    if (made.shape, made.dtype, made.flags.owndata) != ((2, 3), dtype, True):
+        raise Unknown("PyArray_NewFromDescr does not make the array that was asked for")
+    scalar = ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer, pointer)(known["PyArray_Scalar"])
+    number = ctypes.c_int32(-7)
+    value = scalar(ctypes.addressof(number), id(dtype), None)
+    if type(value) is not np.int32 or value != -7:
+        raise Unknown("PyArray_Scalar does not make the scalar that was asked for")

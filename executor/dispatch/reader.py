@@ -1,0 +1,176 @@
+"""Reading off an optimised plan what emitted code has to do for it.
+
+A plan that does anything besides guards, kernels and fallbacks is refused with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...dialect.dtypes import dtype_named
+from ...dialect.program import Block, Instr, Module
+from ...dialect.symbolic import parse_dim
+from ...lowering.abi import KernelArtifact
+from .guards import guard_tests
+from .spec import (
+    ArrayValue,
+    Leaf,
+    MadeValue,
+    NumberValue,
+    Refused,
+    Step,
+    Value,
+    size_of,
+)  # fmt: skip
+
+# Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
+_NUMBERS: dict[str, tuple[type, ...]] = {
+    "f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": (),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """The other side of a plan's only guard, where that gives all outputs of the graph.
+
+    Attributes:
+        callee: its name.
+        inputs: what it is called with.
+        checked: what the guard checks.
+        order: per output of the graph, which output of the fallback it is.
+    """
+
+    callee: str
+    inputs: tuple[Value, ...]
+    checked: tuple[ArrayValue, ...]
+    order: tuple[int, ...]
+
+
+def leaf_of(
+    module: Module,
+    kernels: dict[str, tuple[KernelArtifact, int]],
+    inputs: Sequence[Value],
+    order: Sequence[int] | None = None,
+) -> tuple[Leaf, Fallback | None]:
+    """The leaf for an optimised graph and where its guard leads otherwise; raises Refused.
+
+    Tests of the inputs themselves (`tests_of`), arity and container are left to the caller.
+
+    Args:
+        module: the decoded graph.
+        kernels: fusion function -> artifact and address; functions without a kernel are absent.
+        inputs: of the graph.
+        order: which outputs are returned; None = all.
+    """
+    reader = _Reader(module, kernels, inputs)
+    order = range(len(module.main.outputs)) if order is None else order
+    return reader.leaf_for(order), reader.fallback_for(order)
+
+
+class _Reader:
+    def __init__(
+        self,
+        module: Module,
+        kernels: dict[str, tuple[KernelArtifact, int]],
+        inputs: Sequence[Value],
+    ) -> None:
+        self.module, self.kernels = module, kernels
+        self.leaf = Leaf()
+        self.alias: dict[int, int] = {}
+        self.guarded: dict[int, tuple[int, set[int]]] = {}  # boolean -> guard, values it checks
+        self.checks: list[tuple[int, ...]] = []  # per guard the values that it checks
+        self.others: list[tuple[Instr, Block]] = []  # guarded instructions, their other sides
+        if len(module.main.inputs) != len(inputs):
+            raise Refused("the graph has inputs that are no arguments")
+        self.leaf.values = dict(zip(module.main.inputs, inputs, strict=True))
+        self.block(module.main.body, None, set())
+
+    def leaf_for(self, order: Sequence[int]) -> Leaf:
+        made, outputs = self.leaf.values, self.module.main.outputs
+        self.leaf.outputs = tuple(self.root(outputs[k]) for k in order)
+        if any(not isinstance(made.get(o), MadeValue) for o in self.leaf.outputs):
+            raise Refused("an output is an argument or is computed outside of kernels")
+        return self.leaf
+
+    def fallback_for(self, order: Sequence[int]) -> Fallback | None:
+        if len(self.others) != 1 or len(self.checks) != 1:
+            return None
+        branch, other = self.others[0]
+        calls = [inner for inner in other.walk() if inner.op.name == "call_fallback"]
+        outputs = [self.module.main.outputs[k] for k in order]
+        if len(calls) != 1 or not set(outputs) <= set(branch.results):
+            return None
+        yielded = [other.outputs[branch.results.index(o)] for o in outputs]
+        if not set(yielded) <= set(calls[0].results):
+            return None
+        values = self.leaf.values
+        checked = [values[o] for o in self.checks[0]]
+        arrays = tuple(value for value in checked if isinstance(value, ArrayValue))
+        if len(arrays) != len(checked):
+            return None
+        return Fallback(
+            callee=calls[0].attrs["callee"],
+            inputs=tuple(values[self.root(o)] for o in calls[0].operands),
+            checked=arrays,
+            order=tuple(calls[0].results.index(y) for y in yielded),
+        )
+
+    def root(self, value: int) -> int:
+        while value in self.alias:
+            value = self.alias[value]
+        return value
+
+    def block(self, block: Block, guard: int | None, checked: set[int]) -> None:
+        """The instructions of a block that runs behind the guard with this index (None: none)."""
+        for instr in block.instrs:
+            name = instr.op.name
+            operands = tuple(self.root(o) for o in instr.operands)
+            if name in ("type_check", "dynamic_guard"):
+                *aliases, ok = instr.results
+                self.alias |= dict(zip(aliases, operands, strict=True))
+                self.guarded[ok] = len(self.checks), set(operands) | checked
+                self.checks.append(operands)
+                values = [self.leaf.values[o] for o in operands]
+                self.leaf.tests += guard_tests(instr.attrs["types"], values)
+            elif name == "if" and instr.operands[0] in self.guarded:
+                then, other = instr.blocks
+                if any(inner.op.name != "call_fallback" for inner in other.walk()):
+                    raise Refused("the other side of a guard does more than call its fallback")
+                self.others.append((instr, other))
+                self.block(then, *self.guarded[instr.operands[0]])
+                self.alias |= dict(zip(instr.results, then.outputs, strict=True))
+            elif name == "fusion_group":
+                self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
+            else:
+                raise Refused(f"{instr.op.full_name()} runs in Python")
+
+    def step(
+        self,
+        callee: str,
+        operands: tuple[int, ...],
+        results: tuple[int, ...],
+        guard: int | None,
+        checked: set[int],
+    ) -> None:
+        if callee not in self.kernels:
+            raise Refused(f"@{callee} has no kernel")
+        artifact, address = self.kernels[callee]
+        values = self.leaf.values
+        for spec, operand in zip(artifact.abi.inputs, operands, strict=True):
+            value = values[operand]
+            if spec.kind == "scalar":
+                kinds = _NUMBERS[dtype_named(spec.dtype).kind]
+                if not isinstance(value, NumberValue) or value.kind not in kinds:
+                    raise Refused(f"@{callee} takes a number of another kind than the argument")
+            elif isinstance(value, NumberValue):
+                raise Refused(f"@{callee} takes a number as a tensor")
+            if isinstance(value, ArrayValue) and operand not in checked:
+                raise Refused(f"@{callee} reads an array that no guard has checked")
+        made = Step(artifact, address, operands, results, guard)
+        self.leaf.steps.append(made)
+        sizes = self.leaf.sizes(made)
+        outs = [spec for spec in artifact.abi.outputs if spec.kind != "violation"]
+        for result, spec in zip(results, outs, strict=True):
+            dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
+            values[result] = MadeValue(dtype_named(spec.dtype).numpy, dims)

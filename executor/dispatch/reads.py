@@ -1,0 +1,106 @@
+"""Reading array objects in machine code: fields, sizes, and the conditions of a decision tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from .layout import LAYOUT
+from .spec import Ref, Size
+from .text import Writer
+
+
+def pointer_to(w: Writer, ref: Ref) -> str:
+    """The object: an argument, or an array that was captured."""
+    if isinstance(ref, int):
+        return w.load("ptr", w.element("%args", ref))
+    return w.object(ref.array)
+
+
+def emit_test(w: Writer, field: tuple) -> str:
+    """What a `spec.Test` compares: a pointer for ``type``, else an i64."""
+    return _FIELDS[field[0]](w, *field[1:])
+
+
+def emit_size(w: Writer, size: Size, known: Mapping[Size, str] = MappingProxyType({})) -> str:
+    """A size as an i64; ``known``: what has been read already."""
+    if isinstance(size, int):
+        return str(size)
+    if size in known:
+        return known[size]
+    if size[0] == "dim":
+        return _dimension(w, *size[1:])
+    op, a, b = size[0], emit_size(w, size[1], known), emit_size(w, size[2], known)
+    if op in ("+", "*"):
+        return w.op(f"{'add' if op == '+' else 'mul'} i64 {a}, {b}")
+    if op in ("max", "min"):
+        larger = w.op(f"icmp sgt i64 {a}, {b}")
+        first, second = (a, b) if op == "max" else (b, a)
+        return w.op(f"select i1 {larger}, i64 {first}, i64 {second}")
+    # Python's floor division; the divisor is a positive literal (`spec.size_of`).
+    rest = w.op(f"srem i64 {a}, {b}")
+    below = w.op(f"icmp slt i64 {rest}, 0")
+    if op == "%":
+        return w.op(f"select i1 {below}, i64 {w.op(f'add i64 {rest}, {b}')}, i64 {rest}")
+    quotient = w.op(f"sdiv i64 {a}, {b}")
+    return w.op(f"select i1 {below}, i64 {w.op(f'sub i64 {quotient}, 1')}, i64 {quotient}")
+
+
+def stride(w: Writer, ref: Ref, axis: int) -> str:
+    """A stride in bytes."""
+    steps = w.field("ptr", pointer_to(w, ref), LAYOUT.strides)
+    return w.load("i64", w.element(steps, axis))
+
+
+def _dimension(w: Writer, ref: Ref, axis: int) -> str:
+    dims = w.field("ptr", pointer_to(w, ref), LAYOUT.dimensions)
+    return w.load("i64", w.element(dims, axis))
+
+
+def _type(w: Writer, ref: Ref) -> str:
+    return w.field("ptr", pointer_to(w, ref), LAYOUT.ob_type)
+
+
+def _dtype(w: Writer, ref: Ref) -> str:
+    return w.field("i64", w.field("ptr", pointer_to(w, ref), LAYOUT.descr), LAYOUT.dtype)
+
+
+def _nd(w: Writer, ref: Ref) -> str:
+    return w.op(f"sext i32 {w.field('i32', pointer_to(w, ref), LAYOUT.nd)} to i64")
+
+
+def _flags(w: Writer, ref: Ref, mask: int) -> str:
+    flags = w.field("i32", pointer_to(w, ref), LAYOUT.flags)
+    return w.op(f"zext i32 {w.op(f'and i32 {flags}, {mask}')} to i64")
+
+
+def _truth(w: Writer, condition: str) -> str:
+    return w.op(f"zext i1 {condition} to i64")
+
+
+def _positive(w: Writer, size: Size) -> str:
+    return _truth(w, w.op(f"icmp sgt i64 {emit_size(w, size)}, 0"))
+
+
+def _same(w: Writer, a: Size, b: Size) -> str:
+    return _truth(w, w.op(f"icmp eq i64 {emit_size(w, a)}, {emit_size(w, b)}"))
+
+
+def _step(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
+    single = w.op(f"icmp eq i64 {_dimension(w, ref, axis)}, 1")
+    fits = w.op(f"icmp eq i64 {stride(w, ref, axis)}, {nbytes}")
+    return _truth(w, w.op(f"or i1 {single}, {fits}"))
+
+
+def _multiple(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
+    single = w.op(f"icmp eq i64 {_dimension(w, ref, axis)}, 1")
+    rest = w.op(f"srem i64 {stride(w, ref, axis)}, {nbytes}")
+    fits = w.op(f"icmp eq i64 {rest}, 0")
+    return _truth(w, w.op(f"or i1 {single}, {fits}"))
+
+
+_FIELDS: dict[str, Callable[..., str]] = {
+    "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
+    "size": emit_size, "positive": _positive, "same": _same, "step": _step,
+    "multiple": _multiple,
+}  # fmt: skip

@@ -1,0 +1,136 @@
+"""Writing LLVM IR text: one function, and the table of addresses and cells that it reads.
+
+The text holds no address: equal dispatches give equal text, hence one compile, and the object
+code could be kept on disk.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Address:
+    """A table entry that is an address known elsewhere."""
+
+    value: int
+
+
+class Writer:
+    """Lines of one function in the making.
+
+    Attributes:
+        entries: of the table, in order: a C function's name (str), an `Address`, a one-element
+            tuple around a Python object, or None for a cell that starts at 0.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Any] = []
+        self._slots: dict[Any, int] = {}
+        self._lines: list[str] = []
+        self._head: list[str] = []
+        self._serial = itertools.count()
+
+    # --- the table --------------------------------------------------------------------------
+
+    def cell(self) -> int:
+        """Index of a new 64-bit cell."""
+        self.entries.append(None)
+        return len(self.entries) - 1
+
+    def _slot(self, key: Any, entry: Any) -> int:
+        if key not in self._slots:
+            self._slots[key] = len(self.entries)
+            self.entries.append(entry)
+        return self._slots[key]
+
+    @staticmethod
+    def place(index: int) -> str:
+        """Pointer to a table entry."""
+        return f"getelementptr inbounds (i64, ptr @table, i64 {index})"
+
+    def object(self, value: Any) -> str:
+        """Pointer to a Python object, which the builtin keeps alive."""
+        return self.load("ptr", self.place(self._slot(("object", id(value)), (value,))))
+
+    def address(self, value: int) -> str:
+        """Pointer with this value."""
+        return self.load("ptr", self.place(self._slot(("address", value), Address(value))))
+
+    # --- instructions -----------------------------------------------------------------------
+
+    def name(self) -> str:
+        return f"v{next(self._serial)}"
+
+    def op(self, text: str) -> str:
+        """Append an instruction with a result."""
+        name = f"%{self.name()}"
+        self._lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self._lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        self._lines.append(f"{name}:")
+
+    def alloca(self, type_: str) -> str:
+        """Memory on the stack, 64-byte aligned; made once, at the entry."""
+        name = f"%{self.name()}"
+        self._head.append(f"  {name} = alloca {type_}, align 64")
+        return name
+
+    def load(self, type_: str, pointer: str) -> str:
+        return self.op(f"load {type_}, ptr {pointer}")
+
+    def store(self, type_: str, value: str | int, pointer: str) -> None:
+        self.do(f"store {type_} {value}, ptr {pointer}")
+
+    def field(self, type_: str, pointer: str, offset: int) -> str:
+        """Load at a byte offset."""
+        return self.load(type_, self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}"))
+
+    def element(self, pointer: str, index: int) -> str:
+        """Pointer to a 64-bit element."""
+        return self.op(f"getelementptr i64, ptr {pointer}, i64 {index}") if index else pointer
+
+    def call(self, function: str, result: str, *arguments: str) -> str:
+        """Call a C function by name; arguments are ``"type value"``."""
+        target = self.load("ptr", self.place(self._slot(("function", function), function)))
+        text = f"call {result} {target}({', '.join(arguments)})"
+        if result == "void":
+            self.do(text)
+            return ""
+        return self.op(text)
+
+    def branch(self, condition: str, then: str, other: str) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{other}")
+
+    def unless(self, condition: str, target: str, weights: str = "") -> None:
+        """Go to ``target`` where the condition is false."""
+        on = self.name()
+        self.branch(condition, on, target)
+        self.label(on)
+
+    def jump(self, target: str) -> None:
+        self.do(f"br label %{target}")
+
+    def add_to_cell(self, index: int, amount: str | int = 1) -> str:
+        """Add to a cell; the new value."""
+        place = self.place(index)
+        total = self.op(f"add i64 {self.load('i64', place)}, {amount}")
+        self.store("i64", total, place)
+        return total
+
+    def text(self, size: int) -> Iterator[str]:
+        """The module, whose table has ``size`` entries."""
+        yield f"@table = global [{size} x i64] zeroinitializer, align 64"
+        yield "define ptr @entry(ptr %self, ptr %args, i64 %n) {"
+        yield "start:"
+        yield from self._head
+        yield from self._lines
+        yield "}"

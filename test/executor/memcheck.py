@@ -1,0 +1,51 @@
+"""Calls in emitted code, hits and every way out, for a memory checker (``make memcheck``).
+
+Raises AssertionError where the calls did not take the ways that they are here for.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import profuse as pf
+from dispatched import BIG, INDEX, X, gathered, hits, mixed, pair, scaled, warm
+
+ROUNDS, THREADS = 200, 3
+
+
+def calls() -> None:
+    f, g = warm(mixed, X, X), warm(pair, X, X)
+    index, number, big = warm(gathered, X, INDEX), warm(scaled, X, 2), warm(mixed, BIG, BIG)
+    for n in (2, 2, 3, 3, 3):
+        f(X[:n].copy(), X[:n].copy())
+    before = [hits(each) for each in (f, g, index, number, big)]
+
+    def work() -> None:
+        for k in range(ROUNDS):
+            _ = f(X, X), g(X, X), number(X, k), index(X, INDEX), big(BIG, BIG)
+            _ = f(X[:3].copy(), X[:3].copy()), f(X.T, X.T), f(X.astype(np.float64), X)
+            for call, *args in ((index, X, INDEX + 9), (number, X, 2**70), (f, X)):
+                try:
+                    call(*args)
+                except (IndexError, pf.ProfuseError):
+                    continue
+                raise AssertionError("no error")
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    after = [hits(each) for each in (f, g, index, number, big)]
+    assert all(b - a >= ROUNDS * THREADS for a, b in zip(before, after, strict=True))
+    for _ in range(3):
+        f.flush()
+        for _ in range(4):
+            f(X, X)
+
+
+if __name__ == "__main__":
+    calls()
+    gc.collect()  # the code of all of them

@@ -1,0 +1,156 @@
+"""Emitted guards answer as `check_types`, their definition, does: random types, random arrays."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dispatched import outcome
+from profuse.dialect.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, U8
+from profuse.dialect.guards import check_types, generalize
+from profuse.dialect.symbolic import symbol
+from profuse.dialect.types import TensorType, type_of
+from profuse.executor import arrays
+from profuse.executor.dispatch.cells import Settings
+from profuse.executor.dispatch.entry import make_entry
+from profuse.executor.dispatch.guards import guard_tests
+from profuse.executor.dispatch.spec import Leaf, Refused, inputs_of
+from profuse.executor.last_graph import LAST
+
+DTYPES = (F32, F64, I64, C128, C64, F16, I32, U8, BOOL)
+SIZES = (0, 1, 2, 3, 4)
+
+
+class Sub(np.ndarray):
+    pass
+
+
+def random_array(rng: random.Random, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of this shape in any layout that NumPy can make."""
+    steps = [rng.choice((1, 1, 1, 2)) for _ in shape]
+    raw = np.zeros(tuple(s * k for s, k in zip(shape, steps, strict=True)), dtype)
+    raw = np.asarray(raw[tuple(slice(None, None, k) for k in steps)])
+    how = rng.randrange(9)
+    if how == 0:
+        return np.asfortranarray(raw)
+    if how == 1:
+        return np.asarray(raw[tuple(slice(None, None, rng.choice((1, -1))) for _ in shape)])
+    if how == 2:
+        return np.broadcast_to(np.zeros((), dtype), shape)
+    if how == 3:
+        return shifted(rng.choice((1, 2, 4, 8)), dtype, shape)
+    if how == 4:
+        return raw.view(Sub)
+    if how == 5:
+        return raw.astype(dtype.newbyteorder())
+    if how == 6:
+        return pickle.loads(pickle.dumps(raw))
+    return np.ascontiguousarray(raw).reshape(shape)
+
+
+def shifted(by: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Contiguous, but ``by`` bytes off where NumPy would put it."""
+    memory = np.zeros(int(np.prod(shape)) * dtype.itemsize + by, np.uint8)
+    return memory[by:].view(dtype).reshape(shape)
+
+
+def random_types(rng: random.Random, given: list[np.ndarray]) -> tuple[TensorType, ...]:
+    """Types of a static or a dynamic guard, some of which these arrays fit."""
+    types = tuple(replace(type_of(np.asarray(a)), requires_grad=False) for a in given)
+    if rng.random() < 0.5:
+        types = generalize(types, literal=rng.sample(SIZES, 2)) or types
+    out = []
+    for t in types:
+        if rng.random() < 0.3 and t.strides != "contiguous" and isinstance(t.strides, tuple):
+            t = replace(t, strides=tuple(rng.choice((s, None)) for s in t.strides))
+        if rng.random() < 0.2 and t.shape:
+            n = symbol("s0")
+            dims = [rng.choice((d, n, n + 1, n * 2, 2)) for d in t.shape]
+            t = replace(t, shape=tuple(dims))
+        if rng.random() < 0.2:
+            t = replace(t, strides=rng.choice((None, "contiguous")))
+        out.append(t)
+    return tuple(out)
+
+
+def expected(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool:
+    """What the guard says of arguments that need no copy; others are Python's (`jit.flat_key`)."""
+    plain = all(type(a) is np.ndarray and a.flags.aligned and a.dtype.isnative for a in given)
+    return plain and check_types(types, given)
+
+
+def entry_for(types: tuple[TensorType, ...]):
+    """A dispatcher that answers () where the guard holds, else None."""
+    values = inputs_of([(t.dtype.numpy, t.rank) for t in types], ())
+    leaf = Leaf(tests=guard_tests(types, values))
+    leaf.finish(values, len(types), "tuple")
+    recent = np.zeros(3, np.int64)
+    settings = Settings(64, 10_000, recent.ctypes.data, LAST, arrays.empty, arrays.workspace)
+    return make_entry([leaf], lambda *_: None, settings), recent
+
+
+def answers(seed: int) -> Counter:
+    """How often emitted code was right about arguments that fit and do not fit a random guard."""
+    rng = random.Random(seed)
+    ranks = [rng.randrange(4) for _ in range(rng.choice((1, 2, 3)))]
+    dtypes = [rng.choice(DTYPES).numpy for _ in ranks]
+
+    def arguments() -> list[np.ndarray]:
+        pool = rng.sample(SIZES, 2)
+        shapes = [tuple(rng.choice(pool) for _ in range(r)) for r in ranks]
+        return [random_array(rng, d, s) for d, s in zip(dtypes, shapes, strict=True)]
+
+    first = [np.asarray(a).astype(d, copy=False) for a, d in zip(arguments(), dtypes, strict=True)]
+    types = random_types(rng, first)
+    seen: Counter = Counter()
+    try:
+        entry, _recent = entry_for(types)
+    except Refused:
+        return Counter(refused=1)
+    for k in range(150):
+        given = list(first) if k % 10 == 0 else arguments()
+        if k % 7 == 3:
+            given[0] = random_array(rng, rng.choice(DTYPES).numpy, given[0].shape)
+        if k % 11 == 5:
+            given[0] = given[0][None]
+        fits = expected(types, given)
+        described = [(a.dtype, a.shape, a.strides, a.ctypes.data % 16) for a in given]
+        assert (entry.call(*given) == ()) == fits, (seed, types, described)
+        seen[fits] += 1
+    return seen
+
+
+def test_random_guards():
+    seen = sum((answers(seed) for seed in range(60)), Counter())
+    assert seen[True] > 300
+    assert seen[False] > 300
+    assert seen["refused"] < 10
+
+
+def mixed(x, y):
+    return np.tanh(x + y) * x, x - y
+
+
+def columns(x, y):
+    return [(x * y).sum(axis=0) + x]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("fn", [mixed, columns])
+def test_random_calls(fn, seed):
+    """Values, errors, counts and what `explain` says, of both dispatchers after the same calls."""
+    rng = random.Random(seed)
+    pool = []
+    for _ in range(6):
+        dtype = rng.choice((F32, F64, C128)).numpy
+        shape = rng.choice(((2, 3), (3, 2), (4, 3), (1, 3)))
+        pool.append((random_array(rng, dtype, shape), random_array(rng, dtype, shape)))
+    calls = [rng.choice(pool) for _ in range(40)]
+    got, counted = outcome(fn, calls, native=True)
+    want, python = outcome(fn, calls, native=False)
+    assert got == want
+    assert counted == python
