@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .executor.jit import jit
     from .executor.knobs import knobs
     from .executor.last_graph import last_executed_graph
-    from .executor.loaded import load
+    from .executor.load import load
     from .executor.settings import (
         get_executor_mode,
         get_num_profiled_runs,
@@ -71,7 +71,7 @@ _PUBLIC = {
     ".executor.jit": "jit",
     ".executor.knobs": "knobs",
     ".executor.last_graph": "last_executed_graph",
-    ".executor.loaded": "load",
+    ".executor.load": "load",
     ".executor.settings": "get_executor_mode get_num_profiled_runs get_optimize "
     "get_profiling_mode set_executor_mode set_num_profiled_runs set_optimize set_profiling_mode",
     ".executor.state": "DebugState ExecutorState Specialization",

@@ -38,6 +38,11 @@ def wants_profiled_outputs(op: type[Op] | None) -> bool:
     return op.fusion not in (Fusion.NONE, Fusion.QUERY) or _is_claimed(op)
 
 
+def has_claims() -> bool:
+    """True while users have ops observed that are not by themselves."""
+    return bool(_claims.items)
+
+
 def _is_claimed(op: type[Op]) -> bool:
     return any(claims(op) for claims in _claims.items)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,6 +53,12 @@ def check_settings(
         raise KnobError(f"profiled_runs={profiled_runs!r}: expected a number >= 0")
     if not isinstance(name, (str, type(None))):
         raise KnobError(f"name={name!r}: expected a text")
+
+
+def check_path(what: str, path: Any) -> None:
+    """Raise ArgumentError unless ``path`` names a file."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(f"{what} needs the path of a file, not {type(path).__name__}")
 
 
 def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:

@@ -161,7 +161,7 @@ class CompileResult:
         trace: names of the passes that ran, in order.
         seconds: stage or pass name -> seconds.
         faulty: some failure is an error of the compiler, not a missing lowering: not to be kept.
-        from_disk: the disk cache had it.
+        found_in: what had it, ``"the disk cache"`` or a path; "" = it was compiled.
         missed: why the disk cache did not have it; "" = it has, or was not asked.
     """
 
@@ -174,7 +174,7 @@ class CompileResult:
     trace: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     faulty: bool = False
-    from_disk: bool = False
+    found_in: str = ""
     missed: str = ""
 
 

@@ -7,32 +7,35 @@ plan is neither profiled nor guarded (R1.7 - R1.14, R1.42, R1.44).
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..dialect.errors import InternalError, KnobError, ProfuseError, StrictFusionError
 from ..dialect.observers import instrument
 from ..dialect.program import Module
 from .background import Pending, compile_now, make_request, warm_up
+from .chain import ChainMember
 from .compile import CompileRequest, CompileResult, compiler_errors, optimizing_pipeline
 from .dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
-from .evaluate import Evaluator
-from .events import Counters, absorb, log, new_counters
+from .events import log
 from .history import Types, guarded_types, note_types, stable_sizes
 from .hooks import registered
 from .knobs import knobs
-from .last_graph import LAST, RECENT
-from .link import Linked, link, own
+from .link import Linked, link, run_plan
 from .options import Options
 from .plan import PLANS, Plan
-from .profile import Frame, Record
+from .profile import Record
 from .release import Clock, Graph, ReleaseTimer
 from .strategy import behavior_at, get_fusion_strategy, normalize, total_depth
 from .strict import check_strict, is_strict, refused
+from .tier0 import evaluated_plan, profiling_plan
+from .warm import WarmState
 from .work import WorkLog
+
+if TYPE_CHECKING:
+    from .cache.entry import Entry
 
 
 class _Chained(NamedTuple):
@@ -42,7 +45,7 @@ class _Chained(NamedTuple):
     fallbacks: dict[str, Executor]
 
 
-class Executor:
+class Executor(ChainMember):
     """Runs one graph through its tiers.
 
     Args:
@@ -65,16 +68,15 @@ class Executor:
         *,
         profiles: bool = True,
     ) -> None:
+        super().__init__()
         self._graph = Graph(module)
         self._clock = clock
         self._timer = ReleaseTimer(clock)
         self._profiles = profiles
         self.history = history
         self.options = options
-        self._counters = new_counters(self)
         self.work = WorkLog(self.counters) if work is None else work
         self.input_names: tuple[str, ...] = ()  # what the user calls them, where that is known
-        self._lock = threading.RLock()
         self.notes: list[str] = []  # what the importer has to say about the graph
         self._reset()
 
@@ -97,6 +99,7 @@ class Executor:
         self.result: CompileResult | None = None
         self.request: CompileRequest | None = None
         self._interim: Plan | None = None
+        self.warm: WarmState | None = None
         self.fallbacks: dict[str, Executor] = {}
         self.reasons: list[str] = []
         self.seconds = 0.0
@@ -106,13 +109,7 @@ class Executor:
 
     def run(self, inputs: list) -> list:
         """Outputs for these inputs, on the best plan there is; they share memory with no input."""
-        plan = self.plan()
-        outputs = plan.run(inputs)
-        LAST.plan, RECENT[0] = plan.ref, 0
-        return [
-            out if fresh else own(out, inputs)
-            for out, fresh in zip(outputs, plan.fresh, strict=True)
-        ]
+        return run_plan(self.plan(), inputs)
 
     def plan(self, depth: int | None = None) -> Plan:
         """The plan for the next call; compiles when the record has become ready (R1.7).
@@ -126,12 +123,6 @@ class Executor:
         if self._timer.pending and self._timer.due():
             self._release()
         return plan
-
-    @property
-    def counters(self) -> Counters:
-        """What this executor has done, calls in emitted code included."""
-        found = self._counters if self._counters.heir is None else self._counters.last_heir()
-        return found.current() if found.native else found
 
     @property
     def module(self) -> Module:
@@ -175,19 +166,24 @@ class Executor:
                 try:
                     with compiler_errors("putting observers into the graph"):
                         self._start_profiling()
+                except KnobError:
+                    raise
                 except ProfuseError as error:
                     return self._pin(error)
             assert self.record is not None
             if not self.record.ready:
                 assert self._profiling is not None
                 return self._profiling
-            if self.options.background and not (self.options.strict or is_strict()):
-                return self._meanwhile()
-            plan = self._optimize()
+            made = self._optimize(self._recalled) if at_once else None
+            if made is None:
+                if self.options.background and not (self.options.strict or is_strict()):
+                    return self._meanwhile()
+                made = self._optimize(self._compiled)
+            assert made is not None
             self._timer.stamp()
             if at_once and self._timer.pending:
                 self._release()
-            return plan
+            return made
 
     def _install(self, plan: Plan, reason: str) -> Plan:
         self._cancel()  # whatever else may be under way is obsolete
@@ -205,35 +201,27 @@ class Executor:
         return self._plain
 
     def _evaluated_plan(self, kind: str) -> Plan:
-        module = self.module
-        fresh = (False,) * len(module.main.outputs)
-        run = Evaluator(module.main, module, on_op=self._count_op)
-        return Plan(kind, run, fresh, graph=module, name=self.options.name)
+        return evaluated_plan(kind, self.module, self.options.name, self._count_op)
 
     def _dump(self, title: str, text: Callable[[], str]) -> None:
         dump_graph(knobs.dump, title, self.options.name, text)
 
-    def _count_op(self) -> None:
-        self.counters.evaluated_ops += 1
-
     def _start_profiling(self) -> None:
         record = Record(instrument(self.module), self.profiled_runs)
-        main = record.module.main
+        self.warm = WarmState(
+            lambda: self.module, self.history, self.profiled_runs, self.options
+        )  # fmt: skip
+        self._seen = dict.fromkeys(self.warm.restore(record, self.counters, self.reasons))
 
-        def run(inputs: list) -> list:
-            start = time.perf_counter()
-            frame = Frame()
-            outputs = Evaluator(main, record.module, frame, self._count_op)(inputs)
+        def on_run(inputs: list, seconds: float) -> None:
             self.counters.profiled_runs += 1
             note_types(self._seen, inputs)
-            record.finish(frame)
-            self.work.note("profiled", time.perf_counter() - start, self.options.name)
-            return outputs
+            self.work.note("profiled", seconds, self.options.name)
 
-        warm_up(self.options.background)
+        if not record.ready:
+            warm_up(self.options.background)
         self.record = record
-        fresh = (False,) * len(main.outputs)
-        self._profiling = Plan("profiling", run, fresh, graph=record.module, name=self.options.name)
+        self._profiling = profiling_plan(record, self.options.name, self._count_op, on_run)
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
 
     @property
@@ -247,17 +235,19 @@ class Executor:
 
     # --- compiling ----------------------------------------------------------------------------
 
-    def _optimize(self) -> Plan:
-        """Compile and install the plan, on this call; the graph is pinned if that goes wrong.
+    def _optimize(self, obtain: Callable[[CompileRequest], CompileResult | None]) -> Plan | None:
+        """Obtain and install the plan, on this call; the graph is pinned if that goes wrong.
 
-        Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
+        None where there is nothing to obtain. Raises StrictFusionError where `strict_fusion` asks
+        for what cannot be done.
         """
         strict = self.options.strict or is_strict()
         start = time.perf_counter()
         try:
             with compiler_errors("specialising the graph"):
-                request = self._make_request()
-                result = compile_now(request, self.counters, background=self.options.background)
+                result = obtain(self._make_request())
+                if result is None:
+                    return None
                 if strict:
                     check_strict(result.module, result.failures, self.options.name)
                 self.seconds = time.perf_counter() - start
@@ -270,10 +260,19 @@ class Executor:
             self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
             return self._pin(error)
         plan = self._swap_in(made)
-        count, did = len(result.kernels), "loaded" if result.from_disk else "compiled"
+        count = len(result.kernels)
         detail = f"{self._behavior} specialisation with {count} kernel{'s' * (count != 1)}"
-        self.work.note(did, time.perf_counter() - start, self.options.name, detail)
+        self.work.note_plan(
+            result.found_in, time.perf_counter() - start, self.options.name, detail
+        )  # fmt: skip
         return plan
+
+    def _compiled(self, request: CompileRequest) -> CompileResult:
+        return compile_now(request, self.counters, background=self.options.background)
+
+    def _recalled(self, request: CompileRequest) -> CompileResult | None:
+        assert self.warm is not None
+        return self.warm.stored(request, self.counters, self.reasons)
 
     @property
     def _behavior(self) -> str:
@@ -331,9 +330,15 @@ class Executor:
         return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
 
     def _link(self, result: CompileResult) -> _Chained:
-        """Load kernels, build the fallback executors (R1.42) and generate the plan."""
+        """Load kernels, build the fallback executors (R1.42) and generate the plan.
+
+        The profile is stored here because this may run on another thread, under no lock.
+        """
         if self.depth < 1:
             raise InternalError(f"{self.options.name} is specialised with depth {self.depth}")
+        record = self.record
+        if self.warm is not None and record is not None:
+            self.warm.keep(record, tuple(self._seen))
         guarded = guarded_types(result.module)
         fallbacks: dict[str, Executor] = {}
 
@@ -357,7 +362,7 @@ class Executor:
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"{self._behavior} specialisation", self.seconds,
-            depth=self.depth, kernels=len(result.kernels), from_disk=result.from_disk,
+            depth=self.depth, kernels=len(result.kernels), found_in=result.found_in,
         )  # fmt: skip
         return self._install(made.linked.plan, f"specialised, {self._behavior}")
 
@@ -369,6 +374,8 @@ class Executor:
             if not self._timer.pending:
                 return
             self._timer.done()
+            if self.warm is not None and self.record is not None:
+                self.warm.pack(self.record, tuple(self._seen), self.request)
             self._profiling = self._plain = self.record = self.request = None
             self._graph.pack()
             PLANS.made += 1
@@ -379,34 +386,12 @@ class Executor:
         with self._lock:
             self._retire_fallbacks()
             self._cancel()
+            self.options = replace(self.options, recall=False)
             self._reset()
             log("flush", self.options.name, "asked for by the user")
 
-    def retire(self, into: Counters) -> None:
-        """Leave the counts of the whole chain to another object; nobody will call it again."""
-        with self._lock:
-            self._retire_fallbacks()
-            self._cancel()
-            absorb(into, self.counters)
-
-    def _cancel(self) -> None:
-        if self.pending is not None:
-            self.pending.cancel()
-            self.pending = None
-
-    def _retire_fallbacks(self) -> None:
-        for child in self.fallbacks.values():
-            child._retire_fallbacks()
-            child._cancel()
-            absorb(self.counters, child.counters)
-
-    def under_way(self) -> list[Pending]:
-        """Compiles that run elsewhere, of the whole chain."""
-        found = [self.pending, *(p for e in tuple(self.fallbacks.values()) for p in e.under_way())]
-        return [p for p in found if p is not None and not p.is_lost]
-
-    def chain(self) -> Iterator[Executor]:
-        """This executor and every fallback executor below it, outermost first."""
-        yield self
-        for child in tuple(self.fallbacks.values()):
-            yield from child.chain()
+    def entries(self) -> list[Entry]:
+        """Profile and compile of this executor, as far as there are any, for a saved file."""
+        if self.warm is None:
+            return []
+        return self.warm.entries(self.record, tuple(self._seen), self.request, self.result)

@@ -100,6 +100,7 @@ class Counters:
         dropped_traces: traces given up, with all that they had compiled, for newer ones.
         cache_hits, cache_misses: look-ups of compiled code.
         disk_hits, disk_misses: compiles that the disk cache answered, and those it could not.
+        profiles_restored: graphs that were not profiled, as a stored profile was there.
         executors_constructed: spec-keyed executors made.
         invocations: runs of spec-keyed executors, traced ones and those on fallback plans included.
         in_process_compiles: compiles that a worker should have done and could not.
@@ -128,6 +129,7 @@ class Counters:
     cache_misses: int = 0
     disk_hits: int = 0
     disk_misses: int = 0
+    profiles_restored: int = 0
     executors_constructed: int = 0
     invocations: int = 0
     in_process_compiles: int = 0

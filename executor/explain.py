@@ -29,7 +29,7 @@ _DID = {
     "traced": "traced the function",
     "profiled": "ran {where} op by op to record types",
     "compiled": "compiled a {detail} for {where}",
-    "loaded": "loaded a {detail} for {where} from the disk cache",
+    "loaded": "loaded a {detail} for {where}",
     "failed": "failed to compile {where}",
 }
 
@@ -146,8 +146,8 @@ def _member(executor: Executor, level: int, lines: list[str], chain: list[Checke
 
 def _compiled(result: CompileResult, what: str, seconds: float) -> list[str]:
     """Where code came from, and, if the disk cache was asked in vain, why it did not have it."""
-    if result.from_disk:
-        return [f"loaded {what} from the disk cache in {seconds * 1e3:.1f} ms"]
+    if result.found_in:
+        return [f"loaded {what} from {result.found_in} in {seconds * 1e3:.1f} ms"]
     lines = [f"compiled {what} in {seconds * 1e3:.1f} ms"]
     return [*lines, f"  not in the disk cache: {result.missed}"] if result.missed else lines
 

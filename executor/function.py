@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import ArgumentError
+from .checks import check_path
 from .choice import AnyExecutor
 from .engine import Options
-from .events import Counters
+from .events import Counters, log
 from .explain import dropped_traces, explain
 from .keyed import KeyedState
 from .knobs import knobs
 from .state import DebugState, ExecutorState, debug_state_of, state_of
+
+if TYPE_CHECKING:
+    from .saved.file import StoredGraph
 
 _LOOK_SECONDS = 0.05  # a compile can become obsolete while it is waited for
 
@@ -83,6 +88,31 @@ class GraphFunction:
         for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
             self(*args, **kwargs)
             self.wait()
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write graphs, profiles and compiled code to one file, for other processes and machines.
+
+        `load` makes a function of it that needs no Python source; ``jit(profile=path)`` gives it to
+        a function that has. Waits for compiles under way. Arrays that the function closes over are
+        in it, and machine code, which is run as it is: load only files that you trust.
+
+        Raises ArgumentError before the first call, and for structures with classes of the user's;
+        FileError if the file cannot be written.
+        """
+        from .saved.file import SavedFile
+
+        check_path("save", path)
+        executors = self._executors()
+        if not executors:
+            raise ArgumentError(f"{self._name} has no graph to save yet", hint="call it first")
+        self.wait()
+        entries = [entry for e in executors for member in e.chain() for entry in member.entries()]
+        graphs = tuple(self._graphs())
+        SavedFile(os.fspath(path), self._name, graphs, tuple(entries)).write(path)
+        log("save", self._name, "", graphs=len(graphs), entries=len(entries))
+
+    def _graphs(self) -> list[StoredGraph]:
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Forget everything learnt; the next call profiles anew (R1.14)."""

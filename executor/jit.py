@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import sys
 import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ..dialect.importers.inline import example_of, inline_trace
 from ..dialect.importers.pytree import TreeDef, flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
 from .arrays import readable
-from .checks import check_arity, check_settings
+from .checks import check_arity, check_path, check_settings
 from .choice import AnyExecutor, make_executor
 from .dispatch.attach import Dispatcher, unserved
 from .engine import Options
@@ -32,6 +33,9 @@ from .keyed import KeyedExecutor
 from .knobs import knobs
 from .plan import PLANS
 from .strategy import normalize
+
+if TYPE_CHECKING:
+    from .saved.file import SavedFile, StoredGraph
 
 _NUMBERS = frozenset({bool, int, float, complex})
 
@@ -210,20 +214,32 @@ class JitFunction(GraphFunction):
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
             start = time.perf_counter()
-            made = trace(self._fn, args, kwargs, name=self._name)
-            options = replace(self._options, strict=made.strict)
-            executor = make_executor(made.module, options, made.depths())
-            executor.counters.traces += 1
-            executor.notes += made.explain()
-            executor.input_names = argument_names(made)
-            self._make_room()
-            variant = Variant(made, executor, key, used=next(self._looks))
-            self._variants.setdefault(key, []).append(variant)
+            variant = self._admit(key, trace(self._fn, args, kwargs, name=self._name))
+            variant.executor.counters.traces += 1
             reason = "trace guard" if known else "new argument structure, rank or dtype"
             seconds = time.perf_counter() - start
-            executor.work.note("traced", seconds, self._name, reason, before_call=True)
+            variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
             log("trace", self._name, reason, seconds)
             return variant
+
+    def _admit(self, key: Hashable, made: Trace) -> Variant:
+        """Give a trace an executor and take it in; the lock is held."""
+        options = replace(self._options, strict=made.strict)
+        executor = make_executor(made.module, options, made.depths())
+        executor.notes += made.explain()
+        executor.input_names = argument_names(made)
+        self._make_room()
+        variant = Variant(made, executor, key, used=next(self._looks))
+        self._variants.setdefault(key, []).append(variant)
+        return variant
+
+    def _graphs(self) -> list[StoredGraph]:
+        from ..dialect.importers.stored_trace import trace_to_json
+        from .saved.file import StoredGraph
+
+        with self._lock:
+            traces = [v.trace for known in self._variants.values() for v in known]
+        return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:
         """Keep below ``max_traces``: traces of baked sizes or static arguments have no end.
@@ -279,6 +295,7 @@ def jit(
     profiled_runs: int | None = None,
     device: str | None = None,
     background: bool | None = None,
+    profile: str | os.PathLike | None = None,
     name: str | None = None,
 ) -> Any:
     """Make ``fn``, written in plain NumPy, a function that specialises itself to its arguments.
@@ -292,20 +309,36 @@ def jit(
             worker that is lost costs one event, and what it compiled stays on tier 0 with the
             reason. False = the call that completes the profile compiles, and waits. Default: the
             knob (True). See `wait` and `warmup` of what is returned.
+        profile: a file that ``save`` wrote, of this function or of one with the same graphs. What
+            it holds of a graph is used: its profile, in place of runs that are recorded here, and
+            its compiled code, where that is for this CPU and these versions. What it does not hold
+            is learnt as ever, and `explain` says why it did not fit.
         name: for messages and IR; default: the function's own.
 
-    Raises ArgumentError for something that cannot be called, KnobError for bad settings.
+    Raises ArgumentError for something that cannot be called, KnobError for bad settings, FileError
+    for a profile that cannot be read.
     """
     if fn is None:
         return functools.partial(
             jit, strategy=strategy, profiled_runs=profiled_runs, device=device,
-            background=background, name=name,
+            background=background, profile=profile, name=name,
         )  # fmt: skip
     check_settings(fn, device, background, profiled_runs, name)
     frozen = None if strategy is None else normalize(strategy)
     label = name or str(getattr(fn, "__name__", type(fn).__name__))
     background = knobs.background if background is None else background
-    return JitFunction(fn, Options(frozen, profiled_runs, _symbol(label), background=background))
+    saved = None if profile is None else _saved_file(profile)
+    options = Options(
+        frozen, profiled_runs, _symbol(label), background=background, saved=saved
+    )  # fmt: skip
+    return JitFunction(fn, options)
+
+
+def _saved_file(path: str | os.PathLike) -> SavedFile:
+    from .saved.file import SavedFile
+
+    check_path("profile", path)
+    return SavedFile.read(path)
 
 
 def _python_dispatch(function: JitFunction) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,11 +29,14 @@ from .events import Counters, absorb, log, new_counters
 from .gradient_mode import needs_gradient
 from .hooks import registered
 from .knobs import knobs
-from .last_graph import LAST, RECENT
-from .link import Linked, link, own, refuse
+from .link import Linked, link, own, refuse, run_plan
 from .plan import Plan
 from .strict import check_strict, is_strict, refused
+from .tier0 import evaluated_plan
 from .work import WorkLog
+
+if TYPE_CHECKING:
+    from .cache.entry import Entry
 
 _usage_logged = threading.Event()
 
@@ -113,13 +116,7 @@ class KeyedExecutor:
                 )
             inputs = inputs[len(inputs) - self._arity :]
         self.count_invocation()
-        plan = self.plan(inputs)
-        outputs = plan.run(inputs)
-        LAST.plan, RECENT[0] = plan.ref, 0
-        return [
-            out if fresh else own(out, inputs)
-            for out, fresh in zip(outputs, plan.fresh, strict=True)
-        ]
+        return run_plan(self.plan(inputs), inputs)
 
     def count_invocation(self) -> None:
         """Count a run, traced ones included; the first of the process is logged (R2.3)."""
@@ -177,11 +174,9 @@ class KeyedExecutor:
         with self._lock:
             if self._fallback is None:
                 module = self._required()
-                evaluator = Evaluator(module.main, module, on_op=self._count_op)
-                fresh = (False,) * len(module.main.outputs)
-                self._fallback = Plan(
-                    "no-opt", evaluator, fresh, graph=module, name=self.options.name
-                )
+                self._fallback = evaluated_plan(
+                    "no-opt", module, self.options.name, self._count_op
+                )  # fmt: skip
                 log("tier", self.options.name, "runs op by op", tier="no-opt")
             return self._fallback
 
@@ -212,8 +207,7 @@ class KeyedExecutor:
             check_strict(result.module, result.failures, self.options.name)
         linked = self._link(result)
         seconds = time.perf_counter() - start
-        did = "loaded" if result.from_disk else "compiled"
-        self.work.note(did, seconds, self.options.name, f"plan for {spec}")
+        self.work.note_plan(result.found_in, seconds, self.options.name, f"plan for {spec}")
         return self._made(spec, request, linked, seconds, differentiated)
 
     def _asked(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> tuple[CompileRequest, bool]:
@@ -241,7 +235,7 @@ class KeyedExecutor:
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"new spec: {spec}", seconds,
-            kernels=len(result.kernels), from_disk=result.from_disk,
+            kernels=len(result.kernels), found_in=result.found_in,
         )  # fmt: skip
         return Specialised(linked.plan, request, result, seconds)
 
@@ -348,6 +342,10 @@ class KeyedExecutor:
             self._cancel()
             self._reset()
             log("flush", self.options.name, "asked for by the user")
+
+    def entries(self) -> list[Entry]:
+        """For a saved file: nothing, as code is looked up there for graphs with profiles only."""
+        return []
 
     def chain(self) -> Iterator[KeyedExecutor]:
         """Itself: behind its guards are no executors."""

@@ -73,7 +73,7 @@ KNOBS: dict[str, Knob] = {
     "max_fusion_ops": Knob(_positive, 128, "most ops in a group: LLVM's time grows faster"),
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
     "repro_dir": Knob(str, "", "where a failing pipeline writes its input (default: temp dir)"),
-    "cache": Knob(_bool, True, "keep compiled code on disk, for later processes"),
+    "cache": Knob(_bool, True, "keep profiles and compiled code on disk, for later processes"),
     "cache_dir": Knob(str, "", "where (default: profuse in the user's cache folder)"),
     "cache_bytes": Knob(_natural, 1 << 30, "room there; what was not used for longest goes first"),
     "dump": Knob(str, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),

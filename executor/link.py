@@ -12,6 +12,7 @@ from ..dialect.program import Module
 from .compile import CompileResult
 from .events import Counters, log
 from .kernel import interpreted_group, kernel_runner
+from .last_graph import LAST, RECENT
 from .plan import Plan, build_plan
 
 
@@ -95,3 +96,12 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
     if out.base is not None or any(out is given for given in inputs):
         return out.copy()
     return out
+
+
+def run_plan(plan: Plan, inputs: list) -> list:
+    """Outputs of a plan; they share memory with no input."""
+    outputs = plan.run(inputs)
+    LAST.plan, RECENT[0] = plan.ref, 0
+    return [
+        out if fresh else own(out, inputs) for out, fresh in zip(outputs, plan.fresh, strict=True)
+    ]

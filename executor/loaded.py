@@ -1,9 +1,8 @@
-"""Functions loaded from ``.mlir`` text."""
+"""Functions that are one graph: loaded from ``.mlir`` text, or saved by such a function."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import ArgumentError
 from ..dialect.importers.inline import inline_program
@@ -11,18 +10,20 @@ from ..dialect.importers.operators import as_value, recorder_of, wrap
 from ..dialect.importers.pytree import flatten_call
 from ..dialect.importers.tracer import is_tracing
 from ..dialect.program import Module
+from ..dialect.serialize import module_to_json
 from .arrays import readable
 from .checks import check_numbers, numbers_of
 from .choice import AnyExecutor, make_executor
 from .engine import Options
 from .function import GraphFunction
 from .keyed import KeyedExecutor
-from .knobs import knobs
-from .strategy import normalize
+
+if TYPE_CHECKING:
+    from .saved.file import StoredGraph
 
 
 class LoadedFunction(GraphFunction):
-    """A graph read from ``.mlir`` text; positional arrays and numbers in, outputs out."""
+    """A graph alone; positional arrays and numbers in, outputs out."""
 
     def __init__(self, module: Module, options: Options) -> None:
         super().__init__(options.name, options)
@@ -73,23 +74,10 @@ class LoadedFunction(GraphFunction):
         outputs = tuple(wrap(rec, value) for value in values)
         return outputs[0] if len(outputs) == 1 else outputs
 
+    def _graphs(self) -> list[StoredGraph]:
+        from .saved.file import StoredGraph
+
+        return [StoredGraph({"module": module_to_json(self.module)})]
+
     def _executors(self) -> list[AnyExecutor]:
         return [self._executor]
-
-
-def load(
-    path: str,
-    *,
-    strategy: Sequence[tuple[str, int]] | None = None,
-    background: bool | None = None,
-) -> LoadedFunction:
-    """A callable for the graph in a ``.mlir`` file; raises FileError or IRError.
-
-    ``strategy`` and ``background`` are those of `jit`.
-    """
-    from ..dialect.importers.mlir_text import load_mlir
-
-    module = load_mlir(path)
-    frozen = None if strategy is None else normalize(strategy)
-    background = knobs.background if background is None else background
-    return LoadedFunction(module, Options(frozen, None, module.main.name, background=background))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .strategy import Strategy
+
+if TYPE_CHECKING:
+    from .saved.file import SavedFile
 
 
 @dataclass(frozen=True)
@@ -16,3 +20,5 @@ class Options:
     name: str = "main"
     strict: bool = False  # the traced function asked for strict fusion itself (R1.46)
     background: bool = False  # compile in a worker while calls go on
+    recall: bool = True  # use stored profiles; a flush ends that
+    saved: SavedFile | None = None  # where profiles and compiles are looked for first

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..dialect.attrs import TYPE, VALUE
+from ..dialect.errors import IRError
 from ..dialect.ops.speculation import Profile, ProfileValue
 from ..dialect.program import Module
 from ..dialect.symbolic import symbol
@@ -91,6 +93,57 @@ class Frame:
         return bool(self.types or self.values)
 
 
+@dataclass(frozen=True)
+class Observations:
+    """What a ready record says of its graph, by site: all that a plan is specialised by.
+
+    Sites number the observers of a graph in order, so these hold for every copy of the graph.
+    """
+
+    types: Types
+    values: dict[int, SeenValue]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {
+            "types": [[site, TYPE.to_json(seen)] for site, seen in self.types.items()],
+            "values": [
+                [site, _number_to_json(seen.value), seen.varied, seen.none, seen.present]
+                for site, seen in self.values.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Observations:
+        """What `to_json` wrote; raises LookupError, TypeError, ValueError or IRError for others."""
+        types = {_natural(site): TYPE.from_json(text) for site, text in data["types"]}
+        if not all(isinstance(seen, TensorType) for seen in types.values()):
+            raise ValueError("an observed type is that of a tensor")
+        values = {}
+        for site, value, varied, none, present in data["values"]:
+            number = _number_from_json(value)
+            counts = _natural(none), _natural(present)
+            values[_natural(site)] = SeenValue(number, bool(varied), *counts)
+        return cls(types, values)
+
+
+def _number_to_json(number: bool | int | float | complex | None) -> Any:
+    return None if number is None else VALUE.to_json(number)
+
+
+def _number_from_json(data: Any) -> bool | int | float | complex | None:
+    number = None if data is None else VALUE.from_json(data)
+    if number is not None and not _is_constant(number):
+        raise ValueError(f"an observed value is a number, not {number!r}")
+    return number
+
+
+def _natural(data: Any) -> int:
+    if type(data) is not int or data < 0:
+        raise ValueError(f"expected a natural number, not {data!r}")
+    return data
+
+
 class Record:
     """What the observers of one instrumented graph see during its first runs.
 
@@ -99,11 +152,15 @@ class Record:
         runs: runs to record before the record is ready; 0 = ready at once.
 
     Attributes:
+        runs: as given.
+        is_restored: nothing was recorded: another record's observations were taken over.
         values: what ``profile_value`` observers saw in all finished runs, by site.
     """
 
     def __init__(self, module: Module, runs: int) -> None:
         self.module = module
+        self.runs = runs
+        self.is_restored = False
         self.values: dict[int, SeenValue] = {}
         self._left = runs
         self._types: Types = {}
@@ -143,6 +200,34 @@ class Record:
                 self._types = {}
             self._left -= 1
             return self._left == 0
+
+    def restore(self, observed: Observations) -> None:
+        """Become ready at once, with what another record of the same graph has observed.
+
+        Raises IRError if it was of another graph; then nothing has changed.
+        """
+        sites = {
+            i.attrs["site"]: i.op
+            for i in self.module.main.body.walk()
+            if i.op in (Profile, ProfileValue)
+        }
+        for op, seen in ((Profile, observed.types), (ProfileValue, observed.values)):
+            for site in seen:
+                if sites.get(site) is not op:
+                    raise IRError(f"the graph has no {op.name} with site {site}")
+        with self._lock:
+            self._types, self.values = dict(observed.types), dict(observed.values)
+            self._write()
+            self._types, self._left, self.is_restored = {}, 0, True
+
+    def observations(self) -> Observations:
+        """What this record has observed; once it is ready."""
+        types = {
+            i.attrs["site"]: i.attrs["profiled_type"]
+            for i in self.module.main.body.walk()
+            if i.op is Profile and i.attrs.get("profiled_type") is not None
+        }
+        return Observations(types, dict(self.values))
 
     def _has_observers(self) -> bool:
         return any(i.op in (Profile, ProfileValue) for i in self.module.main.body.walk())

@@ -29,8 +29,13 @@ def users_own(request: CompileRequest) -> str:
     for name in re.findall(r"[\w.-]+", request.pipeline):
         if name in foreign:
             return f"{foreign[name]} {name}"
+    return users_op(request.ir)
+
+
+def users_op(ir: str) -> str:
+    """One op of the user's that a graph uses, such as ``"op my.op"``; "" = there is none."""
     for name in _foreign(OPS):
-        if f'"{name}"' in request.ir:
+        if f'"{name}"' in ir:
             return f"op {name}"
     return ""
 

@@ -18,7 +18,7 @@ class Work:
     Attributes:
         call: number of the call of the jitted function that did it, from 1.
         thread: the thread it ran in.
-        what: ``"traced"``, ``"profiled"``, ``"compiled"``, ``"loaded"`` (what the disk cache had
+        what: ``"traced"``, ``"profiled"``, ``"compiled"``, ``"loaded"`` (what some cache had
             compiled) or ``"failed"`` (to compile).
         seconds: how long it took.
         where: name of the executor.
@@ -50,6 +50,13 @@ class WorkLog:
         """Record work of the current call (``before_call``: of the one about to be counted)."""
         call = self._counters.current().calls + before_call
         self._items.append(Work(call, threading.get_ident(), what, seconds, where, detail))
+
+    def note_plan(self, found_in: str, seconds: float, where: str, detail: str) -> None:
+        """Record that a plan was made on this call, of code that was compiled or found."""
+        if found_in:
+            self.note("loaded", seconds, where, f"{detail} from {found_in}")
+        else:
+            self.note("compiled", seconds, where, detail)
 
     def slow_calls(self) -> list[list[Work]]:
         """Work by call, in order of time."""

@@ -165,6 +165,16 @@ MUTATIONS = (
         ("executor/test_keyed.py::test_same_spec_twice",),
     ),
     Mutation(
+        "a flush recalls what is stored", "executor/engine.py",
+        "            self.options = replace(self.options, recall=False)\n", "",
+        ("executor/test_warm.py::test_a_flush_forgets_what_is_stored",),
+    ),
+    Mutation(
+        "a profile is that of any history", "executor/cache/key.py",
+        '            "history": history,\n', '            "history": "",\n',
+        ("executor/test_warm.py::test_a_profile_of_the_same_history_only",),
+    ),
+    Mutation(
         "the cache trusts what it reads", "executor/cache/entry.py",
         "            if _checksum(data).hex() != checksum:\n", "            if False:\n",
         ("executor/test_cache_faults.py::test_no_flipped_bit_and_no_cut_goes_unnoticed",),

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ..dialect.errors import ArgumentError, FileError, ProfuseError
-from ..executor.cache.codec import check_sections
+from ..executor.cache.codec import check_entry
 from ..executor.cache.entry import CorruptEntry, Header
 from ..executor.cache.key import outdated
+from ..executor.cache.profiles import is_profile
 from ..executor.cache.store import Evicted, File, Store, UnusableCache, default_root
 from ..executor.knobs import knobs
 
@@ -84,8 +85,9 @@ def _list(args: argparse.Namespace, store: Store) -> int:
     for row in rows:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["used"]))
         kernels = f"{row['kernels']} kernel{'s' * (row['kernels'] != 1)}"
+        holds = "profile" if row["holds"] == "profile" else kernels
         print(
-            f"{row['entry'][:12]}  {used}  {_size(row['bytes']):>9}  {kernels:<10}  "
+            f"{row['entry'][:12]}  {used}  {_size(row['bytes']):>9}  {holds:<10}  "
             f"{row['function']}  {_state(row)}".rstrip()
         )
     print(f"{_count(len(rows))}, {_size(total)} of {_size(knobs.cache_bytes)}, in {store.root}")
@@ -95,9 +97,12 @@ def _list(args: argparse.Namespace, store: Store) -> int:
 def _row(file: File, header: Header | CorruptEntry) -> dict[str, Any]:
     row: dict[str, Any] = {"entry": file.digest, "bytes": file.size, "used": file.used / 1e9}
     if isinstance(header, CorruptEntry):
-        return row | {"function": "", "kernels": 0, "corrupt": str(header), "outdated": []}
+        return row | {
+            "function": "", "holds": "", "kernels": 0, "corrupt": str(header), "outdated": [],
+        }  # fmt: skip
     return row | {
-        "function": header.label, "kernels": header.kernels, "created": header.created,
+        "function": header.label, "holds": "profile" if is_profile(header.key) else "compile",
+        "kernels": header.kernels, "created": header.created,
         "corrupt": "", "outdated": outdated(header.key), "key": header.key.parts,
     }  # fmt: skip
 
@@ -113,7 +118,7 @@ def _verify(args: argparse.Namespace, store: Store) -> int:
     bad: list[dict[str, Any]] = []
     for file in files:
         try:
-            check_sections(store.check(file).sections)
+            check_entry(store.check(file))
         except FileNotFoundError:
             continue  # evicted meanwhile
         except CorruptEntry as error:

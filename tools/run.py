@@ -22,7 +22,8 @@ from ..dialect.types import ScalarType, TensorType
 from ..executor.function import GraphFunction
 from ..executor.jit import JitFunction, jit
 from ..executor.knobs import knobs
-from ..executor.loaded import LoadedFunction, load
+from ..executor.load import load
+from ..executor.loaded import LoadedFunction
 from ..executor.spec import load_npy, parse_spec
 from ..executor.spec import spec as make_spec
 from .user_code import UsersError

@@ -19,7 +19,7 @@ import numpy as np
 from ..dtypes import dtype_of
 from ..errors import ArgumentError, DTypeError
 
-_LEAF = ("leaf",)
+LEAF = ("leaf",)
 _NUMBERS = (bool, int, float, complex)
 _LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers
 
@@ -47,7 +47,7 @@ class TreeDef:
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The nested object with these leaves; raises ArgumentError on a wrong number."""
-        if self.spec is _LEAF and len(leaves) == 1:
+        if self.spec is LEAF and len(leaves) == 1:
             return leaves[0]
         if len(leaves) != self.leaves:
             raise ArgumentError(f"structure has {self.leaves} leaves, {len(leaves)} given")
@@ -149,11 +149,11 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
     kind = type(tree)
     if kind in _NUMBERS or kind in _LEAF_TYPES:
         leaves.append(tree)
-        return _LEAF
+        return LEAF
     if kind is np.ndarray or isinstance(tree, (np.generic, np.ndarray)):
         _check_array(tree, path)
         leaves.append(tree)
-        return _LEAF
+        return LEAF
     if kind in (tuple, list):
         children = tuple(_flatten(item, leaves, f"{path}[{k}]") for k, item in enumerate(tree))
         return (kind.__name__, None, children)
@@ -214,7 +214,7 @@ def _static(value: Any, path: str) -> tuple:
 
 
 def _build(spec: tuple, leaves: Iterator[Any]) -> Any:
-    if spec is _LEAF or spec == _LEAF:
+    if spec is LEAF or spec == LEAF:
         return next(leaves)
     kind, meta, children = spec
     if kind == "static":
@@ -246,7 +246,7 @@ def _children(spec: tuple) -> Iterator[tuple[str, tuple]]:
 
 
 def _paths(spec: tuple, path: str) -> Iterator[str]:
-    if spec == _LEAF:
+    if spec == LEAF:
         yield path
     elif spec[0] != "static":
         for label, child in _children(spec):
@@ -254,7 +254,7 @@ def _paths(spec: tuple, path: str) -> Iterator[str]:
 
 
 def _depths(spec: tuple, depth: int) -> Iterator[int]:
-    if spec == _LEAF:
+    if spec == LEAF:
         yield depth
     elif spec[0] != "static":
         for _, child in _children(spec):
@@ -262,7 +262,7 @@ def _depths(spec: tuple, depth: int) -> Iterator[int]:
 
 
 def _show(spec: tuple) -> str:
-    if spec == _LEAF:
+    if spec == LEAF:
         return "*"
     kind, meta, children = spec
     if kind == "static":

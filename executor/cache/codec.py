@@ -10,8 +10,9 @@ from ...dialect.errors import Loc, ProfuseError
 from ...dialect.serialize import module_from_json, module_to_json
 from ...lowering.abi import KernelArtifact
 from ..compile import CompileResult
-from .entry import OBJECT, CorruptEntry
+from .entry import OBJECT, CorruptEntry, Entry
 from .places import fill_in, leave_open
+from .profiles import Profile, is_profile
 
 _PLAIN = ("refusals", "trace", "seconds", "faulty")
 _OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -62,8 +63,12 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
     return CompileResult(module, ir, kernels, failures, unfused=unfused, **plain)
 
 
-def check_sections(sections: dict[str, bytes]) -> None:
-    """Read all of a result, for whatever graph it is; raises CorruptEntry."""
+def check_entry(entry: Entry) -> None:
+    """Read all of a result or profile, for whatever graph it is; raises CorruptEntry."""
+    sections = entry.sections
+    if is_profile(entry.key):
+        Profile.from_sections(sections)
+        return
     try:
         count = int(json.loads(sections["result"])["places"])
     except _OTHER_DATA as error:

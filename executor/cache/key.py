@@ -59,6 +59,22 @@ def key_of(request: CompileRequest, places: Places | None = None) -> Key:
     )
 
 
+def profile_key(graph: Places, history: str, runs: int) -> Key:
+    """The key of what was observed of a graph.
+
+    ``history``: the types that executors before this one have specialised it for, in words;
+    ``runs``: how many runs were recorded.
+    """
+    return Key(
+        {
+            "profile": _digest(graph.bare),
+            "history": history,
+            "profiled_runs": str(runs),
+            **_environment(),
+        }
+    )
+
+
 def _environment() -> dict[str, str]:
     """The parts that are the same for all compiles of this installation."""
     return {**versions(), "sources": sources()}
@@ -117,7 +133,7 @@ def _describe(name: str, here: str, there: str) -> str:
         only = (("here", ours - theirs), ("there", theirs - ours))
         texts = [f"{','.join(sorted(names))} {where}" for where, names in only if names]
         return f"features ({', '.join(texts)})"
-    if name in ("ir", "locations", "sources"):
+    if name in ("ir", "locations", "profile", "sources"):
         return name
     return f"{name} ({_shown(here, there)} here, {_shown(there, here)} there)"
 

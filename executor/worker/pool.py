@@ -309,7 +309,7 @@ class Pool:
 
         try:
             outcome.result = compile_cached(request, outcome.counted, compile_)
-            if outcome.result.from_disk:
+            if outcome.result.found_in:
                 self.count("from_disk")
         except Dropped as error:
             return dropped(str(error))

@@ -25,9 +25,9 @@ from cached_graphs import (
     request,
 )
 from profuse.executor.cache.codec import from_sections, to_sections
+from profuse.executor.cache.disk import DiskCache
 from profuse.executor.cache.entry import CorruptEntry, Entry, read_header
 from profuse.executor.cache.key import key_of
-from profuse.executor.cache.lookup import DiskCache
 from profuse.executor.cache.places import Places
 from profuse.executor.cache.store import Store
 

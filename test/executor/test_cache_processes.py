@@ -20,7 +20,8 @@ from cached_graphs import (
     request,
     start,
 )
-from profuse.executor.cache.codec import check_sections
+from profuse.executor.cache.codec import check_entry
+from profuse.executor.cache.profiles import is_profile
 from profuse.executor.cache.store import Store
 
 PROGRAM = """
@@ -72,14 +73,14 @@ def test_four_processes_share_a_cache_that_is_being_vandalised(tmp_path):
         wrong, hits, misses, launches, kinds = json.loads(output_of(process))
         assert wrong == 0
         assert hits + misses == 8
-        assert launches == 16
+        assert 16 <= launches <= 24, "two calls of each graph, or three where a profile was stored"
         assert "disk-off" not in kinds
     assert damaged > 0
     assert leftovers(store) == []
     assert sum(file.size for file in store.files()) <= 40000
     output_of(start(program, tmp_path))  # repairs what is still damaged
     wrong, hits, misses, _, kinds = json.loads(output_of(start(program, tmp_path)))
-    assert (wrong, hits, misses, kinds) == (0, 8, 0, {"disk-hit": 8})
+    assert (wrong, hits, misses, kinds) == (0, 8, 0, {"disk-hit": 16}), "profiles, too"
 
 
 def _vandalise(path: Path, rng: random.Random) -> bool:
@@ -105,11 +106,17 @@ def test_processes_that_compile_the_same_publish_one_entry_each(tmp_path):
     running = [start(program, tmp_path) for _ in range(4)]
     for process in running:
         wrong, hits, misses, launches, _ = json.loads(output_of(process))
-        assert (wrong, hits + misses, launches) == (0, 2, 4)
+        assert (wrong, hits + misses) == (0, 2)
+        assert 4 <= launches <= 6, "three of a graph whose profile was there"
     store = Store(tmp_path)
-    assert len(store.files()) == 2
+    assert sorted(is_profile(entry.key) for entry in map(store.check, store.files())) == [
+        0,
+        0,
+        1,
+        1,
+    ]
     for file in store.files():
-        check_sections(store.check(file).sections)
+        check_entry(store.check(file))
     wrong, hits, misses, _, _ = json.loads(output_of(start(program, tmp_path)))
     assert (wrong, hits, misses) == (0, 2, 0)
 
@@ -118,6 +125,7 @@ WRITER = """
 import sys, os
 sys.path.insert(0, {tests!r})
 from pathlib import Path
+from profuse.executor.cache.profiles import is_profile
 from profuse.executor.cache.store import Store
 from profuse.executor.cache.entry import Entry
 from profuse.executor.cache.key import Key

@@ -1,0 +1,47 @@
+"""`load`: functions from files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .checks import check_path
+from .function import GraphFunction
+from .knobs import knobs
+from .loaded import LoadedFunction
+from .options import Options
+from .strategy import normalize
+
+
+def load(
+    path: str | os.PathLike,
+    *,
+    strategy: Sequence[tuple[str, int]] | None = None,
+    background: bool | None = None,
+) -> GraphFunction:
+    """A function from a file: a graph in ``.mlir`` text, or what ``save`` wrote.
+
+    A saved function takes the arguments that it was called with when it was saved, as to structure,
+    dtypes and ranks. It runs saved code, so load only files that you trust; code for another CPU or
+    other versions is compiled anew from the saved profile.
+
+    ``strategy`` and ``background`` are those of `jit`.
+
+    Raises FileError for a file that cannot be read or is damaged, IRError for text that is no
+    graph.
+    """
+    from .saved.file import is_saved
+
+    check_path("load", path)
+    frozen = None if strategy is None else normalize(strategy)
+    background = knobs.background if background is None else background
+    options = Options(frozen, background=background)
+    if is_saved(path):
+        from .saved.function import saved_function
+
+        return saved_function(path, options)
+    from ..dialect.importers.mlir_text import load_mlir
+
+    module = load_mlir(path)
+    return LoadedFunction(module, replace(options, name=module.main.name))

@@ -1,0 +1,1 @@
+"""Saved functions: graphs, profiles and compiled code of one function in one portable file."""

@@ -1,0 +1,210 @@
+"""Warm state: what a graph's executor finds of earlier processes, and leaves to later ones.
+
+It is found in the file that the function was given (`profile=`, or that it was loaded from), then
+in the disk cache. A graph whose profile is found is not profiled; if the compile of that profile is
+found too, its first call runs the optimised plan, without MLIR.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..dialect.errors import IRError, Loc
+from ..dialect.observers import has_claims
+from ..dialect.program import Module
+from .compile import CompileRequest, CompileResult
+from .events import Counters, log
+from .history import Types
+from .knobs import knobs
+from .options import Options
+from .profile import Record
+from .users_own import users_op
+
+if TYPE_CHECKING:
+    from .cache.entry import Entry
+    from .cache.key import Key
+    from .cache.profiles import Profile
+    from .saved.file import SavedFile
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """What is left of record and request: the profile, and what the compile is stored under."""
+
+    profile: Profile
+    compile: Key | None = None
+    places: tuple[Loc, ...] = ()
+
+
+class WarmState:
+    """One graph among what is stored.
+
+    Args:
+        graph: gives it, as imported.
+        history: what executors before this one have specialised it for.
+        runs: how many are recorded.
+        options: of the executor.
+    """
+
+    def __init__(
+        self, graph: Callable[[], Module], history: tuple[Types, ...], runs: int, options: Options
+    ) -> None:
+        self._name, self._saved, self._recall = options.name, options.saved, options.recall
+        self._graph, self._history, self._runs = graph, history, runs
+        self._key: Key | None = None
+        self._packed: _Packed | None = None
+
+    def restore(self, record: Record, counters: Counters, reasons: list[str]) -> Sequence[Types]:
+        """Make a new record ready with the stored profile; returns the inputs it was made by.
+
+        Empty if there is none; why a file that the user gave holds none goes to ``reasons``.
+        """
+        if not (self._recall and (self._saved or knobs.cache)):
+            return ()
+        profile, where = self._find(reasons)
+        if profile is None:
+            return ()
+        try:
+            record.restore(profile.observed)
+        except IRError as error:
+            reasons.append(f"the profile in {where} is of another graph: {error.what}")
+            return ()
+        counters.profiles_restored += 1
+        log("profile", self._name, f"restored from {where}")
+        return profile.inputs
+
+    def stored(
+        self, request: CompileRequest, counters: Counters, reasons: list[str]
+    ) -> CompileResult | None:
+        """The compile of a request, if it is stored."""
+        from .cache.lookup import stored
+
+        missed = ""
+        if self._saved is not None:
+            found, missed = self._in_file(self._saved, request)
+            if found is not None:
+                return found
+        result = stored(request, counters)
+        if result is None and missed:
+            log("profile", self._name, f"compiles anew: {missed}")
+            reasons.append(f"compiled anew: {missed}")
+        return result
+
+    def keep(self, record: Record, inputs: Sequence[Types]) -> None:
+        """Store the profile of a ready record for later processes."""
+        from .cache.disk import users_cache
+
+        cache = users_cache()
+        if cache is not None and not record.is_restored and not self._obstacle():
+            profile = self._profile(record, inputs)
+            cache.keep(self._profile_key(), profile.to_sections, self._name)
+
+    # --- for a file ---------------------------------------------------------------------------
+
+    def pack(self, record: Record, inputs: Sequence[Types], request: CompileRequest | None) -> None:
+        """Keep what `entries` needs of these, which are about to be dropped."""
+        self._packed = self._packable(record, inputs, request)
+
+    def entries(
+        self, record: Record | None, inputs: Sequence[Types], request: CompileRequest | None,
+        result: CompileResult | None,
+    ) -> list[Entry]:  # fmt: skip
+        """Profile and compile of an executor as entries; as far as there are any."""
+        from .cache.codec import to_sections
+        from .cache.entry import Entry
+
+        packed = self._packed
+        if packed is None and record is not None and record.ready:
+            packed = self._packable(record, inputs, request)
+        if packed is None or self._obstacle():
+            return []
+        found = [Entry(self._profile_key(), self._name, time.time(), packed.profile.to_sections())]
+        if result is not None and not result.faulty and packed.compile is not None:
+            sections = to_sections(result, packed.places)
+            found.append(Entry(packed.compile, self._name, time.time(), sections))
+        return found
+
+    def _packable(
+        self, record: Record, inputs: Sequence[Types], request: CompileRequest | None
+    ) -> _Packed:
+        from .cache.key import key_of, obstacle
+        from .cache.places import Places
+
+        profile = self._profile(record, inputs)
+        if request is None or obstacle(request):
+            return _Packed(profile)
+        places = Places.of(request.ir)
+        return _Packed(profile, key_of(request, places), places.listed)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def _find(self, reasons: list[str]) -> tuple[Profile | None, str]:
+        from .cache.disk import users_cache
+        from .cache.entry import CorruptEntry
+        from .cache.profiles import Profile
+
+        obstacle, saved = self._obstacle(), self._saved
+        if obstacle:
+            if saved is not None:
+                reasons.append(f"{saved.path} is not used: {obstacle}")
+            return None, ""
+        key = self._profile_key()
+        if saved is not None:
+            entry = saved.find(key)
+            try:
+                if entry is not None:
+                    return Profile.from_sections(entry.sections), saved.path
+                if not self._history:  # further specialisations may never have been needed
+                    reasons.append(f"profiled anew: {saved.why_missed(key)}")
+            except CorruptEntry as error:
+                reasons.append(f"profiled anew: the profile in {saved.path} is damaged: {error}")
+        cache = users_cache()
+        if cache is None:
+            return None, ""
+        return cache.find(key, Profile.from_sections, self._name), "the disk cache"
+
+    def _in_file(
+        self, saved: SavedFile, request: CompileRequest
+    ) -> tuple[CompileResult | None, str]:
+        """The compile in a file, or why it is not there."""
+        from .cache.codec import from_sections
+        from .cache.entry import CorruptEntry
+        from .cache.key import key_of, obstacle
+        from .cache.places import Places
+
+        why = obstacle(request)
+        if why:
+            return None, why
+        places = Places.of(request.ir)
+        key = key_of(request, places)
+        entry = saved.find(key)
+        if entry is None:
+            return None, saved.why_missed(key)
+        try:
+            result = from_sections(entry.sections, places.listed)
+        except CorruptEntry as error:
+            return None, f"what {saved.path} holds is damaged: {error}"
+        result.found_in = saved.path
+        return result, ""
+
+    def _profile(self, record: Record, inputs: Sequence[Types]) -> Profile:
+        from .cache.profiles import Profile
+
+        return Profile(record.observations(), tuple(inputs))
+
+    def _profile_key(self) -> Key:
+        from .cache.profiles import key_of_graph
+
+        if self._key is None:
+            self._key = key_of_graph(self._graph().to_mlir(), self._history, self._runs)
+        return self._key
+
+    def _obstacle(self) -> str:
+        """Why profiles of this graph are good for this process only; "" = they are not."""
+        if has_claims():
+            return "register_profiled_ops holds in this process only"
+        own = users_op(self._graph().to_mlir())
+        return f"{own} is of this process only" if own else ""
