@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .executor.knobs import knobs
     from .executor.last_graph import last_executed_graph
     from .executor.load import load
+    from .executor.observe.perfetto import trace
     from .executor.settings import (
         get_executor_mode,
         get_num_profiled_runs,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .executor.strategy import get_fusion_strategy, set_fusion_strategy
     from .executor.strict import strict_fusion
     from .executor.warn import warn
+    from .tools.report import report
 
 __version__ = "0.1.0"
 
@@ -72,12 +74,14 @@ _PUBLIC = {
     ".executor.knobs": "knobs",
     ".executor.last_graph": "last_executed_graph",
     ".executor.load": "load",
+    ".executor.observe.perfetto": "trace",
     ".executor.settings": "get_executor_mode get_num_profiled_runs get_optimize "
     "get_profiling_mode set_executor_mode set_num_profiled_runs set_optimize set_profiling_mode",
     ".executor.state": "DebugState ExecutorState Specialization",
     ".executor.strategy": "get_fusion_strategy set_fusion_strategy",
     ".executor.strict": "strict_fusion",
     ".executor.warn": "warn",
+    ".tools.report": "report",
 }
 _HOME = {
     name.partition("=")[0]: (module, name.partition("=")[2] or name)

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import FileError
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 NO_OPT, SIMPLE, PROFILED, OPTIMISED = "no-opt", "simple executor", "profiled", "optimised"
 """Titles of whole-graph dumps."""
+
+Boundary = Callable[[str, str, Any], None]
+"""What `run_pipeline` calls between passes: with the names of both neighbours, and the module."""
 
 _numbers = itertools.count()
 
@@ -34,8 +37,8 @@ def dump_graph(where: str, title: str, name: str, text: Callable[[], str]) -> No
         _dump(where, f"{title}: {name}", text())
 
 
-def boundary_dump(where: str, name: str) -> Callable[[str, str, ir.Module], None]:
-    """What `run_pipeline` calls between passes, with the names of both neighbours."""
+def boundary_dump(where: str, name: str) -> Boundary:
+    """Dumps of the graph ``name`` at every pass boundary."""
 
     def dump(before: str, after: str, module: ir.Module) -> None:
         _dump(where, f"after {before or 'start'}, before {after or 'end'}: {name}", str(module))

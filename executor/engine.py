@@ -24,6 +24,7 @@ from .history import Types, guarded_types, note_types, stable_sizes
 from .hooks import registered
 from .knobs import knobs
 from .link import Linked, link, run_plan
+from .observe.stages import about
 from .options import Options
 from .plan import PLANS, Plan
 from .profile import Record
@@ -362,7 +363,7 @@ class Executor(ChainMember):
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"{self._behavior} specialisation", self.seconds,
-            depth=self.depth, kernels=len(result.kernels), found_in=result.found_in,
+            depth=self.depth, **about(result),
         )  # fmt: skip
         return self._install(made.linked.plan, f"specialised, {self._behavior}")
 

@@ -1,11 +1,12 @@
 """What happened, when and why: one structured record per tier transition, compile, miss, refusal.
 
-Events are kept in a bounded ring; with the ``log`` knob each is also one line on stderr.
+Events are kept in a bounded ring; the ``log`` knob has each written as a line, too
+(`observe.log_file`), and traces subscribe to them (`observe.timeline`).
 """
 
 from __future__ import annotations
 
-import sys
+import os
 import threading
 import time
 import weakref
@@ -15,6 +16,17 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .knobs import knobs
+from .observe import log_file
+
+# Kinds of events that are not of level "info".
+_LEVELS = dict.fromkeys(
+    ("api-usage", "disk-hit", "disk-miss", "disk-skip", "disk-store", "load", "release",
+     "worker-ended", "worker-said", "worker-started"), "debug"
+) | dict.fromkeys(
+    ("callback-failed", "compile-failed", "compiled-in-process", "disk-corrupt", "disk-off",
+     "dropped", "kernel-failed", "log-off", "strategy-exceeded", "trace-lost", "worker-lost",
+     "worker-replaced", "workers-given-up"), "warning"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +40,7 @@ class Event:
         seconds: how long it took, where that means something.
         details: whatever else belongs to it, plain values only.
         time: ``time.time()`` when it was recorded.
+        thread: identifier of the thread that did it.
     """
 
     kind: str
@@ -36,6 +49,12 @@ class Event:
     seconds: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     time: float = 0.0
+    thread: int = 0
+
+    @property
+    def level(self) -> str:
+        """``"debug"``, ``"info"`` or ``"warning"``; the kind decides."""
+        return _LEVELS.get(self.kind, "info")
 
     def __str__(self) -> str:
         parts = [f"profuse: {self.kind}"]
@@ -43,7 +62,8 @@ class Event:
             parts.append(self.function)
         if self.seconds is not None:
             parts.append(f"{self.seconds * 1e3:.2f} ms")
-        parts += [f"{k}={v}" for k, v in self.details.items()]
+        # A compile's stages are for readers of the JSON lines.
+        parts += [f"{k}={v}" for k, v in self.details.items() if not isinstance(v, Mapping)]
         if self.reason:
             parts.append(f"({self.reason})")
         return " ".join(parts)
@@ -51,6 +71,11 @@ class Event:
 
 _lock = threading.Lock()
 _ring: deque[Event] | None = None
+_subscribers: tuple[Callable[[Event], None], ...] = ()
+# No child of a fork may start with the lock held by a thread that it does not have.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 def log(
@@ -58,14 +83,30 @@ def log(
 ) -> Event:
     """Record an event and return it."""
     global _ring
-    event = Event(kind, function, reason, seconds, details, time.time())
+    event = Event(kind, function, reason, seconds, details, time.time(), threading.get_ident())
     with _lock:
         if _ring is None:
             _ring = deque(maxlen=knobs.event_ring)
         _ring.append(event)
+    for subscriber in _subscribers:
+        subscriber(event)
     if knobs.log:
-        print(event, file=sys.stderr)
+        log_file.write(event)
     return event
+
+
+def subscribe(subscriber: Callable[[Event], None]) -> Callable[[], None]:
+    """Have every event from now on handed over, in the thread it happens in; returns the end."""
+    global _subscribers
+    with _lock:
+        _subscribers = (*_subscribers, subscriber)
+
+    def end() -> None:
+        global _subscribers
+        with _lock:
+            _subscribers = tuple(s for s in _subscribers if s is not subscriber)
+
+    return end
 
 
 def events() -> tuple[Event, ...]:

@@ -10,6 +10,7 @@ from .keyed import KeyedExecutor
 from .knobs import knobs
 from .mismatch import Mismatch, mismatches
 from .naming import Checked, guards_of
+from .observe.stages import sentence
 from .state import guard_text, tier_of
 from .work import Work
 
@@ -65,9 +66,11 @@ def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
     c = executor.counters
     hits, misses = _count(c.cache_hits, "cache hit"), _count(c.cache_misses, "miss")
     lines.append(f"  {_count(c.invocations, 'run')}, {hits}, {misses}")
-    for spec, plan in executor.debug_state().plans.items():
+    for spec, plan in tuple(executor.cache.items()):
         lines.append(f"  for {spec}:")
-        for guard in plan.guards:
+        kernels = _count(len(plan.result.kernels), "kernel")
+        lines += [f"    {text}" for text in _compiled(plan.result, kernels, plan.seconds)]
+        for guard in plan.plan.guards:
             lines.append(f"    @{guard.callee}: guard on {guard_text(guard)}")
             lines.append(f"      {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}")
             if guard.last_miss is not None:
@@ -77,7 +80,6 @@ def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
     if c.evaluated_ops:
         lines.append(f"  {_count(c.evaluated_ops, 'op')} ran one by one, in NumPy")
     results = [made.result for made in executor.compiled()]
-    lines += [f"  not in the disk cache: {r.missed}" for r in results if r.missed]
     return lines + [f"  {text}" for text in _unfused(results, executor.reasons)]
 
 
@@ -146,9 +148,11 @@ def _member(executor: Executor, level: int, lines: list[str], chain: list[Checke
 
 def _compiled(result: CompileResult, what: str, seconds: float) -> list[str]:
     """Where code came from, and, if the disk cache was asked in vain, why it did not have it."""
+    stages = sentence(result)
+    spent = f"{seconds * 1e3:.1f} ms" + (f": {stages}" if stages else "")
     if result.found_in:
-        return [f"loaded {what} from {result.found_in} in {seconds * 1e3:.1f} ms"]
-    lines = [f"compiled {what} in {seconds * 1e3:.1f} ms"]
+        return [f"loaded {what} from {result.found_in} in {spent}"]
+    lines = [f"compiled {what} in {spent}"]
     return [*lines, f"  not in the disk cache: {result.missed}"] if result.missed else lines
 
 

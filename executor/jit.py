@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -26,17 +27,20 @@ from .arrays import readable
 from .checks import check_arity, check_path, check_settings
 from .choice import AnyExecutor, make_executor
 from .dispatch.attach import Dispatcher, unserved
+from .dispatch.later import Later
 from .engine import Options
 from .events import Counters, log, new_counters
 from .function import GraphFunction
 from .keyed import KeyedExecutor
 from .knobs import knobs
+from .observe import live
 from .plan import PLANS
 from .strategy import normalize
 
 if TYPE_CHECKING:
     from .saved.file import SavedFile, StoredGraph
 
+_FOREVER = threading.TIMEOUT_MAX
 _NUMBERS = frozenset({bool, int, float, complex})
 
 
@@ -95,6 +99,8 @@ class JitFunction(GraphFunction):
         self._looks = itertools.count(1)
         self._native: Callable[..., Any] | None = None
         self._plans_seen = 0
+        self._emission = Later(self._emit)
+        live.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         native = self._native
@@ -117,12 +123,36 @@ class JitFunction(GraphFunction):
 
     def _refresh(self) -> None:
         """There are new plans, maybe of this function: dispatch to them in emitted code."""
+        self._plans_seen = PLANS.made
+        dispatcher, flat = self._dispatched()
+        if not dispatcher.needs(flat):
+            return
+        if self._options.background:
+            self._emission.ask()
+        else:
+            self._emit()
+
+    def _dispatched(self) -> tuple[Dispatcher, dict[tuple, Variant]]:
         with self._lock:
-            self._plans_seen = PLANS.made
             if self._dispatcher is None:
                 self._dispatcher = Dispatcher(self._name, _python_dispatch(self))
-            self._dispatcher.refresh(self._flat)
-            self._native = self._dispatcher.call
+            return self._dispatcher, dict(self._flat)
+
+    def _emit(self) -> None:
+        """Emit code for the plans there are, which takes as long as a compile: under no lock."""
+        dispatcher, flat = self._dispatched()
+        dispatcher.refresh(flat)
+        with self._lock:
+            if self._dispatcher is dispatcher:  # else it was flushed meanwhile
+                self._native = dispatcher.call
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
+        start = time.monotonic()
+        if not super().wait(timeout):
+            return False
+        left = _FOREVER if timeout is None else max(0.0, start + timeout - time.monotonic())
+        return self._emission.wait(left)
 
     def _detach(self) -> None:
         """Back to the Python dispatcher until there are plans again; the lock is held."""

@@ -30,6 +30,7 @@ from .gradient_mode import needs_gradient
 from .hooks import registered
 from .knobs import knobs
 from .link import Linked, link, own, refuse, run_plan
+from .observe.stages import about
 from .plan import Plan
 from .strict import check_strict, is_strict, refused
 from .tier0 import evaluated_plan
@@ -235,7 +236,7 @@ class KeyedExecutor:
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"new spec: {spec}", seconds,
-            kernels=len(result.kernels), found_in=result.found_in,
+            **about(result),
         )  # fmt: skip
         return Specialised(linked.plan, request, result, seconds)
 

@@ -41,6 +41,27 @@ def _positive(text: str) -> int:
     return value
 
 
+def _path(text: str) -> str:
+    """Made absolute when it is read: a program may change its folder."""
+    return os.path.abspath(text) if text else ""
+
+
+def _log(text: str) -> str:
+    if text.lower() in _FALSE:
+        return ""
+    return "stderr" if text.lower() in {*_TRUE, "stderr"} else _path(text)
+
+
+LEVELS = ("debug", "info", "warning")
+"""Levels of events, in order of weight."""
+
+
+def _level(text: str) -> str:
+    if text.lower() not in LEVELS:
+        raise ValueError(f"expected one of {', '.join(LEVELS)}")
+    return text.lower()
+
+
 @dataclass(frozen=True)
 class Knob:
     """One setting: its parser, default and one line of help."""
@@ -77,7 +98,10 @@ KNOBS: dict[str, Knob] = {
     "cache_dir": Knob(str, "", "where (default: profuse in the user's cache folder)"),
     "cache_bytes": Knob(_natural, 1 << 30, "room there; what was not used for longest goes first"),
     "dump": Knob(str, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
-    "log": Knob(_bool, False, "print one line per event to stderr"),
+    "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
+    "log_level": Knob(_level, "info", "least weight of what is logged: debug, info, warning"),
+    "trace": Knob(_path, "", "where a trace for Perfetto goes when the process ends"),
+    "trace_calls": Knob(_positive, 200_000, "calls kept in a trace; later ones are counted"),
     # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
     # that alternate between the two then take tens of milliseconds.
     "library_threads": Knob(_positive, 1, "threads of library products inside kernels"),
@@ -165,3 +189,8 @@ class Knobs:
 
 
 knobs = Knobs()
+# No child of a fork may start with the lock held by a thread that it does not have.
+_lock = knobs.__dict__["_lock"]
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)

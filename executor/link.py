@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .compile import CompileResult
 from .events import Counters, log
 from .kernel import interpreted_group, kernel_runner
 from .last_graph import LAST, RECENT
+from .observe.stages import LOAD, timed_load
 from .plan import Plan, build_plan
 
 
@@ -33,7 +35,10 @@ def group_runners(
     for group in (*result.kernels, *result.failures):
         interpreted = interpreted_group(result.module.functions[group], result.module, counters)
         if group in result.kernels:
-            runners[group] = kernel_runner(result.kernels[group], counters, interpreted)
+            kernel = result.kernels[group]
+            runners[group] = timed_load(
+                result, partial(kernel_runner, kernel, counters, interpreted)
+            )
             counters.kernels_compiled += 1
         else:
             reason = result.failures[group]
@@ -41,6 +46,8 @@ def group_runners(
             reasons.append(f"group @{group} is interpreted: {reason}")
             log("kernel-failed", name, reason, group=group)
             runners[group] = interpreted
+    if result.kernels:
+        log("load", name, "", result.seconds[LOAD], kernels=len(result.kernels))
     return runners
 
 

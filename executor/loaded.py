@@ -17,6 +17,7 @@ from .choice import AnyExecutor, make_executor
 from .engine import Options
 from .function import GraphFunction
 from .keyed import KeyedExecutor
+from .observe import live
 
 if TYPE_CHECKING:
     from .saved.file import StoredGraph
@@ -30,6 +31,7 @@ class LoadedFunction(GraphFunction):
         self._executor = make_executor(module, options)
         self._arity = len(module.main.inputs)
         self._numbers = numbers_of(module.main)
+        live.add(self)
 
     def __reduce__(self) -> tuple:
         """Pickled and copied as its graph; what was learnt stays behind."""

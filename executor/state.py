@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..dialect.errors import ArgumentError
@@ -12,6 +12,7 @@ from .choice import AnyExecutor
 from .compile import CompileResult
 from .events import Counters
 from .keyed import KeyedExecutor, KeyedState
+from .observe.stages import grouped
 from .plan import Guard, Plan
 
 
@@ -32,6 +33,8 @@ class Specialization:
             0.0 before the second hit.
         forced: misses among ``misses`` that stress mode made.
         executor: name of the executor it belongs to.
+        stages: what ``seconds`` was spent on: ``parse``, ``passes``, ``decode``, ``lowering``,
+            ``LLVM``, ``load``, or ``disk cache``.
     """
 
     guard: str
@@ -46,6 +49,7 @@ class Specialization:
     run_seconds: float = 0.0
     forced: int = 0
     executor: str = ""
+    stages: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,7 @@ def _guards(
             run_seconds=guard.run_seconds,
             forced=guard.forced,
             executor=name,
+            stages=grouped(result) if result else {},
         )
         for guard in plan.guards
     )

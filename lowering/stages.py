@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import LoweringError
+from ..dialect.program import Module
 from .abi import KernelABI, KernelArtifact, TensorSpec
 from .target import Target
 
@@ -51,7 +52,8 @@ def compile_program(
     from .to_linalg import to_linalg
 
     run = _Run(target, keep_stages)
-    run.note("graph", function)
+    if keep_stages:
+        run.note("graph", Module(function).to_mlir())
     with run.timed("linalg"):
         module = to_linalg(function)
     return _from_linalg(module, run)

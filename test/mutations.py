@@ -175,6 +175,26 @@ MUTATIONS = (
         ("executor/test_warm.py::test_a_profile_of_the_same_history_only",),
     ),
     Mutation(
+        "text goes into a report as it is", "tools/report/markup.py",
+        "    return html.escape(text, quote=True)\n", "    return text\n",
+        ("tools/test_report_escaping.py",),
+    ),
+    Mutation(
+        "recording stays on", "executor/observe/timeline.py",
+        "        cls.__call__ = original", "        _ = original",
+        ("executor/test_trace_file.py::test_calls_are_as_ever_when_nobody_records",),
+    ),
+    Mutation(
+        "a child keeps its parent's calls", "executor/observe/timeline.py",
+        "        timeline._forget()\n", "        pass\n",
+        ("executor/test_trace_file.py::test_a_child_inside_of_the_block_leaves_the_parents_trace_alone",),
+    ),
+    Mutation(
+        "a log that cannot be written is tried for ever", "executor/observe/log_file.py",
+        "    if not _first(_lost, where):\n        return\n", "",
+        ("executor/test_log.py::test_a_log_that_cannot_be_written_costs_one_warning",),
+    ),
+    Mutation(
         "the cache trusts what it reads", "executor/cache/entry.py",
         "            if _checksum(data).hex() != checksum:\n", "            if False:\n",
         ("executor/test_cache_faults.py::test_no_flipped_bit_and_no_cut_goes_unnoticed",),

@@ -22,8 +22,7 @@ from ..executor.cache.key import outdated
 from ..executor.cache.profiles import is_profile
 from ..executor.cache.store import Evicted, File, Store, UnusableCache, default_root
 from ..executor.knobs import knobs
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+from .quantities import UNITS, size
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,10 +86,10 @@ def _list(args: argparse.Namespace, store: Store) -> int:
         kernels = f"{row['kernels']} kernel{'s' * (row['kernels'] != 1)}"
         holds = "profile" if row["holds"] == "profile" else kernels
         print(
-            f"{row['entry'][:12]}  {used}  {_size(row['bytes']):>9}  {holds:<10}  "
+            f"{row['entry'][:12]}  {used}  {size(row['bytes']):>9}  {holds:<10}  "
             f"{row['function']}  {_state(row)}".rstrip()
         )
-    print(f"{_count(len(rows))}, {_size(total)} of {_size(knobs.cache_bytes)}, in {store.root}")
+    print(f"{_count(len(rows))}, {size(total)} of {size(knobs.cache_bytes)}, in {store.root}")
     return 0
 
 
@@ -145,7 +144,7 @@ def _prune(args: argparse.Namespace, store: Store) -> int:
     more = store.prune(limit)
     kept = sum(file.size for file in store.files())
     if kept > limit:
-        raise FileError(f"{_size(kept)} are left in {store.root}: some files cannot be deleted")
+        raise FileError(f"{size(kept)} are left in {store.root}: some files cannot be deleted")
     return _report(args, store, Evicted(entries + more.entries, freed + more.bytes))
 
 
@@ -160,7 +159,7 @@ def _report(args: argparse.Namespace, store: Store, gone: Evicted) -> int:
     if args.json:
         print(json.dumps({"folder": str(store.root), "deleted": gone.entries, "bytes": gone.bytes}))
     else:
-        print(f"{_count(gone.entries)} deleted, {_size(gone.bytes)} freed, in {store.root}")
+        print(f"{_count(gone.entries)} deleted, {size(gone.bytes)} freed, in {store.root}")
     return 0
 
 
@@ -168,14 +167,7 @@ def _bytes(text: str) -> int:
     found = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
     if not found:
         raise ArgumentError(f"{text!r} is no number of bytes", hint="write 1000, 64K, 20M or 1G")
-    return int(found[1]) * _UNITS[found[2]]
-
-
-def _size(size: int) -> str:
-    for unit in ("G", "M", "K"):
-        if size >= _UNITS[unit]:
-            return f"{size / _UNITS[unit]:.1f} {unit}iB"
-    return f"{size} B"
+    return int(found[1]) * UNITS[found[2]]
 
 
 def _count(entries: int) -> str:

@@ -64,6 +64,7 @@ class DiskCache:
         if not self.writable:
             return
         limit = knobs.cache_bytes
+        start = time.perf_counter()
         try:
             entry = Entry(key, name, time.time(), write())
             evicted = self.store.put(entry, limit)
@@ -79,7 +80,8 @@ class DiskCache:
             self._warn("stores nothing more", error)
         else:
             size = sum(map(len, entry.sections.values()))
-            log("disk-store", name, "", entry=key.digest[:12], bytes=size)
+            seconds = time.perf_counter() - start
+            log("disk-store", name, "", seconds, entry=key.digest[:12], bytes=size)
             if evicted.entries:
                 log("disk-evict", name, "", entries=evicted.entries, bytes=evicted.bytes)
 

@@ -62,13 +62,14 @@ def cached(
     if reason:
         log("disk-skip", request.name, f"not looked up: {reason}")
         return compile_(request)
-    asked = _Asked(request)
+    start, asked = time.perf_counter(), _Asked(request)
     result = asked.find(cache, counters)
     if result is not None:
         return result
     counters.disk_misses += 1
     missed = cache.why_missed(asked.key)
-    log("disk-miss", request.name, missed, entry=asked.key.digest[:12])
+    seconds = time.perf_counter() - start
+    log("disk-miss", request.name, missed, seconds, entry=asked.key.digest[:12])
     result = compile_(request)
     result.missed = missed
     asked.keep(cache, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class Dispatcher:
     def __init__(self, name: str, slow: Callable[..., Any]) -> None:
         self._name, self._slow = name, slow
         self.reasons: dict[str, None] = {}
+        self._lock = threading.Lock()  # around emitting; calls take none
         self._made: _Made | None = None
         self._served: list[tuple[Any, Chain]] = []
         self._clock = 0  # up to which misses in emitted code have been counted up
@@ -93,13 +95,21 @@ class Dispatcher:
             for counts in made.counts:
                 counts.add_up()
 
+    def needs(self, variants: Mapping[tuple, Variant]) -> bool:
+        """Whether `refresh` has something to do."""
+        return knobs.native_dispatch and _chains(variants) != self._served
+
     def refresh(self, variants: Mapping[tuple, Variant]) -> None:
         """Make the builtin anew if there are other plans than those it serves.
 
         Args:
             variants: key of a call of plain arguments (`jit.flat_key`) -> what serves it.
         """
-        found = [(key, chain) for key, v in variants.items() if (chain := _chain(v.executor))]
+        with self._lock:
+            self._refresh(variants)
+
+    def _refresh(self, variants: Mapping[tuple, Variant]) -> None:
+        found = _chains(variants)
         if found == self._served or not knobs.native_dispatch:
             return
         self._served = found
@@ -174,6 +184,10 @@ def unserved(variant: Variant, plain: bool) -> str | None:
     if not plain:
         return "arguments are nested, are passed by keyword, or have to be copied"
     return None
+
+
+def _chains(variants: Mapping[tuple, Variant]) -> list[tuple[tuple, Chain]]:
+    return [(key, chain) for key, v in variants.items() if (chain := _chain(v.executor))]
 
 
 def _chain(executor: AnyExecutor | None) -> Chain:

@@ -16,6 +16,7 @@ import profuse as pf
 import pytest
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.executor import link, worker
+from profuse.executor.dispatch.attach import Dispatcher
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
@@ -209,7 +210,7 @@ def test_a_call_that_waits_overtakes_the_background(profiling):
     with pf.strict_fusion():
         right(f)
     assert f.state().tier == "optimized"
-    assert f.wait(0)
+    assert f.wait(30)
     time.sleep(0.8)
     counters = f.state().counters
     assert (counters["compiles"], counters["cache_misses"]) == (1, int(not profiling))
@@ -319,3 +320,29 @@ def test_the_knob_sends_waiting_compiles_to_workers(tmp_path):
         [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_no_call_waits_for_the_dispatcher(monkeypatch):
+    """Its code is emitted on another thread; until it is there, calls are dispatched in Python."""
+    emitting, go_on = threading.Event(), threading.Event()
+    refresh = Dispatcher.refresh
+
+    def slow(self, variants):
+        emitting.set()
+        assert go_on.wait(30)
+        refresh(self, variants)
+
+    monkeypatch.setattr(Dispatcher, "refresh", slow)
+    f = jitted(name="emitted")
+    right(f), right(f)
+    while f.state().tier != "optimized":
+        time.sleep(0.01)
+    right(f)
+    assert emitting.wait(30)
+    right(f), right(f)
+    assert f._native is None
+    assert not f.wait(0)
+    go_on.set()
+    assert f.wait(30)
+    assert f._native is not None
+    right(f)

@@ -1,0 +1,62 @@
+"""Work on a thread of its own, so that no call waits for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+from ..worker.gate import no_fork
+
+_HEAD_START = 0.001  # seconds
+
+
+class Later:
+    """One piece of work that may be asked for any number of times, and runs one at a time.
+
+    Asked for while it runs, it runs once more. A forked child starts without the thread, and gets
+    one when it asks. No fork happens while it runs (`worker.gate`).
+
+    ``work`` is a method, whose object is not kept alive.
+    """
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = weakref.WeakMethod(work)
+        self._lock = threading.Lock()
+        self._again = False
+        self._thread: threading.Thread | None = None
+
+    def ask(self) -> None:
+        """Have it run, with what there is now."""
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                self._again = True
+                return
+            thread = threading.Thread(target=self._run, name="profuse-dispatch", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter ends, or the system has no more threads
+                return
+            self._thread = thread
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until nothing runs, at most so long; whether so."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        return self._thread is None or not self._thread.is_alive()
+
+    def _run(self) -> None:
+        time.sleep(_HEAD_START)  # lets the call that asked return: threads take turns of 5 ms
+        while True:
+            work = self._work()
+            if work is not None:
+                with no_fork():
+                    work()
+            del work
+            with self._lock:
+                if not self._again:
+                    self._thread = None
+                    return
+                self._again = False

@@ -1,0 +1,1 @@
+"""Watching a run: the event log, times of compiles, recorded calls, traces for Perfetto."""

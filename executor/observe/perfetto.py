@@ -1,0 +1,212 @@
+"""Traces for https://ui.perfetto.dev, in Chrome's trace-event format, with a lane for each kind.
+
+For each thread there are up to three lanes: its calls (with changes of tier, misses and flushes as
+points), its compiles, its use of the disk cache. A compile's stages stand below it one after the
+other, in order and with their true lengths; all passes are one stage.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..events import Event, log
+from .files import check_writable, write_whole
+from .log_file import environment, say
+from .timeline import Call, Timeline
+
+Json = dict[str, Any]
+
+LANES = ("calls", "compiles", "cache")
+_COMPILES = (
+    "compile", "compile-failed", "dispatch", "dispatch-refused", "kernel-failed", "load", "refused",
+    "trace",
+)  # fmt: skip
+_IN_STAGES = ("load",)  # events that a compile's stages show already
+
+_process: list[tuple[Timeline, Path]] = []  # the one that the knob has started
+_finishing: set[int] = set()  # processes that write it at their end
+
+
+@contextmanager
+def trace(path: str | os.PathLike[str] | None = None) -> Iterator[Timeline]:
+    """Record every call, compile and look-up in the ``with`` block, and write a trace of them.
+
+    Args:
+        path: of the JSON file to write at the end, also if the block raises; None = only record,
+            for what `report` shows.
+
+    Calls take some 10 microseconds longer meanwhile. Raises FileError at the start if the path
+    cannot be written. If that fails at the end, it costs a warning, not the block's results.
+    """
+    where = None if path is None else Path(os.path.abspath(path))
+    if where is not None:
+        check_writable(where, "a trace")
+    timeline = Timeline()
+    timeline.start()
+    try:
+        yield timeline
+    finally:
+        timeline.stop()
+        if where is not None:
+            _save(timeline, where)
+
+
+def trace_from_environment(path: str) -> None:
+    """Record from now until the process ends, for the ``trace`` knob; more calls do nothing."""
+    if not _process:
+        _process.append((Timeline(_finish_at_exit), Path(path)))
+        _process[0][0].start()
+
+
+def _finish_at_exit() -> None:
+    """Called in every thread that is recorded, hence in every process, once that has begun."""
+    if os.getpid() in _finishing:
+        return
+    _finishing.add(os.getpid())
+    atexit.register(_finish)
+    if _is_multiprocessing():
+        # Its forked children leave without what atexit knows of.
+        from multiprocessing import util
+
+        util.Finalize(None, _finish, exitpriority=0)
+
+
+def _finish() -> None:
+    """Write the trace of the whole process, once."""
+    if os.getpid() not in _finishing:  # written, or a child that did nothing
+        return
+    _finishing.clear()
+    timeline, path = _process[0]
+    timeline.stop()
+    _save(timeline, path, is_child=_is_multiprocessing())
+
+
+def _is_multiprocessing() -> bool:
+    """True in the children that multiprocessing makes, in whatever way."""
+    module = sys.modules.get("multiprocessing.process")
+    return module is not None and module.parent_process() is not None
+
+
+def _save(timeline: Timeline, path: Path, *, is_child: bool = False) -> None:
+    """Write a trace; a child's goes into a file of its own, with the process's number."""
+    if is_child or timeline.pid != os.getpid():
+        path = path.with_name(f"{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        write_whole(path, json.dumps(as_json(timeline), default=str))
+    except OSError as error:
+        reason = f"the trace is lost, {path} cannot be written: {error.strerror or error}"
+        say(f"profuse: {reason}")
+        log("trace-lost", "", reason)
+
+
+def as_json(timeline: Timeline) -> Json:
+    """A timeline in the trace-event format: an object that JSON can write."""
+    lanes = _Lanes(timeline)
+    groups = [lanes.call(call) for call in tuple(timeline.calls)]
+    groups += [
+        lanes.event(when, event)
+        for when, event in tuple(timeline.events)
+        if event.kind not in _IN_STAGES
+    ]
+    # Outer spans come before those they contain.
+    groups.sort(key=lambda group: (group[0].start, -group[0].length))
+    spans = [lanes.place(span) for group in map(lanes.apart, groups) for span in group]
+    about = {"lost calls": timeline.lost, "started": timeline.epoch + timeline.began / 1e9}
+    return {
+        "traceEvents": [*lanes.names(), *spans],
+        "displayTimeUnit": "ms",
+        "otherData": {**about, **environment()["versions"]},
+    }
+
+
+def lane_of(event: Event) -> str:
+    """Which of `LANES` an event belongs to."""
+    if event.kind.startswith("disk"):
+        return "cache"
+    compiling = event.kind in _COMPILES or event.kind.startswith("worker")
+    return "compiles" if compiling else "calls"
+
+
+class _Span(NamedTuple):
+    """Something in a lane, in nanoseconds."""
+
+    lane: str
+    thread: int
+    name: str
+    start: int
+    length: int
+    args: Json
+    is_point: bool = False
+    row: int = 0
+
+
+class _Lanes:
+    """Numbers lanes as threads turn up, and writes spans into them."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.pid = os.getpid()
+        self.lanes: dict[tuple[int, str, int], int] = {}
+        self.ends: dict[int, list[int]] = {}
+
+    def call(self, call: Call) -> list[_Span]:
+        args: Json = {"tier": call.tier, **call.gained}
+        if call.error:
+            args["error"] = call.error
+        return [_Span("calls", call.thread, call.name, call.start, call.nanoseconds, args)]
+
+    def event(self, when: int, event: Event) -> list[_Span]:
+        """An event, and the stages of a compile: its last part, whatever it had to wait for."""
+        lane, thread = lane_of(event), event.thread
+        args = {"reason": event.reason, "level": event.level, **event.details}
+        name = f"{event.kind} {event.function}".rstrip()
+        if event.seconds is None:
+            return [_Span(lane, thread, name, when, 0, args, is_point=True)]
+        stages = {n: int(seconds * 1e9) for n, seconds in args.pop("stages", {}).items()}
+        start = when - int(event.seconds * 1e9)
+        group = [_Span(lane, thread, name, start, when - start, args)]
+        at = max(when - sum(stages.values()), start)
+        for stage, nanoseconds in stages.items():
+            group.append(_Span(lane, thread, stage, at, min(nanoseconds, when - at), {}))
+            at += group[-1].length
+        return group
+
+    def apart(self, group: list[_Span]) -> list[_Span]:
+        """Compiles of one thread may overlap (in the background, or a fallback's within its
+        parent's): each then has a row of its own."""
+        first = group[0]
+        if first.lane != "compiles" or first.is_point:
+            return group
+        ends = self.ends.setdefault(first.thread, [])
+        row = next((k for k, end in enumerate(ends) if end <= first.start), len(ends))
+        ends[row : row + 1] = [first.start + first.length]
+        return [span._replace(row=row) for span in group]
+
+    def place(self, span: _Span) -> Json:
+        lane = span.thread, span.lane, span.row
+        made = {
+            "ph": "X", "name": span.name, "cat": span.lane, "pid": self.pid,
+            "tid": self.lanes.setdefault(lane, len(self.lanes) + 1),
+            "ts": (span.start - self.timeline.began) / 1e3, "args": span.args,
+        }  # fmt: skip
+        return made | ({"ph": "i", "s": "t"} if span.is_point else {"dur": span.length / 1e3})
+
+    def names(self) -> Iterator[Json]:
+        """What the process and each lane are called, and the order of lanes."""
+        yield self._about("process_name", 0, {"name": "profuse"})
+        for (thread, lane, row), tid in self.lanes.items():
+            called = self.timeline.threads.get(thread, str(thread))
+            number = f" {row + 1}" if row else ""
+            yield self._about("thread_name", tid, {"name": f"{lane}{number} · {called}"})
+            order = list(self.timeline.threads).index(thread) * 100 + LANES.index(lane) * 10 + row
+            yield self._about("thread_sort_index", tid, {"sort_index": order})
+
+    def _about(self, what: str, tid: int, args: Json) -> Json:
+        return {"ph": "M", "name": what, "pid": self.pid, "tid": tid, "args": args}

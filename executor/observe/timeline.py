@@ -1,0 +1,250 @@
+"""What a process did, and when: its calls one by one, and its events, for as long as someone asks.
+
+While no `Timeline` is recording, calls run the code they always run: recording puts a method that
+measures in the place of ``__call__``, and the end of it takes that out again. Whoever calls
+graphs by another way than ``__call__`` registers with `when_switched`, to step aside meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+import threading
+import time
+import traceback
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ..events import Event, subscribe
+from ..knobs import knobs
+from . import live
+
+if TYPE_CHECKING:
+    from ..choice import AnyExecutor
+    from ..function import GraphFunction
+
+GAINS = (
+    "profiled_runs", "compiles", "guard_hits", "guard_misses", "fallback_calls",
+    "kernel_launches", "evaluated_ops",
+)  # fmt: skip
+"""Counters of which a call's share is recorded."""
+
+_read = operator.attrgetter(*GAINS)
+_MAX_ERROR = 500
+_MAX_FUNCTIONS = 1024  # kept alive by a timeline, to be looked at afterwards
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a function.
+
+    Attributes:
+        function: the function's number, see `live.number_of`.
+        name: what it is called.
+        start: of the call, in nanoseconds of ``time.perf_counter_ns()``.
+        nanoseconds: how long it took, with tracing, profiling and compiling.
+        thread: identifier of the thread.
+        tier: of the plan that ran: ``"profiling"``, ``"optimized"``, ``"simple"``, ``"no-opt"``;
+            "" = none did.
+        gained: what it added to the counters `GAINS` (of calls at the same time on several
+            threads, whichever ends first gets both shares).
+        error: the exception that it raised, in one line.
+    """
+
+    function: int
+    name: str
+    start: int
+    nanoseconds: int
+    thread: int
+    tier: str
+    gained: Mapping[str, int]
+    error: str = ""
+
+
+class Timeline:
+    """Calls and events of this process between `start` and `stop`; bounded, safe among threads.
+
+    A child of a fork starts with an empty one.
+
+    Args:
+        on_thread: called in each thread that is recorded, before the first thing it did is.
+
+    Attributes:
+        pid: the process that made it.
+        calls: the first ``trace_calls`` of them, in the order in which they ended.
+        events: each with the time it was logged, on the clock of `Call.start`.
+        lost: how many calls were not kept.
+        threads: names of the threads met, by identifier.
+        epoch: seconds since 1970 at 0 on the clock of `Call.start`.
+        began: when it was started, on that clock.
+    """
+
+    def __init__(self, on_thread: Callable[[], None] | None = None) -> None:
+        self._limit = knobs.trace_calls
+        self._on_thread = on_thread
+        self.pid = os.getpid()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.calls: list[Call] = []
+        self.events: list[tuple[int, Event]] = []
+        self.lost = 0
+        self.threads: dict[int, str] = {}
+        self.functions: list[GraphFunction] = []
+        self.began = time.perf_counter_ns()
+        self.epoch = time.time() - self.began / 1e9
+
+    def start(self) -> None:
+        """Begin to record."""
+        self._end = subscribe(self._note)
+        live.holders.append(self._hold)
+        _switch(self, True)
+
+    def stop(self) -> None:
+        """Record no more; what was recorded stays."""
+        self._end()
+        live.holders.remove(self._hold)
+        _switch(self, False)
+
+    def add(self, call: Call) -> None:
+        """Keep a call, if there is room."""
+        self._meet()
+        if len(self.calls) < self._limit:
+            self.calls.append(call)
+        else:
+            self.lost += 1
+
+    def _hold(self, function: GraphFunction) -> None:
+        if len(self.functions) < _MAX_FUNCTIONS:
+            self.functions.append(function)
+
+    def _note(self, event: Event) -> None:
+        self._meet()
+        if len(self.events) < self._limit:
+            self.events.append((time.perf_counter_ns(), event))
+
+    def _meet(self) -> None:
+        thread = threading.get_ident()
+        if thread not in self.threads:
+            self.threads[thread] = threading.current_thread().name
+            if self._on_thread is not None:
+                self._on_thread()
+
+
+_lock = threading.RLock()
+_recording: tuple[Timeline, ...] = ()
+_watchers: list[Callable[[bool], None]] = []
+_originals: dict[type[GraphFunction], Callable[..., Any]] = {}
+_sums: weakref.WeakKeyDictionary[AnyExecutor, tuple[int, ...]] = weakref.WeakKeyDictionary()
+
+
+def _in_child() -> None:
+    """What the parent did belongs to the parent."""
+    _lock.release()
+    for timeline in _recording:
+        timeline._forget()
+
+
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_in_child)
+
+
+def recording() -> tuple[Timeline, ...]:
+    """The timelines that record now, the one started first in front."""
+    return _recording
+
+
+def when_switched(watcher: Callable[[bool], None]) -> None:
+    """Have ``watcher(on)`` called when the first timeline starts and when the last one stops."""
+    with _lock:
+        _watchers.append(watcher)
+        if _recording:
+            watcher(True)
+
+
+def _switch(timeline: Timeline, on: bool) -> None:
+    global _recording
+    # Outside of the lock: it takes those of functions, which are held where calls nest in traces.
+    counts = _all_counts() if on and not _recording else {}
+    with _lock:
+        before = _recording
+        others = tuple(t for t in before if t is not timeline)
+        _recording = (*others, timeline) if on else others
+        if bool(before) == bool(_recording):
+            return
+        if on:
+            _put_in(counts)
+        else:
+            _take_out()
+        for watcher in _watchers:
+            watcher(on)
+
+
+def _put_in(counts: dict[AnyExecutor, tuple[int, ...]]) -> None:
+    from ..jit import JitFunction
+    from ..loaded import LoadedFunction
+
+    _sums.clear()
+    _sums.update(counts)
+    for cls in (JitFunction, LoadedFunction):
+        _originals[cls] = cls.__call__
+        cls.__call__ = _measured(cls.__call__)  # type: ignore[method-assign]
+
+
+def _take_out() -> None:
+    for cls, original in _originals.items():
+        cls.__call__ = original  # type: ignore[method-assign]
+    _originals.clear()
+
+
+def _measured(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def __call__(self: GraphFunction, *args: Any, **kwargs: Any) -> Any:
+        error = ""
+        start = time.perf_counter_ns()
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as raised:
+            error = traceback.format_exception_only(raised)[-1].strip()[:_MAX_ERROR]
+            raise
+        finally:
+            _record(self, start, time.perf_counter_ns(), error)
+
+    return __call__
+
+
+def _record(function: GraphFunction, start: int, end: int, error: str) -> None:
+    executor = function._current
+    gained = _gained(())
+    with _lock:
+        if executor is not None:
+            counts = _counts(executor)
+            before = _sums.get(executor, (0,) * len(GAINS))
+            _sums[executor] = counts
+            gained = _gained(tuple(map(operator.sub, counts, before)))
+        call = Call(
+            live.number_of(function), function._name, start, end - start, threading.get_ident(),
+            "" if executor is None else executor.tier, gained, error,
+        )  # fmt: skip
+        for timeline in _recording:
+            timeline.add(call)
+
+
+@functools.lru_cache(maxsize=1024)
+def _gained(counts: tuple[int, ...]) -> Mapping[str, int]:
+    """One object for all calls that gained the same: most did."""
+    found = {n: count for n, count in zip(GAINS, counts, strict=False) if count > 0}
+    return MappingProxyType(found)
+
+
+def _all_counts() -> dict[AnyExecutor, tuple[int, ...]]:
+    return {e: _counts(e) for function in live.functions() for e in function._executors()}
+
+
+def _counts(executor: AnyExecutor) -> tuple[int, ...]:
+    """Sums over a chain of fallbacks."""
+    every = [_read(member.counters) for member in executor.chain()]
+    return every[0] if len(every) == 1 else tuple(map(sum, zip(*every, strict=True)))

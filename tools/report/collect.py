@@ -1,0 +1,170 @@
+"""What this process knows of its functions, gathered for a report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ...executor.choice import AnyExecutor
+from ...executor.compile import CompileRequest, CompileResult
+from ...executor.engine import Executor
+from ...executor.events import events, totals
+from ...executor.function import GraphFunction
+from ...executor.keyed import KeyedExecutor
+from ...executor.knobs import KNOBS
+from ...executor.observe import live
+from ...executor.observe.log_file import environment
+from ...executor.observe.stages import grouped
+from ...executor.observe.timeline import Timeline, recording
+from ...lowering.target import host_target
+from .model import Compile, Function, Run, Setting
+from .replay import replay
+
+MAX_COMPILES = 48  # compiled again for one report
+MAX_FUNCTIONS = 200
+MAX_EVENTS = 2000
+
+_NOT_TRACED = "No call of it could be traced: each raised an exception."
+
+
+def collect(
+    title: str, command: str = "", timeline: Timeline | None = None, ended: str = ""
+) -> Run:
+    """All of a report on this process.
+
+    Args:
+        title, command, ended: see `Run`.
+        timeline: the recording that it is about; None = the one that goes on now, if any does.
+    """
+    if timeline is None and recording():
+        timeline = recording()[0]
+    now = time.perf_counter_ns()
+    began = now if timeline is None else timeline.began
+    calls = () if timeline is None else tuple(timeline.calls)
+    functions, notes = _functions(timeline)
+    budget = _Budget()
+    described = tuple(_function(f, calls, budget) for f in functions)
+    known, target = environment(), host_target()
+    return Run(
+        title=title,
+        command=command,
+        started=time.time() if timeline is None else timeline.epoch + began / 1e9,
+        seconds=(now - began) / 1e9,
+        recorded=timeline is not None,
+        lost=0 if timeline is None else timeline.lost,
+        functions=described,
+        calls=tuple(((c.start - began) / 1e9, c) for c in calls),
+        events=_events(timeline),
+        threads={} if timeline is None else dict(timeline.threads),
+        counters=totals(),
+        settings=tuple(
+            Setting(name, known["knobs"][name], str(knob.default), knob.help)
+            for name, knob in KNOBS.items()
+        ),
+        versions=known["versions"],
+        target=f"{target.cpu}, {target.triple}",
+        ended=ended,
+        notes=(*notes, *budget.notes()),
+    )
+
+
+class _Budget:
+    """How much more may be compiled again."""
+
+    def __init__(self) -> None:
+        self.left = MAX_COMPILES
+        self.skipped = 0
+
+    def take(self) -> bool:
+        if not self.left:
+            self.skipped += 1
+            return False
+        self.left -= 1
+        return True
+
+    def notes(self) -> list[str]:
+        if not self.skipped:
+            return []
+        return [
+            f"Passes and kernels of {MAX_COMPILES} compiles are shown; those of {self.skipped} "
+            "more are not, to keep the page in bounds."
+        ]
+
+
+def _functions(timeline: Timeline | None) -> tuple[list[GraphFunction], list[str]]:
+    """Functions that have been called: those still there, and those that a recording has kept."""
+    every = {live.number_of(f): f for f in live.functions()}
+    if timeline is not None:
+        every |= {live.number_of(f): f for f in timeline.functions}
+    tried = set() if timeline is None else {call.function for call in timeline.calls}
+    called = [f for n, f in sorted(every.items()) if f._executors() or n in tried]
+    notes = []
+    if len(called) > MAX_FUNCTIONS:
+        notes.append(f"The first {MAX_FUNCTIONS} of {len(called)} functions are shown.")
+    return called[:MAX_FUNCTIONS], notes
+
+
+def _function(function: GraphFunction, calls: Sequence, budget: _Budget) -> Function:
+    number, state = live.number_of(function), function.state()
+    return Function(
+        number=number,
+        name=function._name,
+        place=_place(function),
+        tier=state.tier,
+        counters=state.counters,
+        calls=tuple(c for c in calls if c.function == number),
+        specializations=state.specializations,
+        compiles=tuple(c for e in function._executors() for c in _compiles(e, budget)),
+        explanation=function.explain() if function._executors() else _NOT_TRACED,
+        reasons=state.reasons,
+    )
+
+
+def _place(function: GraphFunction) -> str:
+    code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+
+
+def _compiles(executor: AnyExecutor, budget: _Budget) -> list[Compile]:
+    source = executor.module.to_mlir()
+    if isinstance(executor, KeyedExecutor):
+        name = executor.options.name
+        return [
+            _compile(name, str(spec), source, made.request, made.result, made.seconds, budget)
+            for spec, made in tuple(executor.cache.items())
+        ]
+    return [_of_executor(e, budget) for e in executor.chain() if e.result is not None]
+
+
+def _of_executor(executor: Executor, budget: _Budget) -> Compile:
+    plan, result = executor.optimized, executor.result
+    behaviors = dict.fromkeys(g.behavior for g in plan.guards) if plan else {}
+    return _compile(
+        executor.options.name, ", ".join(behaviors) or "unguarded", executor.module.to_mlir(),
+        executor.request, result, executor.seconds, budget,
+    )  # fmt: skip
+
+
+def _compile(
+    name: str, about: str, source: str, request: CompileRequest | None,
+    result: CompileResult | None, seconds: float, budget: _Budget,
+) -> Compile:  # fmt: skip
+    stages = {} if result is None else grouped(result)
+    found_in = "" if result is None else result.found_in
+    if request is None:
+        problem = "What was compiled has been released (the release_profiling_graph knob)."
+        return Compile(name, about, seconds, stages, found_in, source, problem=problem)
+    if not budget.take():
+        problem = "Not compiled again for this report, which shows enough of them."
+        return Compile(name, about, seconds, stages, found_in, source, problem=problem)
+    steps, kernels, problem = replay(request)
+    return Compile(name, about, seconds, stages, found_in, source, steps, kernels, problem)
+
+
+def _events(timeline: Timeline | None) -> tuple:
+    if timeline is not None:
+        return tuple(((when - timeline.began) / 1e9, e) for when, e in timeline.events)[
+            -MAX_EVENTS:
+        ]
+    found = events()[-MAX_EVENTS:]
+    return tuple((event.time - found[0].time, event) for event in found)

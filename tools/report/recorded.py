@@ -1,0 +1,157 @@
+"""A report out of a log: what JSON lines tell of one or several processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...dialect.errors import FileError
+from ...executor.events import Event
+from ...executor.knobs import KNOBS
+from ..quantities import duration
+from .model import Compile, Function, Run, Setting
+
+Record = dict[str, Any]
+
+_FIELDS: dict[str, Any] = {
+    "time": (int, float), "seconds": (int, float, type(None)), "kind": str, "function": str,
+    "reason": str, "pid": int, "thread": int,
+}  # fmt: skip
+_REASONS = ("refused", "compile-failed", "kernel-failed", "guard-miss", "dropped")
+
+
+def from_log(path: Path, title: str = "") -> Run:
+    """The run that a log tells of; raises FileError where it is none.
+
+    There are no calls, guards and IR in a log: it has compiles and their stages, tiers, look-ups,
+    refusals and failures.
+    """
+    records, torn = _records(path)
+    processes = [r for r in records if r["kind"] == "process"]
+    happened = [r for r in records if r["kind"] != "process"]
+    if not happened:
+        raise FileError(
+            f"{path} is no log: no line of it is an event", hint="write PROFUSE_LOG=path"
+        )
+    began = min(r["time"] - (r["seconds"] or 0.0) for r in happened)
+    threads = _Threads()
+    events = tuple((r["time"] - began, threads.event(r)) for r in happened)
+    known: Record = processes[-1]["details"] if processes else {"knobs": {}, "versions": {}}
+    notes = ["Made of a log, which has no calls, guards and IR: run profuse-report on the script."]
+    if len(processes) > 1:
+        notes.append(f"{len(processes)} processes have written it; settings are the last one's.")
+    if torn:
+        notes.append(f"{torn} of its lines could not be read.")
+    return Run(
+        title=title or path.name,
+        command="",
+        started=began,
+        seconds=max(r["time"] for r in happened) - began,
+        recorded=False,
+        lost=0,
+        functions=tuple(_functions([event for _, event in events])),
+        calls=(),
+        events=events,
+        threads=threads.names,
+        counters=_counters([event for _, event in events]),
+        settings=tuple(
+            Setting(n, str(v), str(KNOBS[n].default), KNOBS[n].help)
+            for n, v in known["knobs"].items() if n in KNOBS
+        ),
+        versions=known["versions"],
+        target="",
+        notes=tuple(notes),
+        of_log=True,
+    )  # fmt: skip
+
+
+def _records(path: Path) -> tuple[list[Record], int]:
+    """Lines that are records, and how many are not: whose writer was killed, or found no room."""
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+    found = [r for r in map(_record, lines) if r is not None]
+    return found, len(lines) - len(found)
+
+
+def _record(line: str) -> Record | None:
+    try:
+        read = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(read, dict) or not isinstance(read.get("details"), dict):
+        return None
+    if read.get("kind") == "process":
+        parts = read["details"].get("knobs"), read["details"].get("versions")
+        return read if all(isinstance(part, dict) for part in parts) else None
+    return read if all(isinstance(read.get(n), t) for n, t in _FIELDS.items()) else None
+
+
+class _Threads:
+    """Numbers for the threads of all processes."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, int], int] = {}
+        self.names: dict[int, str] = {}
+
+    def event(self, record: Record) -> Event:
+        key = record["pid"], record["thread"]
+        number = self._numbers.setdefault(key, len(self._numbers) + 1)
+        same = sum(pid == key[0] for pid, _ in self._numbers)
+        self.names.setdefault(number, f"process {key[0]}, thread {same}")
+        return Event(
+            record["kind"], record["function"], record["reason"], record["seconds"],
+            record["details"], record["time"], number,
+        )  # fmt: skip
+
+
+def _functions(events: list[Event]) -> Iterable[Function]:
+    """One for each name; a fallback's events belong to the function it is of."""
+    named: dict[str, list[Event]] = {}
+    for event in events:
+        if event.function:
+            named.setdefault(event.function.partition("/")[0], []).append(event)
+    for number, (name, own) in enumerate(named.items(), 1):
+        tiers = [e.details.get("tier") for e in own if e.kind == "tier" and e.function == name]
+        compiles = [e for e in own if e.kind == "compile"]
+        tier = tiers[-1] if tiers else "optimized" if compiles else "profiling"
+        reasons = dict.fromkeys(_reason(e) for e in own if e.kind in _REASONS)
+        yield Function(
+            number, name, "", str(tier), _counters(own), (), (), tuple(map(_compile, compiles)),
+            "\n".join(["What the log says:", *map(_sentence, own)]), tuple(reasons),
+        )  # fmt: skip
+
+
+def _compile(event: Event) -> Compile:
+    stages = event.details.get("stages")
+    if not isinstance(stages, dict):
+        stages = {}
+    return Compile(
+        event.function, event.reason, event.seconds or 0.0,
+        {str(n): s for n, s in stages.items() if isinstance(s, (int, float)) and s >= 0},
+        str(event.details.get("found_in", "")), "",
+    )  # fmt: skip
+
+
+def _reason(event: Event) -> str:
+    return event.reason if event.reason.startswith(event.kind) else f"{event.kind}: {event.reason}"
+
+
+def _sentence(event: Event) -> str:
+    took = "" if event.seconds is None else f" in {duration(event.seconds)}"
+    return f"  {event.kind} of {event.function}{took}" + (
+        f": {event.reason}" if event.reason else ""
+    )
+
+
+def _counters(events: list[Event]) -> Mapping[str, int]:
+    """Those of which a log has all that counts."""
+
+    def count(kind: str) -> int:
+        return sum(e.kind == kind for e in events)
+
+    found = {"compiles": count("compile"), "disk_hits": count("disk-hit")}
+    return found | {"disk_misses": count("disk-miss"), "traces": count("trace")}

@@ -1,0 +1,46 @@
+"""Compiling once more what a run has compiled, with all that a compile can tell."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from ...dialect.errors import ProfuseError
+from ...executor.compile import CompileRequest, compile_graph
+from .model import Kernel, Step
+
+
+class _Steps:
+    """Keeps the IR at each pass boundary, and the time between two of them."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._text = ""
+        self._start = 0.0
+
+    def __call__(self, before: str, after: str, module: Any) -> None:
+        seconds = time.perf_counter() - self._start
+        text = str(module)
+        if before:
+            self.steps.append(Step(before, seconds, self._text, text))
+        self._text = text
+        self._start = time.perf_counter()
+
+
+def replay(request: CompileRequest) -> tuple[tuple[Step, ...], tuple[Kernel, ...], str]:
+    """Every run of a pass, every kernel with its stages, and what went wrong, if anything did.
+
+    The disk cache is left alone: it knows nothing of passes.
+    """
+    steps = _Steps()
+    try:
+        result = compile_graph(replace(request, keep_stages=True, dump=""), boundary=steps)
+    except ProfuseError as error:
+        return tuple(steps.steps), (), f"Compiling it again failed: {error}"
+    kernels = tuple(
+        Kernel(name, len(k.object), k.library_calls, k.seconds, k.stages)
+        for name, k in result.kernels.items()
+    )
+    failed = [f"@{name} has no kernel: {why}" for name, why in result.failures.items()]
+    return tuple(steps.steps), kernels, "\n".join(failed)
