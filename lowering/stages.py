@@ -130,7 +130,7 @@ def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
         abi = KernelABI(
             inputs=tuple(graph.specs),
             outputs=tuple(graph.output_specs),
-            symbols=_bindings(graph.specs, list(graph.symbols)),
+            symbols=size_bindings(graph.specs, list(graph.symbols)),
             strides=tuple(graph.strides.values()),
             workspace=str(plan.workspace),
         )
@@ -163,7 +163,7 @@ def _from_llvm(text: str, run: _Run) -> bytes:
     return code
 
 
-def _bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
+def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
     """Where each size symbol can be read off."""
     found: dict[str, tuple[int, int]] = {}
     for name in symbols:

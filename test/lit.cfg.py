@@ -53,6 +53,21 @@ config.substitutions.append(("%{python}", sys.executable))  # noqa: F821
 if shutil.which("nvidia-smi"):
     config.available_features.add("cuda")  # noqa: F821
 
+
+def _has_ptxas() -> bool:
+    """Whether NVIDIA's assembler can be found where `lowering.gpu.ptxas` looks."""
+    from profuse.dialect.errors import LoweringError
+    from profuse.lowering.gpu.ptxas import find_ptxas
+
+    try:
+        return bool(find_ptxas())
+    except LoweringError:
+        return False
+
+
+if _has_ptxas():
+    config.available_features.add("ptxas")  # noqa: F821
+
 _supported, _why = lit_config.maxIndividualTestTimeIsSupported  # noqa: F821
 if _supported:
     config.maxIndividualTestTime = 60  # noqa: F821

@@ -150,6 +150,32 @@ MUTATIONS = (
         ("executor/test_violations.py::test_a_number_as_index",),
     ),
     Mutation(
+        "what there is one of per row is not stored", "lowering/gpu/pointwise.py",
+        "self.store_tail([g for g in self.stage_.parallel if g not in self.inner])", "pass",
+        ("lowering/test_gpu_random.py::test_members_of_outer_loops_beside_an_inner_stage",),
+    ),
+    Mutation(
+        "warps do not wait for one another", "lowering/gpu/combine.py",
+        "    ops.barrier()\n", "",
+        ("lowering/test_gpu_fused.py::test_static_sizes[softmax-5-1024]",),
+    ),
+    Mutation(
+        "vectors are loaded at any address", "lowering/gpu/kernel.py",
+        "self.conditions[Condition(\"aligned\", buffer.index, bytes_)] = None", "pass",
+        ("lowering/test_gpu_fused.py::test_static_sizes[gelu-5-1024]",),
+    ),
+    Mutation(
+        "elements past the end of a row count", "lowering/gpu/rows.py",
+        "if inside is not None:\n                    new =", "if False:\n                    new =",
+        ("lowering/test_gpu_fused.py::test_static_sizes[layernorm-3-1000]",),
+    ),
+    Mutation(
+        "shared memory is used again too early", "lowering/gpu/split.py",
+        "if start:\n                        gpu.barrier()",
+        "if False:\n                        gpu.barrier()",
+        ("lowering/test_gpu_random.py::test_many_column_sums_at_once",),
+    ),
+    Mutation(
         "equal reads on both sides of a write merge", "dialect/passes/cse.py",
         "not is_pure(op) or memory.is_touched(op)", "not is_pure(op)",
         ("importers/test_inplace.py::test_equal_reads_on_both_sides_of_a_write_differ",),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import FileError, ProfuseError
+from .kernels import FORMS, kernels_text
 from .user_code import UsersError
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--load", action="append", default=[], metavar="MODULE",
         help="import a Python module that registers passes; may be repeated")  # fmt: skip
     add("-o", dest="output", default="-", metavar="FILE", help="write the result to FILE")
+    add("--emit", choices=FORMS, default="ir",
+        help="print IR, or PTX of the kernels, or what ptxas says that they need")  # fmt: skip
     add("--split-input-file", action="store_true", help=f"process parts between '{SPLIT}' alone")
     add("--verify-diagnostics", action="store_true",
         help="expect exactly the errors that '// expected-error' comments name")  # fmt: skip
@@ -70,6 +73,7 @@ def _run(options: argparse.Namespace) -> str:
     if options.pipeline or options.list_passes:
         # Passes of the lowering register themselves on import, as those of the dialect do.
         from ..lowering import to_linalg_pass  # noqa: F401
+        from ..lowering.gpu import passes  # noqa: F401
     for name in options.load:
         _import(name)
     if options.list_passes:
@@ -146,6 +150,8 @@ def _process(text: str, name: str, options: argparse.Namespace) -> str:
         compare(text, name, lambda: _errors(text, name, options))
         return ""
     module = _load(text, name, options)
+    if options.emit != "ir":
+        return kernels_text(module, options.emit)
     return module.operation.get_asm(enable_debug_info=options.print_locations)
 
 

@@ -10,12 +10,16 @@ from mlir.dialects import scf
 
 from ...dialect.errors import InternalError
 from ...dialect.symbolic import Dim
+from ..math import expand
 
 _PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
 
 
 class Ops:
-    """Types and operation constructors, all at the current insertion point and location."""
+    """Types and operation constructors, all at the current insertion point and location.
+
+    ``word`` is the type of index arithmetic.
+    """
 
     def __init__(self) -> None:
         self.i1 = ir.IntegerType.get_signless(1)
@@ -25,6 +29,7 @@ class Ops:
         self.f32 = ir.F32Type.get()
         self.f64 = ir.F64Type.get()
         self.index = ir.IndexType.get()
+        self.word = self.i64
         self.pointer = ir.Type.parse("!llvm.ptr")
         self.no_signed_zeros = ir.Attribute.parse("#arith.fastmath<nsz>")
         self._nsw = ir.Attribute.parse("#arith.overflow<nsw>")
@@ -38,20 +43,20 @@ class Ops:
         ).results[0]
 
     def constant(self, value: int, type_: ir.Type | None = None) -> ir.Value:
-        """An integer constant, i64 unless said otherwise."""
-        type_ = type_ or self.i64
+        """An integer constant, a word unless said otherwise."""
+        type_ = type_ or self.word
         return self.create("arith.constant", type_, value=ir.IntegerAttr.get(type_, value))
 
     def float_constant(self, value: float, type_: ir.Type) -> ir.Value:
         return self.create("arith.constant", type_, value=ir.FloatAttr.get(type_, value))
 
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """i64 sum that cannot overflow."""
-        return self.create("arith.addi", self.i64, a, b, overflowFlags=self._nsw)
+        """Word sum that cannot overflow."""
+        return self.create("arith.addi", self.word, a, b, overflowFlags=self._nsw)
 
     def mul(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """i64 product that cannot overflow."""
-        return self.create("arith.muli", self.i64, a, b, overflowFlags=self._nsw)
+        """Word product that cannot overflow."""
+        return self.create("arith.muli", self.word, a, b, overflowFlags=self._nsw)
 
     def binary(self, op: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """One of the operators of size expressions (operands are never negative)."""
@@ -62,9 +67,10 @@ class Ops:
         if op in ("//", "%"):
             # A divisor of zero only occurs for empty arrays; it must not trap.
             one = self.constant(1)
-            divisor = self.create("arith.maxsi", self.i64, b, one)
-            return self.create("arith.divui" if op == "//" else "arith.remui", self.i64, a, divisor)
-        return self.create({"max": "arith.maxsi", "min": "arith.minsi"}[op], self.i64, a, b)
+            divisor = self.create("arith.maxsi", self.word, b, one)
+            name = "arith.divui" if op == "//" else "arith.remui"
+            return self.create(name, self.word, a, divisor)
+        return self.create({"max": "arith.maxsi", "min": "arith.minsi"}[op], self.word, a, b)
 
     def compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """Comparison of floats, e.g. ``"olt"``."""
@@ -72,9 +78,12 @@ class Ops:
         return self.create("arith.cmpf", self.i1, a, b, predicate=code)
 
     def cast_index(self, value: ir.Value, type_: ir.Type) -> ir.Value:
-        """Between ``index`` and i64."""
+        """Between ``index``, i64 and words."""
         if value.type == type_:
             return value
+        if self.index not in (value.type, type_):
+            narrower = type_.width < value.type.width
+            return self.create("arith.trunci" if narrower else "arith.extsi", type_, value)
         return self.create("arith.index_cast", type_, value)
 
     def offset(self, base: ir.Value, index: ir.Value, element: ir.Type) -> ir.Value:
@@ -96,6 +105,10 @@ class Ops:
         function = self._templates[-1].body.operations[0]
         return function.regions[0].blocks[0].operations[0].operation
 
+    def undefined(self, type_: ir.Type) -> ir.Value:
+        """A value of no meaning."""
+        return self.create("llvm.mlir.undef", type_)
+
     def load(self, pointer: ir.Value, element: ir.Type) -> ir.Value:
         return self.create("llvm.load", element, pointer)
 
@@ -115,6 +128,10 @@ class Ops:
         """An `scf.for` whose body is still empty."""
         return scf.ForOp(low, high, step, list(carried))
 
+    def expand(self, function: str, operands: Sequence[ir.Value]) -> ir.Value | None:
+        """A function of the `math` dialect, if it has an inline expansion."""
+        return expand(function, operands)
+
     def call(self, callee: str, operands: Sequence[ir.Value]) -> None:
         """A call without results."""
         ir.Operation.create(
@@ -124,7 +141,7 @@ class Ops:
 
 
 class Sizes:
-    """Size expressions as i64 values, emitted once each at one insertion point."""
+    """Size expressions as words, emitted once each at one insertion point."""
 
     def __init__(self, ops: Ops, names: dict[str, ir.Value]) -> None:
         self.ops, self.names = ops, names

@@ -15,7 +15,6 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.postorder import postorder
-from ..math import expand
 from ..schedule import index as ix
 from ..schedule.graph import Compute, definition, read_at
 from ..schedule.index import Index
@@ -85,7 +84,7 @@ class BodyEmitter:
             return
         operands = [self.operand(v) for v in op.operands]
         if name.startswith("math."):
-            value = expand(name[5:], operands)
+            value = self.ops.expand(name[5:], operands)
             if value is not None:
                 self.values[op.results[0]] = value
                 return
@@ -140,9 +139,7 @@ class BodyEmitter:
             if number is not None:
                 found = self._read(number)
             elif value in self.indices:
-                found = self.evaluator.index_value(self.indices[value])
-                if value.type == self.ops.index:
-                    found = self.ops.cast_index(found, self.ops.index)
+                found = self.evaluator.index_data(self.indices[value], value.type)
             else:
                 found = self.captured(value)
             self.values[value] = found
@@ -190,9 +187,9 @@ class BodyEmitter:
         if value in self.indices:
             return self.indices[value]
         evaluator = self.evaluator
-        wide = self.ops.cast_index(emitted, self.ops.i64)
-        atom = Opaque(wide)
-        evaluator.atoms[atom] = (wide, len(evaluator.scopes) - 1)
+        word = self.ops.cast_index(emitted, self.ops.word)
+        atom = Opaque(word)
+        evaluator.atoms[atom] = (word, len(evaluator.scopes) - 1)
         self.indices[value] = ix.atom(atom)
         return self.indices[value]
 

@@ -58,7 +58,7 @@ class _ModuleEmitter:
                     self._product(step)
                 else:
                     name = f"{self.graph.name}_nest{number}"
-                    buffers = self._buffers(step)
+                    buffers = buffers_of(step)
                     nests.append((name, step, buffers))
                     self._call_nest(name, step, buffers, names)
             ir.Operation.create("func.return")
@@ -221,35 +221,35 @@ class _ModuleEmitter:
             "llvm.mlir.addressof", self.ops.pointer, global_name=ir.FlatSymbolRefAttr.get(name)
         )
 
-    # --- what a nest touches -------------------------------------------------------------------
 
-    def _buffers(self, nest: Nest) -> list[Buffer]:
-        """Buffers that a nest reads or writes."""
-        found: dict[Buffer, None] = {}
+def buffers_of(nest: Nest) -> list[Buffer]:
+    """Buffers that a nest reads or writes."""
+    found: dict[Buffer, None] = {}
 
-        def add(tensor: Tensor) -> None:
-            if isinstance(tensor.producer, Source):
-                buffer = tensor.producer.buffer
-                if buffer.kind != "constant" or not _is_splat(buffer):
-                    found[buffer] = None
-            elif tensor.producer is not None:
-                stored = buffer_or_none(tensor)
-                if stored is not None:  # else it stays in registers or on the stack
-                    found[stored] = None
+    def add(tensor: Tensor) -> None:
+        if isinstance(tensor.producer, Source):
+            buffer = tensor.producer.buffer
+            if buffer.kind != "constant" or not is_splat(buffer):
+                found[buffer] = None
+        elif tensor.producer is not None:
+            stored = buffer_or_none(tensor)
+            if stored is not None:  # else it stays in registers or on the stack
+                found[stored] = None
 
-        for op in nest.group.members:
-            for access in accesses(op):
-                add(access.tensor)
-            for tensor in op.outputs:
-                if tensor.buffer is not None:
-                    add(tensor)
-        for scratch in nest.scratch.values():
-            if scratch.buffer is not None:
-                found[scratch.buffer] = None
-        return list(found)
+    for op in nest.group.members:
+        for access in accesses(op):
+            add(access.tensor)
+        for tensor in op.outputs:
+            if tensor.buffer is not None:
+                add(tensor)
+    for scratch in nest.scratch.values():
+        if scratch.buffer is not None:
+            found[scratch.buffer] = None
+    return list(found)
 
 
-def _is_splat(buffer: Buffer) -> bool:
+def is_splat(buffer: Buffer) -> bool:
+    """True for a constant that is one value everywhere."""
     return ir.DenseElementsAttr(buffer.value).is_splat
 
 

@@ -73,7 +73,7 @@ class NestEmitter(Evaluator):
         with self.loop(("tile", loop), low, high, TILE):
             start = self.atoms["tile", loop][0]
             end = self.ops.add(start, self.size(TILE))
-            self.tile_end = self.ops.create("arith.minsi", self.ops.i64, end, high)
+            self.tile_end = self.ops.create("arith.minsi", self.ops.word, end, high)
             self._row()
             self.end_loop()
 
@@ -183,7 +183,7 @@ class NestEmitter(Evaluator):
         op = carried.op
         init = op.inits[carried.number]
         if init is None:
-            return self.ops.create("llvm.mlir.undef", carried.tensor.element)
+            return self.ops.undefined(carried.tensor.element)
         return self.value(init, self.own_index(op, carried.number))
 
     def is_inlined(self, op: Compute) -> bool:

@@ -78,7 +78,7 @@ class Evaluator:
 
     Args:
         pointers: of every buffer the function can reach.
-        names: size symbols and run-time strides as i64 values.
+        names: size symbols and run-time strides as words.
     """
 
     def __init__(
@@ -123,13 +123,14 @@ class Evaluator:
 
     @contextmanager
     def loop(
-        self, atom: Atom, low: ir.Value, high: ir.Value, step: int = 1,
+        self, atom: Atom, low: ir.Value, high: ir.Value, step: int | ir.Value = 1,
         carried: Sequence[ir.Value] = (),
     ):  # fmt: skip
         """Emit inside a loop; yields the `scf.ForOp`, which `end_loop` must close."""
         enclosing = self.scope
+        by = self.size(step) if isinstance(step, int) else step
         with enclosing.point():
-            op = self.ops.loop(low, high, self.size(step), carried)
+            op = self.ops.loop(low, high, by, carried)
         enclosing.before = op.operation
         self.scopes = [*self.scopes, Scope(op.body)]
         self.atoms[atom] = (op.induction_variable, len(self.scopes) - 1)
@@ -174,13 +175,13 @@ class Evaluator:
             raise InternalError(f"index {atom} is not defined here") from None
 
     def size(self, dim: Any) -> ir.Value:
-        """A size as an i64 value."""
+        """A size as a word."""
         return self.sizes.value(dim, self.scopes[0].point())
 
     # --- indices and addresses -----------------------------------------------------------------
 
     def index_value(self, index: Index) -> ir.Value:
-        """An index expression as an i64 value."""
+        """An index expression as a word."""
         key = ("index", index)
         found = self.remembered(key)
         if found is not None:
@@ -190,6 +191,10 @@ class Evaluator:
             found = self._sum(index)
             self.scope.memo[key] = found
         return found
+
+    def index_data(self, index: Index, type_: ir.Type) -> ir.Value:
+        """An index expression as a value of a body: ``index`` or i64."""
+        return self.ops.cast_index(self.index_value(index), type_)
 
     def _sum(self, index: Index) -> ir.Value:
         total = None
@@ -267,7 +272,7 @@ class Evaluator:
             return self._splat(producer.buffer)
         if producer is None:
             with self.at(0):
-                return self.ops.create("llvm.mlir.undef", tensor.element)
+                return self.ops.undefined(tensor.element)
         return self.stored(tensor, index)
 
     @staticmethod

@@ -64,10 +64,15 @@ def loop_index(loop: Loop) -> Index:
 
 
 class Grouper:
-    """Builds the groups of a graph whose anchors are chosen."""
+    """Builds the groups of a graph whose anchors are chosen.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    Args:
+        accumulate: reductions over a group's outer loops may join it.
+        one_row: elements up to which operations that share no loop do share a nest.
+    """
+
+    def __init__(self, graph: Graph, accumulate: bool = True, one_row: int = 0) -> None:
+        self.graph, self.accumulate, self.one_row = graph, accumulate, one_row
         self.steps: list[Step] = []
         self.home: dict[Tensor, Step] = {}
         self.accesses: dict[Compute, list[Access]] = {}
@@ -160,7 +165,9 @@ class Grouper:
                 continue
             dropped |= group.reduced(producer)
         outer = [g for g in group.outer if g not in dropped]
-        if not outer:
+        if all(g.extent == 1 for g in outer) and self._is_one_row(op, group):
+            outer = []
+        elif not outer:
             return False
         if any(g not in loops.values() for g in outer):
             return False
@@ -177,12 +184,21 @@ class Grouper:
         group.loops[op] = own
         return True
 
+    def _is_one_row(self, op: Compute, group: Group) -> bool:
+        """Whether an operation and a group reduce or compute the elements of one small row."""
+        if not self.one_row or not all(map(_is_of_row, [op, *group.members])):
+            return False
+        if ix.product(op.extents) == 1:
+            return True
+        sizes = [ix.product(member.extents) for member in [op, *group.members]]
+        return all(isinstance(n, int) and n <= self.one_row for n in sizes)
+
     def _reduction_fits(
         self, op: Compute, reads: list[Access], own: list[Loop], outer: list[Loop]
     ) -> bool:
         reduced = {own[k] for k in op.loops if op.reduction[k]}
         inner = reduced - set(outer)
-        if reduced & set(outer) and any(c is None for c in op.combiners):
+        if reduced & set(outer) and not (self.accumulate and all(op.combiners)):
             # Its accumulators would have to live as long as the outer loops.
             return False
         lane = best_lane(op, reads)
@@ -221,6 +237,15 @@ class Grouper:
         group.members.append(op)
         group.loops[op] = group.loops[like]
         return True
+
+
+def _is_of_row(op: Compute) -> bool:
+    """True of elementwise operations, and reductions in any order of all there is."""
+    if not op.is_reduction:
+        return True
+    return not op.is_scan and all(
+        op.reduction[k] or op.extents[k] == 1 for k in op.loops
+    ) and all(c is not None and not c.ordered for c in op.combiners)  # fmt: skip
 
 
 def _aligned(access: Access, group: Group, loops: dict[int, Loop], outer: Sequence[Loop]) -> bool:

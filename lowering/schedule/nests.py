@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ...dialect.symbolic import Dim
 from . import index as ix
 from .access import Access
-from .graph import Buffer, Compute, Tensor, strides_of
+from .graph import Buffer, Compute, Element, Tensor, strides_of
 from .groups import Group, Grouper, Loop, lane_value, loop_index
 from .index import Index, product
 
@@ -58,6 +58,10 @@ class Scratch:
     axes: list[int]
     dims: tuple[Dim, ...]
     buffer: Buffer | None = None
+
+    @property
+    def element(self) -> Element:
+        return self.tensor.element
 
 
 @dataclass(eq=False)

@@ -9,13 +9,14 @@ plan (here)               outputs, workspace offsets by liveness
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Union
 
 from ...dialect.errors import LoweringError
 from ...dialect.symbolic import Dim, Sym
 from . import index as ix
-from .access import choose_anchors, library_readable
+from .access import choose_anchors, library_readable, view_root
 from .graph import (
     Body,
     Buffer,
@@ -30,7 +31,7 @@ from .graph import (
     operands,
 )
 from .groups import Group, Grouper, stored_roots
-from .nests import Nest, build_nest
+from .nests import Nest, Scratch, build_nest
 from .read import read_graph
 
 ALIGNMENT = 64
@@ -58,13 +59,24 @@ class Schedule:
         return sum(isinstance(step, Product) for step in self.steps)
 
 
-def schedule(function: Any) -> Schedule:
-    """Schedule a ``func.func``; raises LoweringError for what cannot be scheduled."""
+def schedule(
+    function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
+    accumulate: bool = True, read_constants: bool = True, one_row: int = 0,
+) -> Schedule:  # fmt: skip
+    """Schedule a ``func.func``; raises LoweringError for what cannot be scheduled.
+
+    Args:
+        temporaries: what a nest needs workspace for while it runs: objects with ``element``,
+            ``dims`` and a ``buffer`` to be set. Unless given, scratch too large for the stack.
+        accumulate: a nest may reduce over its outer loops, one iteration after the other.
+        one_row: elements up to which operations that share no loop do share a nest.
+        read_constants: library products can read constants where they are.
+    """
     graph = read_graph(function)
     _give_outputs_buffers(graph)
-    _copy_operands(graph)
+    _copy_operands(graph, read_constants)
     choose_anchors(graph)
-    grouper = Grouper(graph)
+    grouper = Grouper(graph, accumulate, one_row)
     result = Schedule(graph)
     lives = _assign_buffers(graph, grouper)
     stored = set(lives) | {t for op in _computes(graph) for t in op.outputs if t.buffer}
@@ -73,7 +85,9 @@ def schedule(function: Any) -> Schedule:
             result.steps.append(step)
             continue
         nest = build_nest(step, grouper, stored)
-        _place_scratch(nest, lives, number)
+        for temporary in (temporaries or _large_scratch)(nest):
+            temporary.buffer = _workspace_buffer(temporary.element, temporary.dims, len(lives) + 1)
+            lives[temporary] = _Life(number, number)
         result.steps.append(nest)
     _plan_workspace(result, lives)
     return result
@@ -123,18 +137,23 @@ def _copy(graph: Graph, tensor: Tensor, before: Any = None) -> Tensor:
     return output
 
 
-def _copy_operands(graph: Graph) -> None:
+def _copy_operands(graph: Graph, read_constants: bool) -> None:
     """Copy arguments without the layout that a reinterpretation or a product needs."""
+
+    def readable(tensor: Tensor, op: Product) -> Tensor:
+        is_constant = not read_constants and _root_kind(tensor) == "constant"
+        if is_constant or _is_unreadable(tensor):
+            tensor = _copy(graph, tensor, before=op)
+            tensor.required = is_constant  # or it would be seen through
+        return tensor
+
     for op in list(graph.operations):
         if isinstance(op, Reshape) and op.mapping is None:
             root = op.source
             if isinstance(root.producer, Source) and not is_contiguous(root):
                 op.source = _copy(graph, root, before=op)
         elif isinstance(op, Product):
-            if _is_unreadable(op.left):
-                op.left = _copy(graph, op.left, before=op)
-            if _is_unreadable(op.right):
-                op.right = _copy(graph, op.right, before=op)
+            op.left, op.right = readable(op.left, op), readable(op.right, op)
             if op.init is not None:
                 # Accumulated in place: the copy and the result share a buffer.
                 op.init = _copy(graph, op.init, before=op)
@@ -149,6 +168,12 @@ def _is_unreadable(tensor: Tensor) -> bool:
     return not library_readable(tensor, offset)
 
 
+def _root_kind(tensor: Tensor) -> str | None:
+    """The kind of the argument or constant that a tensor is a view of."""
+    producer = view_root(_reshape_root(tensor))[0].producer
+    return producer.buffer.kind if isinstance(producer, Source) else None
+
+
 # --- buffers -----------------------------------------------------------------------------------
 
 
@@ -158,7 +183,7 @@ class _Life:
     last: int
 
 
-def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Tensor, _Life]:
+def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Any, _Life]:
     """Buffers for tensors that outlive their step; returns the first and last step of each."""
     last: dict[Tensor, int] = {}
     for number, step in enumerate(grouper.steps):
@@ -166,7 +191,7 @@ def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Tensor, _Life]:
             home = grouper.home.get(tensor)
             if home is not None and home is not step:
                 last[tensor] = number
-    lives: dict[Tensor, _Life] = {}
+    lives: dict[Any, _Life] = {}  # by tensor, and later by temporary
     for number, step in enumerate(grouper.steps):
         made = [step.output] if isinstance(step, Product) else [
             t for op in step.members for t in op.outputs
@@ -197,17 +222,17 @@ def _read_by(step: Group | Product, grouper: Grouper) -> list[Tensor]:
     return [t for r in reads for t in stored_roots(r)]
 
 
-def _place_scratch(nest: Nest, lives: dict, number: int) -> None:
-    """Small temporaries stay on the stack; the others get workspace for this step."""
+def _large_scratch(nest: Nest) -> list[Scratch]:
+    """Small temporaries stay on the stack."""
     left = STACK_BYTES
+    large = []
     for scratch in nest.scratch.values():
-        size = ix.product(scratch.dims)
-        bytes_ = size * element_bytes(scratch.tensor.element)
+        bytes_ = ix.product(scratch.dims) * element_bytes(scratch.element)
         if isinstance(bytes_, int) and bytes_ <= left:
             left -= bytes_
-            continue
-        scratch.buffer = _workspace_buffer(scratch.tensor.element, scratch.dims, len(lives) + 1)
-        lives[scratch] = _Life(number, number)
+        else:
+            large.append(scratch)
+    return large
 
 
 def element_bytes(element: Any) -> int:

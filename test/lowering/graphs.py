@@ -9,6 +9,8 @@ from profuse.dialect.program import Instr, Program
 from profuse.dialect.symbolic import symbol
 from profuse.dialect.types import TensorType
 
+CAST = op_named("cast")
+
 
 class Graph:
     """A program under construction; values are numbers, ops are methods: ``g.add(x, y)``."""
@@ -27,13 +29,23 @@ class Graph:
 
         def call(*operands, **attrs):
             attrs = dict(attrs)
-            found = op.infer([self.types[v] for v in operands], op.full_attrs(attrs))
-            results = tuple(self.program.new_value() for _ in found)
-            self.types.update(zip(results, found, strict=True))
-            self.program.body.instrs.append(Instr(op, operands, results, attrs))
-            return results[0] if len(results) == 1 else results
+            types = [self.types[v] for v in operands]
+            wanted = op.operand_dtypes(types, op.full_attrs(attrs)) or (None,) * len(types)
+            # As `insert-casts` would.
+            operands = tuple(
+                v if w is None or w is t.dtype else self._emit(CAST, (v,), {"dtype": w})
+                for v, t, w in zip(operands, types, wanted, strict=True)
+            )
+            return self._emit(op, operands, attrs)
 
         return call
+
+    def _emit(self, op, operands, attrs):
+        found = op.infer([self.types[v] for v in operands], op.full_attrs(attrs))
+        results = tuple(self.program.new_value() for _ in found)
+        self.types.update(zip(results, found, strict=True))
+        self.program.body.instrs.append(Instr(op, operands, results, attrs))
+        return results[0] if len(results) == 1 else results
 
     def number(self, value, dtype=np.float32):
         """A 0-d constant."""

@@ -1,0 +1,61 @@
+"""Which kernels a nest becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..schedule.nests import Nest
+from .abi import Launch
+from .kernel import Kernel, Memory
+from .pointwise import is_pointwise, pointwise
+from .rows import is_rows, rows
+from .serial import Serial
+from .split import Split, is_split
+
+
+class Family(Protocol):
+    """Kernels of one nest."""
+
+    def temporaries(self) -> list[Any]:
+        """What needs workspace: objects with ``element``, ``dims`` and ``buffer``."""
+
+    def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
+        """Emit the kernels, in order of their launches."""
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """See `pointwise`."""
+
+    nest: Nest
+
+    def temporaries(self) -> list[Any]:
+        return []
+
+    def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
+        return [pointwise(memory, name, self.nest, fast)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """See `rows`."""
+
+    nest: Nest
+
+    def temporaries(self) -> list[Any]:
+        return []
+
+    def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
+        return [rows(memory, name, self.nest, fast)]
+
+
+def family_of(nest: Nest) -> Family:
+    """The kernels for a nest, from what gains most to what always works."""
+    if is_pointwise(nest):
+        return Pointwise(nest)
+    if is_split(nest):
+        return Split(nest)
+    if is_rows(nest):
+        return Rows(nest)
+    return Serial(nest)

@@ -1,0 +1,122 @@
+"""A scheduled function as a module of kernels and the plan of their launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from ...dialect.errors import InternalError, LoweringError
+from ...dialect.symbolic import Dim
+from ..abi import KernelABI
+from ..schedule import index as ix
+from ..schedule.graph import Buffer, Product, Tensor, buffer_of
+from ..schedule.index import Index
+from ..schedule.nests import Nest
+from ..schedule.plan import Schedule, schedule
+from ..stages import size_bindings
+from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
+from .families import Family, family_of
+from .kernel import Memory
+
+DIALECTS = ("gpu", "arith", "math", "scf", "memref", "vector", "llvm", "nvvm")
+KERNELS = "kernels"
+ONE_ROW = 1 << 14  # elements that registers of one block hold
+
+
+def emit_gpu(function: Any) -> tuple[ir.Module, LaunchPlan]:
+    """Kernels and launches of a linalg ``func.func``, in the current context.
+
+    Raises LoweringError for what has no kernel.
+    """
+    for dialect in DIALECTS:
+        _ = ir.Context.current.dialects[dialect]
+    families: dict[Nest, Family] = {}
+
+    def temporaries(nest: Nest) -> list[Any]:
+        families[nest] = family_of(nest)
+        return families[nest].temporaries()
+
+    planned = schedule(
+        function, temporaries=temporaries, accumulate=False, read_constants=False, one_row=ONE_ROW
+    )
+    if planned.graph.opaque:
+        raise LoweringError("a size has no closed form over the size symbols")
+    with ir.Location.unknown():
+        module = ir.Module.create()
+        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+        emitter = _Emitter(planned, module, families)
+        steps = emitter.steps()
+    graph = planned.graph
+    abi = KernelABI(
+        inputs=tuple(graph.specs),
+        outputs=tuple(graph.output_specs),
+        symbols=size_bindings(graph.specs, list(graph.symbols)),
+        strides=tuple(graph.strides.values()),
+        workspace=str(planned.workspace),
+    )
+    return module, LaunchPlan(graph.name, abi, steps)
+
+
+class _Emitter:
+    def __init__(self, planned: Schedule, module: ir.Module, families: dict[Nest, Family]) -> None:
+        self.schedule, self.families = planned, families
+        with ir.InsertionPoint(module.body):
+            kernels = ir.Operation.create(
+                "gpu.module", attributes={"sym_name": ir.StringAttr.get(KERNELS)}, regions=1
+            )
+        block = kernels.regions[0].blocks.append()
+        self.memory = Memory(block, planned.graph, planned.offsets)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Emit the kernels; returns how to run them."""
+        return tuple(
+            self._product(step) if isinstance(step, Product) else self._nest(number, step)
+            for number, step in enumerate(self.schedule.steps)
+        )
+
+    def _nest(self, number: int, nest: Nest) -> Step:
+        """One kernel where its conditions always hold, else a fast and a general one."""
+        name = f"{self.schedule.graph.name}_nest{number}"
+        family = self.families[nest]
+        conditions, fast = self._variant(family, name, True)
+        if not conditions:
+            return fast[0] if len(fast) == 1 else Choice((), fast, ())
+        _, general = self._variant(family, f"{name}_general", False)
+        return Choice(conditions, fast, general)
+
+    def _variant(
+        self, family: Family, name: str, fast: bool
+    ) -> tuple[tuple[Condition, ...], tuple[Launch, ...]]:
+        made = family.kernels(self.memory, name, fast)
+        conditions = dict.fromkeys(c for kernel, _ in made for c in kernel.conditions)
+        return tuple(conditions), tuple(launch for _, launch in made)
+
+    # --- library products ------------------------------------------------------------------------
+
+    def _product(self, op: Product) -> LibraryProduct:
+        return LibraryProduct(
+            op.kind, str(op.output.element), self._operand(op.left, *op.left_view),
+            self._operand(op.right, *op.right_view),
+            self._operand(op.output, op.output, _contiguous(op.output)),
+            accumulate=op.init is not None,
+        )  # fmt: skip
+
+    def _operand(self, tensor: Tensor, stored: Tensor, offset: Index) -> Matrix:
+        strides = tuple(str(offset.coefficient(k)) for k in range(tensor.rank))
+        return Matrix(
+            self._argument(buffer_of(stored)), str(offset.const), tuple(map(str, tensor.dims)),
+            strides,
+        )  # fmt: skip
+
+    def _argument(self, buffer: Buffer) -> tuple:
+        if buffer.kind == "workspace":
+            return ("workspace", str(self.schedule.offsets[buffer]), str(buffer.element))
+        if buffer.kind == "constant":
+            raise InternalError("a constant is an operand of a library product")
+        return (buffer.kind, buffer.index)
+
+
+def _contiguous(tensor: Tensor) -> Index:
+    strides: tuple[Dim, ...] = ix.row_major(tensor.dims)
+    return ix.linear(map(ix.atom, range(tensor.rank)), strides)

@@ -1,0 +1,211 @@
+"""The descent of a module of kernels: gpu -> NVVM dialect -> PTX -> cubin."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlir import ir
+from mlir.passmanager import PassManager
+
+from ...dialect.errors import LoweringError
+from .ptxas import run_ptxas
+
+# One pass per step. Vectors that are no register each are unrolled; structured loops become
+# branches; then everything at once: gpu, arith, math (functions left without an inline expansion
+# become those of libdevice, which MLIR embeds), memref, vector. Casts between memrefs and their
+# descriptors, ours included, cancel out.
+TO_NVVM = (
+    "builtin.module(nvvm-attach-target{{chip={chip} O=3}},gpu.module(convert-vector-to-scf,"
+    "convert-scf-to-cf,convert-gpu-to-nvvm,canonicalize,cse,reconcile-unrealized-casts))"
+)
+TO_PTX = "builtin.module(gpu-module-to-binary{format=isa})"
+_CHIP = re.compile(r"sm_(8[06789]|90a?|10[013][af]?|110[af]?|12[01][af]?)")
+_INTRINSICS = {
+    ("math.sqrt", "f32"): "llvm.nvvm.sqrt.rn.f",  # the correctly rounded one
+    ("math.trunc", "f32"): "llvm.trunc.f32",
+    ("math.trunc", "f64"): "llvm.trunc.f64",
+}
+_DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
+
+
+def to_nvvm(module: ir.Module, chip: str) -> None:
+    """Lower kernels to the NVVM dialect in place, for a chip such as ``"sm_90"``.
+
+    Raises LoweringError.
+    """
+    if not _CHIP.fullmatch(chip):
+        # LLVM would compile for a chip of its own choice, or none.
+        raise LoweringError(f"there are no kernels for {chip!r}", hint="use sm_80, sm_90, …")
+    with module.context, ir.Location.unknown():
+        for kernel in _functions(module, "gpu.func"):
+            _pass_pointers(kernel)
+            _call_intrinsics(kernel)
+        _run(TO_NVVM.format(chip=chip), module)
+    for function in _functions(module, "llvm.func"):
+        for block in function.regions[0].blocks if function.regions else ():
+            for view in block.operations:
+                name = view.operation.name
+                if not name.startswith(("llvm.", "nvvm.")):
+                    raise LoweringError(f"{name} is left after lowering to NVVM")
+
+
+def to_ptx(module: ir.Module) -> str:
+    """PTX of a module that `to_nvvm` has lowered. Raises LoweringError."""
+    _run(TO_PTX, module)
+    found = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', str(module))
+    if found is None:
+        raise LoweringError("no PTX came out of the NVVM target")
+    return _unescape(found[1]).rstrip(b"\0").decode()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one kernel needs of a multiprocessor, as reported by ptxas.
+
+    Attributes:
+        registers: per thread.
+        spilled: bytes per thread stored and loaded because registers did not suffice.
+        stack: bytes of local memory per thread.
+        shared: bytes of static shared memory per block.
+    """
+
+    registers: int
+    spilled: int
+    stack: int
+    shared: int
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """Machine code of all kernels of a function, and per kernel what it needs."""
+
+    code: bytes
+    usage: dict[str, Usage]
+
+
+def assemble(ptx: str, chip: str) -> Cubin:
+    """PTX -> machine code; raises LoweringError, also where there is no ptxas."""
+    with tempfile.TemporaryDirectory(prefix="profuse-") as folder:
+        source, target = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
+        source.write_text(ptx)
+        report = run_ptxas(["-v", f"-arch={chip}", str(source), "-o", str(target)])
+        return Cubin(target.read_bytes(), _usage(report))
+
+
+def _usage(report: str) -> dict[str, Usage]:
+    found: dict[str, Usage] = {}
+    for part in report.split("Compiling entry function '")[1:]:
+        name = part[: part.index("'")]
+
+        def number(pattern: str, text: str = part) -> int:
+            match = re.search(pattern, text)
+            return int(match[1]) if match else 0
+
+        found[name] = Usage(
+            registers=number(r"Used (\d+) registers"),
+            spilled=number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads"),
+            stack=number(r"(\d+) bytes stack frame"),
+            shared=number(r"(\d+) bytes smem"),
+        )
+    return found
+
+
+# --- what the pipeline cannot be asked for ---------------------------------------------------
+
+
+def _pass_pointers(kernel: ir.Operation) -> None:
+    """Pass buffers as bare pointers to global memory.
+
+    The calling convention with bare pointers refuses memrefs of dynamic size.
+    """
+    block = kernel.regions[0].blocks[0]
+    inputs = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).inputs
+    types, attributes = [], []
+    with ir.InsertionPoint.at_block_begin(block):
+        for argument, type_ in zip(list(block.arguments), inputs, strict=False):
+            is_buffer = isinstance(type_, ir.MemRefType)
+            types.append(_as_pointer(argument, type_) if is_buffer else type_)
+            # No kernel is given a buffer twice, and outputs are new.
+            shown = {"llvm.noalias": ir.UnitAttr.get()} if is_buffer else {}
+            attributes.append(ir.DictAttr.get(shown))
+    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+
+
+def _as_pointer(argument: ir.Value, type_: ir.Type) -> ir.Type:
+    """Make a memref argument a pointer, and what its uses see a descriptor of that."""
+    create = ir.Operation.create
+    pointer, descriptor = ir.Type.parse("!llvm.ptr<1>"), ir.Type.parse(_DESCRIPTOR)
+    memref = create(
+        "builtin.unrealized_conversion_cast", results=[type_], operands=[argument]
+    )  # fmt: skip
+    argument.replace_all_uses_except(memref.results[0], [memref])
+    argument.set_type(pointer)
+    generic = create(
+        "llvm.addrspacecast", results=[ir.Type.parse("!llvm.ptr")], operands=[argument]
+    ).results[0]
+    i64 = ir.IntegerType.get_signless(64)
+    zero = create(
+        "llvm.mlir.constant", results=[i64], attributes={"value": ir.IntegerAttr.get(i64, 0)}
+    ).results[0]
+    value = create("llvm.mlir.undef", results=[descriptor]).results[0]
+    for position, part in enumerate((generic, generic, zero)):
+        value = create(
+            "llvm.insertvalue", results=[descriptor], operands=[value, part],
+            attributes={"position": ir.DenseI64ArrayAttr.get([position])},
+        ).results[0]  # fmt: skip
+    memref.move_after(value.owner)
+    memref.operands[0] = value
+    return pointer
+
+
+def _call_intrinsics(kernel: ir.Operation) -> None:
+    """Functions as instructions of the device, where the pass has none or a less exact one."""
+    for op in _walk(kernel):
+        name = _INTRINSICS.get((op.name, str(op.results[0].type) if len(op.results) else ""))
+        if name is None:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            call = ir.Operation.create(
+                "llvm.call_intrinsic", results=[op.results[0].type], operands=[op.operands[0]],
+                attributes={
+                    "intrin": ir.StringAttr.get(name),
+                    "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+                },
+            )  # fmt: skip
+        op.results[0].replace_all_uses_with(call.results[0])
+        op.erase()
+
+
+def _functions(module: ir.Module, name: str) -> list[ir.Operation]:
+    return [op for op in _walk(module.operation) if op.name == name]
+
+
+def _walk(op: ir.Operation) -> list[ir.Operation]:
+    found = []
+    for region in op.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                found += [view.operation, *_walk(view.operation)]
+    return found
+
+
+def _run(pipeline: str, module: ir.Module) -> None:
+    try:
+        PassManager.parse(pipeline, module.context).run(module.operation)
+    except ir.MLIRError as error:
+        found = list(error.error_diagnostics)
+        text = found[0].message if found else str(error)
+        raise LoweringError(f"kernels do not lower: {text}") from error
+
+
+def _unescape(text: str) -> bytes:
+    return re.sub(
+        rb"\\([0-9A-Fa-f]{2})|\\(.)",
+        lambda m: bytes([int(m[1], 16)]) if m[1] else m[2],
+        text.encode("latin1"),
+    )

@@ -1,0 +1,48 @@
+"""NVIDIA's assembler: where it is, and running it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...dialect.errors import LoweringError
+
+
+def run_ptxas(arguments: Sequence[str]) -> str:
+    """Run it; returns what it reports. Raises LoweringError when it fails or is missing."""
+    done = subprocess.run([find_ptxas(), *arguments], capture_output=True, text=True, check=False)
+    report = done.stdout + done.stderr
+    if done.returncode:
+        raise LoweringError(f"ptxas refuses a kernel: {report.strip()[:500]}")
+    return report
+
+
+@functools.cache
+def find_ptxas() -> str:
+    """Its path: of the installed wheel, of a CUDA toolkit (``CUDA_HOME``), or on PATH.
+
+    Raises LoweringError when there is none.
+    """
+    for folder in _folders():
+        path = folder / "ptxas"
+        if path.exists():
+            return str(path)
+    found = shutil.which("ptxas")
+    if found is None:
+        raise LoweringError("there is no ptxas", hint="install profuse[cuda]")
+    return found
+
+
+def _folders() -> list[Path]:
+    spec = importlib.util.find_spec("nvidia")
+    folders = []
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        folders += [Path(root, "cu13", "bin"), Path(root, "cuda_nvcc", "bin")]
+    if "CUDA_HOME" in os.environ:
+        folders.append(Path(os.environ["CUDA_HOME"], "bin"))
+    return folders
