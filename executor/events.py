@@ -115,6 +115,13 @@ def events() -> tuple[Event, ...]:
         return tuple(_ring or ())
 
 
+def clear() -> None:
+    """Forget all events so far."""
+    with _lock:
+        if _ring is not None:
+            _ring.clear()
+
+
 @dataclass(slots=True)
 class Counters:
     """Counts of one executor.
