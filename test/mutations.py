@@ -134,9 +134,9 @@ MUTATIONS = (
         ("executor/test_stress.py::test_every_guard_fails_where_k_is_1",),
     ),
     Mutation(
-        "the last graph is that of the plan before", "executor/engine.py",
-        "        LAST.plan, RECENT[0] = plan.ref, 0\n",
-        "        LAST.plan, RECENT[0] = LAST.plan or plan.ref, 0\n",
+        "the last graph is that of the plan before", "executor/link.py",
+        "    LAST.plan, RECENT[0] = plan.ref, 0\n",
+        "    LAST.plan, RECENT[0] = LAST.plan or plan.ref, 0\n",
         ("executor/test_state.py::test_last_executed_graph",),
     ),
     Mutation(
