@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest requirements mutations memcheck bench clean
+.PHONY: help setup run test check lint format types lit pytest requirements mutations memcheck bench gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -57,6 +57,9 @@ test: check lit pytest requirements ## all checks and tests
 
 bench: $(STAMP) ## speed ratios against NumPy and, where installed, JAX and torch
 	$(BIN)/python bench/kernels.py
+
+gpubench: $(STAMP) ## the same on an NVIDIA GPU, against torch, torch.compile, TorchScript and JAX
+	$(BIN)/python bench/gpu.py
 
 clean: ## remove the virtual environment and build products
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

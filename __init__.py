@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ArgumentError,
         AxisError,
         BoundsError,
+        DeviceError,
         DivisionError,
         DTypeError,
         FileError,
@@ -47,10 +48,12 @@ if TYPE_CHECKING:
         get_num_profiled_runs,
         get_optimize,
         get_profiling_mode,
+        get_size_checks,
         set_executor_mode,
         set_num_profiled_runs,
         set_optimize,
         set_profiling_mode,
+        set_size_checks,
     )
     from .executor.state import DebugState, ExecutorState, Specialization
     from .executor.strategy import get_fusion_strategy, set_fusion_strategy
@@ -62,8 +65,8 @@ __version__ = "0.1.0"
 
 # Public names by module; loaded on first use, so that tools pay only for what they need.
 _PUBLIC = {
-    ".dialect.errors": "ArgumentError AxisError BoundsError DivisionError DTypeError FileError "
-    "InternalError IRError KnobError LoweringError PipelineError ProfuseError RangeError "
+    ".dialect.errors": "ArgumentError AxisError BoundsError DeviceError DivisionError DTypeError "
+    "FileError InternalError IRError KnobError LoweringError PipelineError ProfuseError RangeError "
     "ShapeError StrictFusionError TraceError WorkerError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.control": "cond fori_loop while_loop",
@@ -76,7 +79,8 @@ _PUBLIC = {
     ".executor.load": "load",
     ".executor.observe.perfetto": "trace",
     ".executor.settings": "get_executor_mode get_num_profiled_runs get_optimize "
-    "get_profiling_mode set_executor_mode set_num_profiled_runs set_optimize set_profiling_mode",
+    "get_profiling_mode get_size_checks set_executor_mode set_num_profiled_runs set_optimize "
+    "set_profiling_mode set_size_checks",
     ".executor.state": "DebugState ExecutorState Specialization",
     ".executor.strategy": "get_fusion_strategy set_fusion_strategy",
     ".executor.strict": "strict_fusion",

@@ -103,6 +103,10 @@ class StrictFusionError(ProfuseError):
     """Inside `strict_fusion` a function did not become one guarded group and nothing else."""
 
 
+class DeviceError(ProfuseError, RuntimeError):
+    """Arrays in a device's memory can be neither computed with nor read."""
+
+
 class InternalError(ProfuseError, AssertionError):
     """An invariant of the compiler is broken; compilation stops, the call falls back."""
 

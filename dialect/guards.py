@@ -6,16 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
 import numpy as np
 
+from .device import HOST, DeviceTensor
 from .dtypes import dtype_of
 from .errors import DTypeError
 from .symbolic import Dim, Sym, evaluate, symbol
 from .types import ScalarType, TensorType, Type, contiguous_strides, type_of
+
+_TENSORS = (np.ndarray, np.generic, DeviceTensor)
 
 
 def check_types(types: Sequence[Type], values: Sequence[object]) -> bool:
@@ -50,7 +53,7 @@ def bind_symbols(types: Sequence[Type], values: Sequence[object]) -> dict[str, i
     """The value that each size symbol of ``types`` has for these values (which fit them)."""
     out: dict[str, int] = {}
     for type_, value in zip(types, values, strict=True):
-        if isinstance(type_, TensorType) and isinstance(value, (np.ndarray, np.generic)):
+        if isinstance(type_, TensorType) and isinstance(value, _TENSORS):
             for dim, size in zip(type_.shape or (), value.shape, strict=type_.shape is not None):
                 name = symbol_name(dim)
                 if name is not None:
@@ -74,14 +77,15 @@ def _tensor_mismatch(
     deferred: list[tuple[Sym, int, str]],
     index: int,
 ) -> str | None:
-    if not isinstance(value, (np.ndarray, np.generic)):
+    if not isinstance(value, _TENSORS):
         return f"{type(value).__name__} object, specialised for a tensor"
     if expected.defined is False:
         return "defined tensor, specialised for an undefined one"
     if expected.dtype is not None and value.dtype != expected.dtype.numpy:
         return f"dtype is {_dtype_text(value.dtype)}, specialised for {expected.dtype}"
-    if expected.device not in (None, "cpu"):
-        return f"device is cpu, specialised for {expected.device}"
+    device = value.device if isinstance(value, DeviceTensor) else HOST
+    if expected.device not in (None, device):
+        return f"device is {device}, specialised for {expected.device}"
     if expected.requires_grad:
         return "requires_grad is false, specialised for true"
     shape = expected.shape
@@ -98,7 +102,8 @@ def _tensor_mismatch(
             if reason is not None:
                 return reason
     if expected.strides is not None:
-        return _layout_mismatch(expected.strides, np.asarray(value))
+        array = value if isinstance(value, DeviceTensor) else np.asarray(value)
+        return _layout_mismatch(expected.strides, array)
     return None
 
 
@@ -125,17 +130,20 @@ def _symbol_mismatch(
     return None
 
 
-def _layout_mismatch(strides: tuple[int | None, ...] | str, array: np.ndarray) -> str | None:
+def _layout_mismatch(
+    strides: tuple[int | None, ...] | str, array: np.ndarray | DeviceTensor
+) -> str | None:
     itemsize = array.itemsize
     if not array.dtype.isnative:
         return "byte order is not native"
     if array.size == 0:
         return None  # no element, hence no address, depends on the strides
     # NumPy's rule, and what kernels rely on: a complex element is aligned as its parts are.
-    if array.__array_interface__["data"][0] % array.dtype.alignment:
+    if (_address(array) or 0) % array.dtype.alignment:
         return f"data is not aligned to {array.dtype.alignment} bytes"
     if isinstance(strides, str):
-        return None if array.flags.c_contiguous else "not contiguous, specialised for contiguous"
+        fits = array.is_contiguous if isinstance(array, DeviceTensor) else array.flags.c_contiguous
+        return None if fits else "not contiguous, specialised for contiguous"
     if len(strides) != array.ndim:
         return f"rank is {array.ndim}, specialised for strides of rank {len(strides)}"
     layout = zip(strides, array.shape, array.strides, strict=True)
@@ -147,6 +155,12 @@ def _layout_mismatch(strides: tuple[int | None, ...] | str, array: np.ndarray) -
         if want is not None and step != want * itemsize:
             return f"stride of dimension {axis} is {step // itemsize}, specialised for {want}"
     return None
+
+
+def _address(array: np.ndarray | DeviceTensor) -> int | None:
+    if isinstance(array, DeviceTensor):
+        return array.address
+    return array.__array_interface__["data"][0]
 
 
 def _other_mismatch(expected: Type, value: object) -> str | None:
@@ -185,8 +199,7 @@ def generalize(
     ``s1``, …; a C-contiguous operand stays so, else strides 0 and 1 stay literal and the others
     are passed at run time.
     """
-    devices = {t.device for t in types} - {None}
-    if len(devices) > 1 or any(t.requires_grad for t in types):
+    if len(devices_of(types)) > 1 or any(t.requires_grad for t in types):
         return None
     numbers = count()
     symbols: dict[Dim, Sym] = {}
@@ -208,6 +221,16 @@ def generalize(
     return tuple(out)
 
 
+def devices_of(types: Iterable[Type]) -> set[str]:
+    """The devices that an op or a group of these operands would run on.
+
+    Numbers run anywhere, and so do tensors of rank 0 in the host's memory: a kernel of any device
+    takes their value.
+    """
+    tensors = [t for t in types if isinstance(t, TensorType)]
+    return {t.device for t in tensors if t.device and (t.device != HOST or t.rank != 0)}
+
+
 def _stride_class(t: TensorType) -> tuple[int | None, ...] | str | None:
     if not isinstance(t.strides, tuple):
         return t.strides
@@ -226,5 +249,5 @@ def _strides_fit(strides: Sequence, wanted: Sequence, shape: Sequence) -> bool:
 
 
 __all__ = [
-    "bind_symbols", "check_types", "explain_mismatch", "generalize", "symbol_name",
+    "bind_symbols", "check_types", "devices_of", "explain_mismatch", "generalize", "symbol_name",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Union
 
 import numpy as np
 
+from .device import HOST, DeviceTensor
 from .dtypes import BOOL, C128, F64, I64, DType, dtype_of, dtype_of_mlir
 from .errors import IRError
 from .symbolic import Dim, Sym, parse_dim
@@ -116,7 +117,7 @@ def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
 
 
 def type_of(value: object) -> Type:
-    """The type of a run-time value: ndarray, NumPy scalar, Python number, or list of arrays.
+    """The type of a run-time value: a tensor, a Python number, or a list of arrays.
 
     Strides that are no multiple of the item size are recorded as unknown (None).
     """
@@ -125,14 +126,17 @@ def type_of(value: object) -> Type:
         return scalar
     if isinstance(value, (list, tuple)):
         return ListType()
+    if isinstance(value, DeviceTensor):
+        strides = "contiguous" if value.is_contiguous else _element_strides(value)
+        return TensorType(dtype_of(value.dtype), value.shape, strides, value.device, False, True)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
-    dtype = dtype_of(array.dtype)
-    if array.flags.c_contiguous:
-        strides: tuple[int | None, ...] | str = "contiguous"
-    else:
-        size = array.itemsize
-        strides = tuple(None if s % size else s // size for s in array.strides)
-    return TensorType(dtype, array.shape, strides, "cpu", False, True)
+    strides = "contiguous" if array.flags.c_contiguous else _element_strides(array)
+    return TensorType(dtype_of(array.dtype), array.shape, strides, HOST, False, True)
+
+
+def _element_strides(array: np.ndarray | DeviceTensor) -> tuple[int | None, ...]:
+    size = array.itemsize
+    return tuple(None if s % size else s // size for s in array.strides)
 
 
 def merge_types(a: TensorType, b: TensorType) -> TensorType:

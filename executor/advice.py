@@ -28,7 +28,7 @@ _REMEDIES = {
     r"a Python integer may not fit .*|.* does not fit .*": (
         "To fix it, pass the number as an array of the dtype that is meant."
     ),
-    r"operands are on different devices": "To fix it, pass all arrays on one device.",
+    r"operands are on different devices: .*": "To fix it, pass all arrays on one device.",
 }
 MORE_DEPTH = 'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)])'
 
@@ -43,8 +43,8 @@ def advice(missed: Checked, nearest: Checked, found: list[Mismatch]) -> list[str
             names.append(labels[m.operand])
     lines = [_destination(missed)]
     lines += [
-        f"To fix it, pass {_listed(by_kind[kind])} with one {kind} always."
-        for kind in ("dtype", "rank")
+        f"To fix it, pass {_listed(by_kind[kind])} {prep} one {kind} always."
+        for prep, kind in (("with", "dtype"), ("on", "device"), ("with", "rank"))
         if kind in by_kind
     ]
     if "layout" in by_kind:

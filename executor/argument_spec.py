@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..dialect.device import DeviceTensor
 from ..dialect.dtypes import dtype_of
 from ..dialect.ops.gradients import Definedness
 from ..dialect.program import Program
@@ -167,6 +168,9 @@ def record_of(value: Any, gradients: bool) -> Record:
         return Record(value.dtype, value.ndim)
     if value is None:
         return UNDEFINED
+    if isinstance(value, DeviceTensor):
+        device, _, index = value.device.partition(":")
+        return Record(value.dtype, value.ndim, False, device, int(index or 0))
     if not isinstance(value, (np.ndarray, np.generic)):
         return NUMBER
     return Record(value.dtype, value.ndim, gradients and bool(getattr(value, "requires_grad", 0)))

@@ -130,7 +130,8 @@ def make_request(ir: str, pipeline: str, options: Options) -> CompileRequest:
     return CompileRequest(
         ir=ir,
         pipeline=pipeline,
-        target=None,  # this CPU: finding out which that is takes a call that waits for nothing long
+        # None = this CPU: finding out which that is takes a call that waits for nothing long.
+        target=None if options.processor.is_host else options.processor.target(),
         verify_each=knobs.verify_each,
         repro_dir=knobs.repro_dir,
         dump=knobs.dump,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..dialect.errors import ArgumentError, KnobError
 from ..dialect.program import Program
 from ..dialect.types import ScalarType
 
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 _INTS = (bool, int, np.bool, np.integer)
 _FLOATS = (*_INTS, float, np.floating)
 # What may be passed as a number of each kind; isinstance holds for traced values, too.
@@ -45,14 +47,19 @@ def check_settings(
     """Raise ArgumentError for what cannot be called, KnobError for a setting out of its domain."""
     if not callable(fn):
         raise ArgumentError(f"jit needs a function, not {type(fn).__name__}")
-    if device not in (None, "cpu"):
-        raise KnobError(f"device {device!r} is not available", hint='use device="cpu"')
+    check_device(device)
     if not isinstance(background, (bool, type(None))):
         raise KnobError(f"background={background!r}: expected True or False")
     if profiled_runs is not None and (type(profiled_runs) is not int or profiled_runs < 0):
         raise KnobError(f"profiled_runs={profiled_runs!r}: expected a number >= 0")
     if not isinstance(name, (str, type(None))):
         raise KnobError(f"name={name!r}: expected a text")
+
+
+def check_device(device: Any) -> None:
+    """Raise KnobError for what names no device."""
+    if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
+        raise KnobError(f"device {device!r} is not known", hint='use "cpu", "cuda" or "cuda:1"')
 
 
 def check_path(what: str, path: Any) -> None:

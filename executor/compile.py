@@ -21,6 +21,7 @@ from .knobs import knobs
 
 if TYPE_CHECKING:
     from ..lowering.abi import KernelArtifact
+    from ..lowering.gpu.artifact import GpuArtifact
     from ..lowering.target import Target
 
 
@@ -125,8 +126,9 @@ class CompileRequest:
     Attributes:
         ir: the instrumented graph with its profiled types, as IR text.
         pipeline: pass pipeline, runnable by `profuse-opt -p`.
-        target: CPU name, features and triple the object code is for; None = those of the process
-            that compiles, which the one that asks then need not find out.
+        target: CPU name, features and triple the object code is for, and the GPU if there is one;
+            None = the CPU of the process that compiles, which the one that asks then need not
+            find out.
         keep_stages: keep every stage's text with each kernel (slower).
         verify_each: verify the IR after every pass.
         repro_dir: where a failing pipeline writes its input; "" = a temporary directory.
@@ -167,7 +169,7 @@ class CompileResult:
 
     module: Module
     ir: str
-    kernels: dict[str, KernelArtifact] = field(default_factory=dict)
+    kernels: dict[str, KernelArtifact | GpuArtifact] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
     unfused: list[str] = field(default_factory=list)
@@ -263,14 +265,14 @@ def kernel_names(module: Module) -> list[str]:
 
 
 def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -> None:
-    from ..lowering.stages import compile_program
+    from ..lowering.placement import compile_for
     from ..lowering.target import host_target
 
     function = result.module.functions[name]
     target = request.target or host_target()
     try:
         with compiler_errors(f"lowering @{name}"):
-            artifact = compile_program(function, target, keep_stages=request.keep_stages)
+            artifact = compile_for(function, target, keep_stages=request.keep_stages)
     except LoweringError as error:
         result.failures[name] = str(error)
         return

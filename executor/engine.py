@@ -103,6 +103,7 @@ class Executor(ChainMember):
         self.warm: WarmState | None = None
         self.fallbacks: dict[str, Executor] = {}
         self.reasons: list[str] = []
+        self.device_failure = ""  # why no kernel of a device is tried any more
         self.seconds = 0.0
         self._seen: dict[Types, None] = {}
 
@@ -202,7 +203,8 @@ class Executor(ChainMember):
         return self._plain
 
     def _evaluated_plan(self, kind: str) -> Plan:
-        return evaluated_plan(kind, self.module, self.options.name, self._count_op)
+        adapt = self.options.processor.adapter(self.module)
+        return evaluated_plan(kind, self.module, self.options.name, self._count_op, adapt)
 
     def _dump(self, title: str, text: Callable[[], str]) -> None:
         dump_graph(knobs.dump, title, self.options.name, text)
@@ -222,7 +224,8 @@ class Executor(ChainMember):
         if not record.ready:
             warm_up(self.options.background)
         self.record = record
-        self._profiling = profiling_plan(record, self.options.name, self._count_op, on_run)
+        adapt = self.options.processor.adapter(record.module)
+        self._profiling = profiling_plan(record, self.options.name, self._count_op, on_run, adapt)
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
 
     @property
@@ -352,7 +355,7 @@ class Executor(ChainMember):
             fallbacks[callee] = child
             return child.run
 
-        return _Chained(link(result, self.counters, self.options.name, fallback), fallbacks)
+        return _Chained(link(result, self.counters, self.options, fallback), fallbacks)
 
     def _swap_in(self, made: _Chained) -> Plan:
         """Make a linked plan the one that calls run on; the lock is held."""

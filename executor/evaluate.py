@@ -28,6 +28,7 @@ class Observer(Protocol):
 
 Env = list[Any]
 Step = Callable[[Env], None]
+Adapt = Callable[[Instr, Callable[..., Any]], Callable[..., Any]]
 
 
 class Evaluator:
@@ -39,6 +40,7 @@ class Evaluator:
             in place).
         observer: told of every value at an observing op.
         on_op: called once per evaluated op (for counting).
+        adapt: makes of what evaluates an op something for other values than host arrays.
     """
 
     def __init__(
@@ -47,9 +49,11 @@ class Evaluator:
         module: Module | None = None,
         observer: Observer | None = None,
         on_op: Callable[[], None] | None = None,
+        adapt: Adapt | None = None,
     ) -> None:
         self._module = module
         self._observer = observer
+        self._adapt = adapt
         self._on_op = on_op
         self._count = program.count
         self._inputs = program.inputs
@@ -96,6 +100,8 @@ class Evaluator:
 
     def _plain(self, instr: Instr) -> Step:
         evaluate = bound_evaluate(instr)
+        if self._adapt is not None:
+            evaluate = self._adapt(instr, evaluate)
         operands, results = instr.operands, instr.results
         count = self._on_op if operands else None  # constants are no work
         if len(operands) == 2 and len(results) == 1:
@@ -135,8 +141,9 @@ class Evaluator:
         if self._module is None or instr.attrs["callee"] not in self._module.functions:
             raise InternalError(f"no function @{instr.attrs['callee']} to call", loc=instr.loc)
         callee = Evaluator(
-            self._module.functions[instr.attrs["callee"]], self._module, self._observer, self._on_op
-        )
+            self._module.functions[instr.attrs["callee"]], self._module, self._observer,
+            self._on_op, self._adapt,
+        )  # fmt: skip
 
         def step(env: Env) -> None:
             out = callee([env[o] for o in instr.operands])

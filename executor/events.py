@@ -23,9 +23,10 @@ _LEVELS = dict.fromkeys(
     ("api-usage", "disk-hit", "disk-miss", "disk-skip", "disk-store", "load", "release",
      "worker-ended", "worker-said", "worker-started"), "debug"
 ) | dict.fromkeys(
-    ("callback-failed", "compile-failed", "compiled-in-process", "disk-corrupt", "disk-off",
-     "dropped", "kernel-failed", "log-off", "strategy-exceeded", "trace-lost", "worker-lost",
-     "worker-replaced", "workers-given-up"), "warning"
+    ("callback-failed", "compile-failed", "compiled-in-process", "device-fallback",
+     "disk-corrupt", "disk-off", "dropped", "kernel-failed", "log-off", "no-assembler",
+     "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced", "workers-given-up"),
+    "warning",
 )  # fmt: skip
 
 
@@ -144,6 +145,10 @@ class Counters:
         refusals: ops that fusion refused.
         compile_failures: graphs or groups that could not be compiled.
         input_copies: arguments copied because kernels cannot read their layout.
+        copies_to_device, copies_to_host: arrays copied between host and device.
+        device_syncs: times that a call waited for a device.
+        graph_replays: launches of several kernels as one CUDA graph.
+        device_fallbacks: calls on device arrays that the device failed, computed on the host.
         traces: graphs made by tracing.
         dropped_traces: traces given up, with all that they had compiled, for newer ones.
         cache_hits, cache_misses: look-ups of compiled code.
@@ -171,6 +176,11 @@ class Counters:
     refusals: int = 0
     compile_failures: int = 0
     input_copies: int = 0
+    copies_to_device: int = 0
+    copies_to_host: int = 0
+    device_syncs: int = 0
+    graph_replays: int = 0
+    device_fallbacks: int = 0
     traces: int = 0
     dropped_traces: int = 0
     cache_hits: int = 0

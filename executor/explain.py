@@ -73,9 +73,11 @@ def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
         for guard in plan.plan.guards:
             lines.append(f"    @{guard.callee}: guard on {guard_text(guard)}")
             lines.append(f"      {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}")
+            lines += [f"    {text}" for text in _usage(plan.result, guard.callee)]
             if guard.last_miss is not None:
                 lines.append("      The latest miss, which ran one by one, in NumPy, differs in:")
-                found = mismatches(guard.types, guard.last_miss)
+                relaxed = guard.behavior == "relaxed"
+                found = mismatches(guard.types, guard.last_miss, relaxed=relaxed)
                 lines += [f"        {m.text}" for m in found]
     if c.evaluated_ops:
         lines.append(f"  {_count(c.evaluated_ops, 'op')} ran one by one, in NumPy")
@@ -156,6 +158,13 @@ def _compiled(result: CompileResult, what: str, seconds: float) -> list[str]:
     return [*lines, f"  not in the disk cache: {result.missed}"] if result.missed else lines
 
 
+def _usage(result: CompileResult | None, callee: str) -> list[str]:
+    """What each kernel of a GPU needs of a multiprocessor."""
+    kernel = result.kernels.get(callee) if result else None
+    used = getattr(kernel, "usage", {})
+    return [f"  {name}: {usage}" for name, usage in used.items()]
+
+
 def _guard(checked: Checked, chain: list[Checked]) -> list[str]:
     guard = checked.guard
     forced = f", {guard.forced} of them forced by stress mode" if guard.forced else ""
@@ -163,6 +172,7 @@ def _guard(checked: Checked, chain: list[Checked]) -> list[str]:
         f"@{guard.callee}: {guard.behavior} guard on {guard_text(guard)}",
         f"  {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}{forced}",
     ]
+    lines += _usage(checked.executor.result, guard.callee)
     return lines + [f"  {text}" for text in latest_miss(checked, chain)]
 
 
@@ -194,7 +204,10 @@ def nearest_specialization(
         keys = [s.key for s in other.sources]
         if other.level < checked.level or not all(k in seen for k in keys):
             continue
-        found = mismatches(other.guard.types, [seen[k] for k in keys], other.labels())
+        found = mismatches(
+            other.guard.types, [seen[k] for k in keys], other.labels(),
+            relaxed=other.guard.behavior == "relaxed",
+        )  # fmt: skip
         if best is None or len(found) < len(best[1]):
             best = other, found
     assert best is not None, "a guard is comparable to its own misses"

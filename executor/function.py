@@ -6,14 +6,19 @@ import math
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..dialect.device import HOST
 from ..dialect.errors import ArgumentError
 from .checks import check_path
 from .choice import AnyExecutor
 from .engine import Options
-from .events import Counters, log
+from .events import log, new_counters
 from .explain import dropped_traces, explain
+from .foreign import home_of
 from .keyed import KeyedState
 from .knobs import knobs
 from .state import DebugState, ExecutorState, debug_state_of, state_of
@@ -32,6 +37,10 @@ class GraphFunction:
         self._options = options
         self._lock = threading.RLock()
         self._current: AnyExecutor | None = None
+        # Counts and reasons that belong to no executor: made before it is known which graph a call
+        # runs, or of graphs that were dropped.
+        self._own = new_counters(self)
+        self._reasons: list[str] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
@@ -39,18 +48,53 @@ class GraphFunction:
     def _executors(self) -> list[AnyExecutor]:
         raise NotImplementedError
 
-    def _own_counters(self) -> tuple[Counters, ...]:
-        """Counts that belong to no executor."""
-        return ()
-
     def _run(self, executor: AnyExecutor, inputs: list) -> list:
         executor.counters.calls += 1
         self._current = executor
         return executor.run(inputs)
 
+    def _placed(self, leaves: list) -> tuple[list, str]:
+        """The leaves, moved to the device that the user asked for, and the device of the call.
+
+        Where that device cannot be used, they stay, and the call is one on the host; with the
+        reason in an event, and counted. Raises ArgumentError for arrays of another processor.
+        """
+        home, asked = home_of(leaves), self._options.device
+        if asked is None or home != HOST:
+            if asked == HOST and home != HOST:
+                raise ArgumentError(
+                    f"{self._name} is for host arrays, and an array on {home} was passed",
+                    hint='leave device="cpu" away',
+                )
+            return leaves, home
+        if asked == HOST:
+            return leaves, HOST
+        return self._moved(leaves, asked if ":" in asked else f"{asked}:0")
+
+    def _moved(self, leaves: list, device: str) -> tuple[list, str]:
+        from .cuda.driver import unavailable
+        from .cuda.run import moved
+
+        reason = unavailable(device)
+        if reason:
+            if not self._own.device_fallbacks:
+                log("device-fallback", self._name, f"runs on the host: {reason}")
+                self._reasons.append(f"not on {device}: {reason}")
+            self._own.device_fallbacks += 1
+            return leaves, HOST
+        found = moved(leaves, device)
+        return found, home_of(found)
+
+    def _run_on_device(
+        self, executor: AnyExecutor, leaves: list, captured: Sequence[np.ndarray] = ()
+    ) -> list:
+        from .cuda.run import run_on_device
+
+        return run_on_device(self._run, executor, leaves, captured)
+
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
-        return state_of(self._executors(), self._current, self._own_counters())
+        return state_of(self._executors(), self._current, (self._own,), self._reasons)
 
     def debug_state(self) -> DebugState | KeyedState:
         """What the graph used last runs: its optimised plan, or one per spec (R1.15, R2.16).
@@ -65,8 +109,8 @@ class GraphFunction:
         if not executors:
             return f"{self._name} has not been called yet."
         texts = [explain(e, self._name) for e in executors]
-        dropped = sum(c.dropped_traces for c in self._own_counters())
-        return "\n".join(texts + self._remarks() + dropped_traces(dropped, self._name))
+        texts += [f"{self._name} runs {reason}." for reason in self._reasons] + self._remarks()
+        return "\n".join(texts + dropped_traces(self._own.dropped_traces, self._name))
 
     def _remarks(self) -> list[str]:
         """What `explain` says of all graphs together."""
@@ -124,7 +168,8 @@ class GraphFunction:
 
         Args:
             stage: ``"graph"``, ``"profiled"``, ``"optimized"``, or a stage of the kernels:
-                ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``.
+                ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``; of a GPU's, ``"linalg"``,
+                ``"gpu"``, ``"nvvm"``, ``"ptx"``.
             specialization: which executor of the fallback chain, outermost first; without
                 profiling, which of the plans, in the order of compilation.
 

@@ -17,8 +17,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..dialect.device import HOST
 from ..dialect.errors import TraceError
 from ..dialect.importers.inline import example_of, inline_trace
 from ..dialect.importers.pytree import TreeDef, flatten_call, leaf_kind
@@ -29,35 +28,21 @@ from .choice import AnyExecutor, make_executor
 from .dispatch.attach import Dispatcher, unserved
 from .dispatch.later import Later
 from .engine import Options
-from .events import Counters, log, new_counters
+from .events import log
+from .flat import flat_key
+from .foreign import check_captured, flat_leaves, stand_ins
 from .function import GraphFunction
 from .keyed import KeyedExecutor
 from .knobs import knobs
 from .observe import live
 from .plan import PLANS
+from .processor import Processor
 from .strategy import normalize
 
 if TYPE_CHECKING:
     from .saved.file import SavedFile, StoredGraph
 
 _FOREVER = threading.TIMEOUT_MAX
-_NUMBERS = frozenset({bool, int, float, complex})
-
-
-def flat_key(args: tuple) -> tuple | None:
-    """What a call of plain arrays and numbers is looked up by; None for anything else."""
-    key: list[Any] = []
-    for arg in args:
-        kind = type(arg)
-        if kind is np.ndarray:
-            if not arg.flags.aligned or not arg.dtype.isnative:
-                return None
-            key += (arg.dtype, arg.ndim)
-        elif kind in _NUMBERS:
-            key.append(kind)
-        else:
-            return None
-    return tuple(key)
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -94,8 +79,7 @@ class JitFunction(GraphFunction):
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
         self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
-        # Of copies, made before it is known which graph a call runs, and of dropped graphs.
-        self._own = new_counters(self)
+        self._on_device: dict[tuple, Variant] = {}  # the same of calls on device arrays
         self._looks = itertools.count(1)
         self._native: Callable[..., Any] | None = None
         self._plans_seen = 0
@@ -190,21 +174,43 @@ class JitFunction(GraphFunction):
             dispatcher.forget_current()
 
     def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call whose arguments are nested, need copies, are traced, or are new."""
+        """A call whose arguments are nested, need copies, are traced, a device's, or are new."""
+        found = None if kwargs or flat is not None else flat_leaves(args)
+        if found is not None and self._options.device != HOST:
+            flat, leaves = found
+            variant = self._on_device.get(flat)
+            if variant is not None:
+                captured = variant.trace.captured
+                outputs = self._run_on_device(variant.executor, leaves, captured)
+                return variant.trace.out_tree.unflatten(outputs)
         leaves, tree = flatten_call(self._fn, args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves, tree, args, kwargs)
-        leaves = [readable(leaf, self._own) for leaf in leaves]
+        leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
+        if home != HOST:
+            if variant is None:
+                args, kwargs = tree.unflatten(stand_ins(leaves))
+                variant = self._trace(key, leaves, args, kwargs, home)
+            if found is not None:
+                self._remember(self._on_device, flat, variant)
+            outputs = self._run_on_device(variant.executor, leaves, variant.trace.captured)
+            return variant.trace.out_tree.unflatten(outputs)
         if variant is None:
             variant = self._trace(key, leaves, args, kwargs)
-        if flat is not None and not variant.trace.guards:
-            with self._lock:
-                if variant in self._variants.get(key, ()):  # else another thread has dropped it
-                    self._flat[flat] = variant
+        if self._options.device in (None, HOST):
+            self._remember(self._flat, flat, variant)
         outputs = self._run(variant.executor, [*leaves, *variant.trace.captured])
         return variant.trace.out_tree.unflatten(outputs)
+
+    def _remember(self, table: dict[tuple, Variant], flat: tuple | None, variant: Variant) -> None:
+        """Let later calls with this key find the graph at once."""
+        if flat is not None and not variant.trace.guards:
+            with self._lock:
+                # Else another thread has dropped it.
+                if variant in self._variants.get(variant.key, ()):
+                    table[flat] = variant
 
     def _call_traced(self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict) -> Any:
         """A call from within another function's trace.
@@ -236,7 +242,9 @@ class JitFunction(GraphFunction):
                 return variant
         return None
 
-    def _trace(self, key: Hashable, leaves: list, args: tuple, kwargs: dict) -> Variant:
+    def _trace(
+        self, key: Hashable, leaves: list, args: tuple, kwargs: dict, home: str = HOST
+    ) -> Variant:
         with self._lock:
             known = self._variants.get(key, ())
             variant = self._find(known, leaves)
@@ -244,7 +252,9 @@ class JitFunction(GraphFunction):
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
             start = time.perf_counter()
-            variant = self._admit(key, trace(self._fn, args, kwargs, name=self._name))
+            made = trace(self._fn, args, kwargs, name=self._name)
+            check_captured(made.captured, home)
+            variant = self._admit(key, made, home)
             variant.executor.counters.traces += 1
             reason = "trace guard" if known else "new argument structure, rank or dtype"
             seconds = time.perf_counter() - start
@@ -252,9 +262,9 @@ class JitFunction(GraphFunction):
             log("trace", self._name, reason, seconds)
             return variant
 
-    def _admit(self, key: Hashable, made: Trace) -> Variant:
+    def _admit(self, key: Hashable, made: Trace, home: str = HOST) -> Variant:
         """Give a trace an executor and take it in; the lock is held."""
-        options = replace(self._options, strict=made.strict)
+        options = replace(self._options, strict=made.strict, processor=Processor(home))
         executor = make_executor(made.module, options, made.depths())
         executor.notes += made.explain()
         executor.input_names = argument_names(made)
@@ -268,7 +278,9 @@ class JitFunction(GraphFunction):
         from .saved.file import StoredGraph
 
         with self._lock:
-            traces = [v.trace for known in self._variants.values() for v in known]
+            every = [v for known in self._variants.values() for v in known]
+        # What closes over a device's arrays is of this process.
+        traces = [v.trace for v in every if v.executor.options.processor.is_host]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:
@@ -288,9 +300,10 @@ class JitFunction(GraphFunction):
             left = [v for v in self._variants.pop(oldest.key) if v is not oldest]
             if left:
                 self._variants[oldest.key] = left
-            for flat in [k for k, v in tuple(self._flat.items()) if v is oldest]:
-                del self._flat[flat]
-                self._plans_seen = -1  # emitted code is to let go of it, too
+            for table in (self._flat, self._on_device):
+                for flat in [k for k, v in tuple(table.items()) if v is oldest]:
+                    del table[flat]
+                    self._plans_seen = -1  # emitted code is to let go of it, too
             oldest.executor.retire(self._own)
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
@@ -298,9 +311,6 @@ class JitFunction(GraphFunction):
     def _executors(self) -> list[AnyExecutor]:
         with self._lock:
             return [v.executor for known in self._variants.values() for v in known]
-
-    def _own_counters(self) -> tuple[Counters, ...]:
-        return (self._own,)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -334,7 +344,8 @@ def jit(
         fn: the function; absent when used as ``@jit(...)``.
         strategy: e.g. ``[("static", 2), ("dynamic", 10)]``; default: the process-wide one.
         profiled_runs: runs recorded before specialising; default: the knob (1).
-        device: ``None`` or ``"cpu"``.
+        device: ``None``: where the arguments are; ``"cuda"`` or ``"cuda:1"``: host arrays are
+            copied to that GPU and results back, at every call; ``"cpu"``: only host arrays.
         background: compile in a worker process, while calls run on the best plan there is; a
             worker that is lost costs one event, and what it compiled stays on tier 0 with the
             reason. False = the call that completes the profile compiles, and waits. Default: the
@@ -359,7 +370,7 @@ def jit(
     background = knobs.background if background is None else background
     saved = None if profile is None else _saved_file(profile)
     options = Options(
-        frozen, profiled_runs, _symbol(label), background=background, saved=saved
+        frozen, profiled_runs, _symbol(label), background=background, saved=saved, device=device
     )  # fmt: skip
     return JitFunction(fn, options)
 

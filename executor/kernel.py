@@ -18,7 +18,7 @@ from ..dialect.errors import ArgumentError
 from ..dialect.program import Program
 from ..dialect.symbolic import parse_dim
 from . import arrays
-from .evaluate import Evaluator
+from .evaluate import Adapt, Evaluator
 from .events import Counters
 from .knobs import knobs
 
@@ -119,13 +119,15 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     return "\n".join(lines), scope
 
 
-def interpreted_group(function: Program, module: Module, counters: Counters) -> Callable[..., Any]:
+def interpreted_group(
+    function: Program, module: Module, counters: Counters, adapt: Adapt | None = None
+) -> Callable[..., Any]:
     """Stand-in for a kernel that could not be made or voids its results: evaluates the function."""
 
     def count() -> None:
         counters.evaluated_ops += 1
 
-    evaluator = Evaluator(function, module, on_op=count)
+    evaluator = Evaluator(function, module, on_op=count, adapt=adapt)
 
     def call(*args: Any) -> Any:
         out = evaluator(args)

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dialect.device import DeviceTensor
 from ..dialect.errors import ArgumentError, KnobError, ProfuseError, StrictFusionError
 from ..dialect.input_types import with_input_types
 from ..dialect.program import Module
+from ..dialect.types import TensorType, type_of
 from .argument_spec import ArgumentSpec, compile_recipe
 from .background import Pending, compile_now, make_request
 from .compile import CompileRequest, CompileResult, compiler_errors, keyed_pipeline
@@ -98,6 +100,7 @@ class KeyedExecutor:
     def _reset(self) -> None:
         self.cache: dict[ArgumentSpec, Specialised] = {}
         self.reasons: list[str] = []
+        self.device_failure = ""  # why no kernel of a device is tried any more
         self.current: Specialised | None = None
         self._failed: set[ArgumentSpec] = set()
         self._fallback: Plan | None = None
@@ -175,9 +178,10 @@ class KeyedExecutor:
         with self._lock:
             if self._fallback is None:
                 module = self._required()
+                adapt = self.options.processor.adapter(module)
                 self._fallback = evaluated_plan(
-                    "no-opt", module, self.options.name, self._count_op
-                )  # fmt: skip
+                    "no-opt", module, self.options.name, self._count_op, adapt
+                )
                 log("tier", self.options.name, "runs op by op", tier="no-opt")
             return self._fallback
 
@@ -286,18 +290,20 @@ class KeyedExecutor:
 
     def _link(self, result: CompileResult) -> Linked:
         """Load kernels, and put an evaluator on the other side of each guard."""
-        name = self.options.name
-        return link(result, self.counters, name, lambda f: self._evaluated(f, result.module))
+        return link(
+            result, self.counters, self.options, lambda f: self._evaluated(f, result.module)
+        )
 
     def _evaluated(self, name: str, module: Module) -> Callable[[list], list]:
         """The other side of a guard, op by op; the first time is logged."""
-        evaluator = Evaluator(module.functions[name], module, on_op=self._count_op)
+        adapt = self.options.processor.adapter(module)
+        evaluator = Evaluator(module.functions[name], module, on_op=self._count_op, adapt=adapt)
         told = threading.Event()
 
         def run(inputs: list) -> list:
             if not told.is_set():
                 told.set()
-                shapes = [np.shape(value) for value in inputs]
+                shapes = [getattr(value, "shape", ()) for value in inputs]
                 reason = "sizes or layout do not fit the kernel: runs op by op"
                 log("guard-miss", self.options.name, reason, group=name, shapes=shapes)
             return [own(out, inputs) for out in evaluator(inputs)]
@@ -358,7 +364,12 @@ def size_hints(inputs: Sequence[Any]) -> tuple[str, str]:
 
     They choose what guards ask for and never what is computed.
     """
-    arrays = [(k, v) for k, v in enumerate(inputs) if isinstance(v, np.ndarray)]
-    units = [f"{k}.{axis}" for k, v in arrays for axis, d in enumerate(v.shape) if d == 1]
-    contiguous = [str(k) for k, v in arrays if v.flags.c_contiguous]
+    types = {
+        k: type_ for k, v in enumerate(inputs)
+        if isinstance(v, (np.ndarray, DeviceTensor)) and isinstance(type_ := type_of(v), TensorType)
+    }  # fmt: skip
+    units = [
+        f"{k}.{axis}" for k, t in types.items() for axis, d in enumerate(t.shape or ()) if d == 1
+    ]
+    contiguous = [str(k) for k, t in types.items() if t.strides == "contiguous"]
     return ":".join(units), ":".join(contiguous)

@@ -122,6 +122,7 @@ KNOBS: dict[str, Knob] = {
     "native_dispatch": Knob(_bool, True, "guard and call kernels in emitted code where possible"),
     "release_gil_ns": Knob(_natural, 10_000, "kernels that take as long run with the GIL released"),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
+    "cuda_graphs": Knob(_natural, 64, "sequences of GPU launches kept as CUDA graphs; 0 = none"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }
 

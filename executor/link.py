@@ -9,17 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from ..dialect.device import DeviceTensor
 from ..dialect.program import Module
 from .compile import CompileResult
 from .events import Counters, log
-from .kernel import interpreted_group, kernel_runner
+from .kernel import interpreted_group
 from .last_graph import LAST, RECENT
 from .observe.stages import LOAD, timed_load
+from .options import Options
 from .plan import Plan, build_plan
+from .processor import HOST, Processor
 
 
 def group_runners(
-    result: CompileResult, counters: Counters, reasons: list[str], name: str
+    result: CompileResult, counters: Counters, reasons: list[str], name: str, on: Processor = HOST
 ) -> dict[str, Callable[..., Any]]:
     """A callable per fusion function; what was refused or failed is counted, noted and logged.
 
@@ -28,16 +31,19 @@ def group_runners(
         counters: of the executor.
         reasons: of the executor; it is added to.
         name: of the executor, for the log.
+        on: where the graph's values are.
     """
+    adapt = on.adapter(result.module)
     for reason, count in result.refusals.items():
         refuse(reason, count, counters, reasons, name)
     runners: dict[str, Callable[..., Any]] = {}
     for group in (*result.kernels, *result.failures):
-        interpreted = interpreted_group(result.module.functions[group], result.module, counters)
+        function = result.module.functions[group]
+        interpreted = interpreted_group(function, result.module, counters, adapt)
         if group in result.kernels:
             kernel = result.kernels[group]
             runners[group] = timed_load(
-                result, partial(kernel_runner, kernel, counters, interpreted)
+                result, partial(on.runner, kernel, function, counters, interpreted)
             )
             counters.kernels_compiled += 1
         else:
@@ -70,7 +76,7 @@ class Linked:
 def link(
     result: CompileResult,
     counters: Counters,
-    name: str,
+    options: Options,
     fallback: Callable[[str], Callable[[list], list]],
 ) -> Linked:
     """Load the kernels of a result and make a plan of it.
@@ -78,9 +84,10 @@ def link(
     ``fallback`` gives what runs on the other side of a guard, by the name of its function.
     """
     reasons: list[str] = []
-    runners = group_runners(result, counters, reasons, name)
+    name, on = options.name, options.processor
+    runners = group_runners(result, counters, reasons, name, on)
     fallbacks = {callee: fallback(callee) for callee in called_fallbacks(result.module)}
-    plan = build_plan(result.module, runners, fallbacks, counters)
+    plan = build_plan(result.module, runners, fallbacks, counters, on.adapter(result.module))
     plan.name = name
     return Linked(result, plan, reasons)
 
@@ -97,7 +104,7 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
     Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions.
     """
     if type(out) is not np.ndarray:
-        return out
+        return out.own() if isinstance(out, DeviceTensor) else out
     if out.ndim == 0:
         return out[()]
     if out.base is not None or any(out is given for given in inputs):

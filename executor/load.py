@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .checks import check_path
+from .checks import check_device, check_path
 from .function import GraphFunction
 from .knobs import knobs
 from .loaded import LoadedFunction
@@ -19,6 +19,7 @@ def load(
     *,
     strategy: Sequence[tuple[str, int]] | None = None,
     background: bool | None = None,
+    device: str | None = None,
 ) -> GraphFunction:
     """A function from a file: a graph in ``.mlir`` text, or what ``save`` wrote.
 
@@ -26,17 +27,18 @@ def load(
     dtypes and ranks. It runs saved code, so load only files that you trust; code for another CPU or
     other versions is compiled anew from the saved profile.
 
-    ``strategy`` and ``background`` are those of `jit`.
+    ``strategy``, ``background`` and ``device`` are those of `jit`.
 
     Raises FileError for a file that cannot be read or is damaged, IRError for text that is no
-    graph.
+    graph, KnobError for a device that is none.
     """
     from .saved.file import is_saved
 
     check_path("load", path)
     frozen = None if strategy is None else normalize(strategy)
     background = knobs.background if background is None else background
-    options = Options(frozen, background=background)
+    check_device(device)
+    options = Options(frozen, background=background, device=device)
     if is_saved(path):
         from .saved.function import saved_function
 

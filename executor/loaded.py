@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..dialect.device import HOST
 from ..dialect.errors import ArgumentError
 from ..dialect.importers.inline import inline_program
 from ..dialect.importers.operators import as_value, recorder_of, wrap
@@ -18,6 +20,7 @@ from .engine import Options
 from .function import GraphFunction
 from .keyed import KeyedExecutor
 from .observe import live
+from .processor import Processor
 
 if TYPE_CHECKING:
     from .saved.file import StoredGraph
@@ -29,6 +32,7 @@ class LoadedFunction(GraphFunction):
     def __init__(self, module: Module, options: Options) -> None:
         super().__init__(options.name, options)
         self._executor = make_executor(module, options)
+        self._on_devices: dict[str, AnyExecutor] = {}
         self._arity = len(module.main.inputs)
         self._numbers = numbers_of(module.main)
         live.add(self)
@@ -52,8 +56,11 @@ class LoadedFunction(GraphFunction):
         check_numbers(self._name, self._numbers, leaves)
         if is_tracing(leaves):
             return self._call_traced(leaves)
-        leaves = [readable(leaf, self._executor.counters) for leaf in leaves]
-        outputs = self._run(self._executor, leaves)
+        leaves, home = self._placed([readable(leaf, self._executor.counters) for leaf in leaves])
+        if home == HOST:
+            outputs = self._run(self._executor, leaves)
+        else:
+            outputs = self._run_on_device(self._executor_on(home), leaves)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _leaves(self, args: tuple) -> list:
@@ -76,10 +83,18 @@ class LoadedFunction(GraphFunction):
         outputs = tuple(wrap(rec, value) for value in values)
         return outputs[0] if len(outputs) == 1 else outputs
 
+    def _executor_on(self, device: str) -> AnyExecutor:
+        """The executor for calls on arrays of a device."""
+        with self._lock:
+            if device not in self._on_devices:
+                options = replace(self._options, processor=Processor(device))
+                self._on_devices[device] = make_executor(self.module, options)
+            return self._on_devices[device]
+
+    def _executors(self) -> list[AnyExecutor]:
+        return [self._executor, *self._on_devices.values()]
+
     def _graphs(self) -> list[StoredGraph]:
         from .saved.file import StoredGraph
 
         return [StoredGraph({"module": module_to_json(self.module)})]
-
-    def _executors(self) -> list[AnyExecutor]:
-        return [self._executor]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialect.guards import symbol_name
+from ..dialect.relaxed import relaxed_mismatch
 from ..dialect.symbolic import Sym, evaluate
 from ..dialect.types import TensorType, Type, contiguous_strides
 
@@ -22,8 +23,9 @@ class Mismatch:
 
     Attributes:
         operand: index of the operand.
-        kind: ``"object"``, ``"dtype"``, ``"rank"``, ``"size"``, ``"equal-sizes"``, ``"empty"``,
-            ``"layout"``, or ``"strides"``, which differ because sizes do.
+        kind: ``"object"``, ``"dtype"``, ``"device"``, ``"rank"``, ``"size"``, ``"equal-sizes"``,
+            ``"empty"``, ``"layout"``, ``"relaxed"``, or ``"strides"``, which differ because sizes
+            do.
         text: the property, what it was and what was expected.
     """
 
@@ -33,15 +35,33 @@ class Mismatch:
 
 
 def mismatches(
-    expected: Sequence[Type], seen: Sequence[Type | None], labels: Sequence[str] | None = None
+    expected: Sequence[Type],
+    seen: Sequence[Type | None],
+    labels: Sequence[str] | None = None,
+    *,
+    relaxed: bool = False,
 ) -> list[Mismatch]:
     """All failing properties, in order of the operands (R1.39, R1.40); [] = the guard passes.
 
     Args:
         seen: types of the values that were checked; None = the undefined tensor.
         labels: what the user calls the operands; default ``operand 0``, ``operand 1``, …
+        relaxed: as the relaxed guard compares (R3.42), the first property of each operand alone.
     """
-    return _Comparison(labels or [f"operand {k}" for k in range(len(expected))]).run(expected, seen)
+    labels = labels or [f"operand {k}" for k in range(len(expected))]
+    if relaxed:
+        reasons = [_relaxed(want, got) for want, got in zip(expected, seen, strict=True)]
+        return [
+            Mismatch(k, "relaxed", f"{labels[k]}: {reason}")
+            for k, reason in enumerate(reasons) if reason
+        ]  # fmt: skip
+    return _Comparison(labels).run(expected, seen)
+
+
+def _relaxed(want: Type, got: Type | None) -> str | None:
+    if got is None:
+        return "is undefined, specialised for a tensor"
+    return relaxed_mismatch(want, got) if isinstance(want, TensorType) else None
 
 
 class _Comparison:
@@ -78,6 +98,8 @@ class _Comparison:
             return self.add(k, "object", "is defined, specialised for an undefined tensor")
         if want.dtype is not None and want.dtype is not got.dtype:
             self.add(k, "dtype", f"dtype is {got.dtype}, specialised for {want.dtype}")
+        if want.device is not None and want.device != got.device:
+            self.add(k, "device", f"is on {got.device}, specialised for {want.device}")
         if want.shape is not None and None not in want.shape:
             if want.rank != got.rank:
                 return self.add(k, "rank", f"rank is {got.rank}, specialised for {want.rank}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..dialect.ops.speculation import Guard as GuardOp
 from ..dialect.program import Instr, Module
 from .engine import Executor
 from .plan import Guard, Plan
@@ -59,7 +60,7 @@ class Naming:
 
     def _define(self, executor: Executor, graph: Module, instr: Instr) -> None:
         name = instr.op.name
-        if name in ("type_check", "dynamic_guard"):
+        if issubclass(instr.op, GuardOp):
             for alias, value in zip(instr.results, instr.operands, strict=False):
                 self._of[alias] = self.source(value)
             return

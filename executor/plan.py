@@ -15,16 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from ..dialect.device import HOST
 from ..dialect.errors import InternalError
 from ..dialect.guards import check_types, symbol_name
+from ..dialect.ops.speculation import Guard as GuardOp
 from ..dialect.program import Block, Instr, Module
+from ..dialect.relaxed import fits_relaxed
 from ..dialect.types import TensorType
-from .evaluate import bound_evaluate
+from .evaluate import Adapt, bound_evaluate
 from .events import Counters
 from .knobs import knobs
 from .stress import guard_failures
 
 Runner = Callable[..., Any]
+_BEHAVIOR = {"type_check": "static", "dynamic_guard": "dynamic", "cuda_guard": "relaxed"}
 
 
 @dataclass
@@ -33,7 +37,7 @@ class Guard:
 
     Attributes:
         types: expected types of the checked values.
-        behavior: ``"static"`` or ``"dynamic"``.
+        behavior: ``"static"``, ``"dynamic"`` or ``"relaxed"`` (R3.42).
         callee: the fusion function it protects.
         fallback: the fallback function on its other side.
         operands: the checked values of the graph.
@@ -134,6 +138,7 @@ def build_plan(
     kernels: dict[str, Runner],
     fallbacks: dict[str, Callable[[list], list]],
     counters: Counters,
+    adapt: Adapt | None = None,
 ) -> Plan:
     """Generate the Python function of an optimised module.
 
@@ -143,8 +148,9 @@ def build_plan(
             a tuple when the group has several results.
         fallbacks: fallback function name -> callable on a list of operands.
         counters: incremented by the generated code.
+        adapt: see `Evaluator`; for ops outside of kernels.
     """
-    return _Generator(module, kernels, fallbacks, counters).plan()
+    return _Generator(module, kernels, fallbacks, counters, adapt).plan()
 
 
 class _Generator:
@@ -154,10 +160,15 @@ class _Generator:
         kernels: dict[str, Runner],
         fallbacks: dict[str, Callable[[list], list]],
         counters: Counters,
+        adapt: Adapt | None = None,
     ) -> None:
+        self.adapt = adapt
         self.module, self.main = module, module.main
         self.kernels, self.fallbacks = kernels, fallbacks
-        self.scope: dict[str, Any] = {"C": counters, "check": check_types, "ndarray": np.ndarray}
+        self.scope: dict[str, Any] = {
+            "C": counters, "check": check_types, "fits_relaxed": fits_relaxed,
+            "ndarray": np.ndarray,
+        }  # fmt: skip
         self.lines: list[str] = []
         self.guards: list[Guard] = []
         self.fresh: set[int] = set()
@@ -194,7 +205,7 @@ class _Generator:
     def instr(self, instr: Instr, depth: int) -> None:
         if instr.op.dialect == "scf":
             getattr(self, f"emit_{instr.op.name}")(instr, depth)
-        elif instr.op.name in ("type_check", "dynamic_guard"):
+        elif issubclass(instr.op, GuardOp):
             self.emit_guard(instr, depth)
         elif instr.op.name == "fusion_group":
             self.emit_group(instr, depth)
@@ -207,7 +218,7 @@ class _Generator:
 
     def emit_guard(self, instr: Instr, depth: int) -> None:
         types = instr.attrs["types"]
-        behavior = "static" if instr.op.name == "type_check" else "dynamic"
+        behavior = _BEHAVIOR[instr.op.name]
         index = len(self.guards)
         guard = Guard(types, behavior, operands=instr.operands)
         self.guards.append(guard)
@@ -215,9 +226,12 @@ class _Generator:
         *aliases, ok = instr.results
         values = [f"v{o}" for o in instr.operands]
         bound: dict[str, str] = {}
-        quick = [self.quick_check(v, ty, bound) for v, ty in zip(values, types, strict=True)]
+        quick = [
+            None if behavior == "relaxed" else self.quick_check(v, ty, bound)
+            for v, ty in zip(values, types, strict=True)
+        ]
         listed = f"({', '.join(values)},)"
-        slow = f"check({t}, {listed})"
+        slow = f"{'fits_relaxed' if behavior == 'relaxed' else 'check'}({t}, {listed})"
         if all(quick):
             # Guards answer, they never raise (R1.39), whatever object the value may be.
             self.emit(depth, f"try: v{ok} = ({' and '.join(quick)}) or {slow}")  # type: ignore[arg-type]
@@ -264,8 +278,12 @@ class _Generator:
                 else:
                     parts.append(f"{place} == {bound[name]}")
         size = type_.dtype.itemsize
+        on_device = type_.device not in (None, HOST)
+        if on_device or type_.strides != "contiguous":
+            parts.insert(0, f"{value}.device == {type_.device or HOST!r}")
         if type_.strides == "contiguous":
-            parts.append(f"{value}.flags.c_contiguous")
+            contiguous = "is_contiguous" if on_device else "flags.c_contiguous"
+            parts.append(f"{value}.{contiguous}")
         elif type_.strides is not None and None not in type_.strides:
             strides = tuple(s * size for s in type_.strides)  # type: ignore[operator]
             parts.append(f"{value}.strides == {strides!r}")
@@ -291,7 +309,8 @@ class _Generator:
         self.fresh.update(instr.results)
 
     def emit_evaluate(self, instr: Instr, depth: int) -> None:
-        function = self.bind("e", bound_evaluate(instr))
+        evaluate = bound_evaluate(instr)
+        function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
         args = ", ".join(f"v{o}" for o in instr.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
         self.emit(depth, f"{outs} = {function}({args})" if outs else f"{function}({args})")

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ..dialect.attrs import TYPE, VALUE
+from ..dialect.device import device_of
 from ..dialect.errors import IRError
 from ..dialect.ops.speculation import Profile, ProfileValue
 from ..dialect.program import Module
@@ -75,7 +74,7 @@ class Frame:
         """
         if value is None:
             self.types[site] = UNDEFINED
-        elif isinstance(value, (np.ndarray, np.generic)):
+        elif device_of(value) is not None:
             seen = type_of(value)
             assert isinstance(seen, TensorType)
             old = self.types.get(site)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialect.relaxed import get_size_checks, set_size_checks
 from .knobs import knobs
 
 
@@ -52,3 +53,10 @@ def get_num_profiled_runs() -> int:
 def set_num_profiled_runs(runs: int) -> int:
     """Set the number of profiled runs for executors built from now on; 0 compiles at once."""
     return knobs.exchange("profiled_runs", runs)
+
+
+__all__ = [
+    "get_executor_mode", "get_num_profiled_runs", "get_optimize", "get_profiling_mode",
+    "get_size_checks", "set_executor_mode", "set_num_profiled_runs", "set_optimize",
+    "set_profiling_mode", "set_size_checks",
+]  # fmt: skip

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from ..dialect.device import HOST
 from ..dialect.errors import ArgumentError
 from ..dialect.types import TensorType
+from ..lowering.gpu.artifact import Usage
 from .choice import AnyExecutor
 from .compile import CompileResult
 from .events import Counters
@@ -35,6 +37,7 @@ class Specialization:
         executor: name of the executor it belongs to.
         stages: what ``seconds`` was spent on: ``parse``, ``passes``, ``decode``, ``lowering``,
             ``LLVM``, ``load``, or ``disk cache``.
+        usage: of a GPU's kernels, what each needs of a multiprocessor (registers, spills, …).
     """
 
     guard: str
@@ -50,6 +53,7 @@ class Specialization:
     forced: int = 0
     executor: str = ""
     stages: Mapping[str, float] = field(default_factory=dict)
+    usage: Mapping[str, Usage] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -98,20 +102,24 @@ def debug_state_of(executor: AnyExecutor | None, name: str) -> DebugState | Keye
 
 
 def state_of(
-    executors: Iterable[AnyExecutor], current: AnyExecutor | None, others: Iterable[Counters] = ()
+    executors: Iterable[AnyExecutor],
+    current: AnyExecutor | None,
+    others: Iterable[Counters] = (),
+    notes: Iterable[str] = (),
 ) -> ExecutorState:
     """The state of a function that has these graphs.
 
     Args:
         current: the executor used last.
         others: counters to add that belong to no executor.
+        notes: reasons that belong to none.
     """
     tops = list(executors)
     every = [e for top in tops for e in top.chain()]
     sums = Counters()
     for counters in (*(e.counters for e in every), *others):
         sums.add(counters)
-    reasons = [r for e in every for r in (*e.notes, *e.reasons)]
+    reasons = [*notes, *(r for e in every for r in (*e.notes, *e.reasons))]
     return ExecutorState(
         tier=tier_of(current) if current else "profiling",
         remaining_depth=remaining_depth(current) if current else 0,
@@ -166,6 +174,7 @@ def _guards(
             forced=guard.forced,
             executor=name,
             stages=grouped(result) if result else {},
+            usage=getattr(kernels.get(guard.callee), "usage", {}),
         )
         for guard in plan.guards
     )
@@ -187,4 +196,4 @@ def type_text(type_: object) -> str:
         text += f" {type_.strides}"
     elif type_.strides is not None:
         text += f" strides ({', '.join('?' if s is None else str(s) for s in type_.strides)})"
-    return text
+    return text if type_.device in (None, HOST) else f"{text} on {type_.device}"

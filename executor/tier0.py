@@ -6,19 +6,25 @@ import time
 from collections.abc import Callable
 
 from ..dialect.program import Module
-from .evaluate import Evaluator
+from .evaluate import Adapt, Evaluator
 from .plan import Plan
 from .profile import Frame, Record
 
 
-def evaluated_plan(kind: str, module: Module, name: str, on_op: Callable[[], None]) -> Plan:
-    """A plan that evaluates a graph; ``on_op`` is called once per op."""
-    run = Evaluator(module.main, module, on_op=on_op)
+def evaluated_plan(
+    kind: str, module: Module, name: str, on_op: Callable[[], None], adapt: Adapt | None = None
+) -> Plan:
+    """A plan that evaluates a graph; ``on_op`` and ``adapt`` are those of `Evaluator`."""
+    run = Evaluator(module.main, module, on_op=on_op, adapt=adapt)
     return Plan(kind, run, (False,) * len(module.main.outputs), graph=module, name=name)
 
 
 def profiling_plan(
-    record: Record, name: str, on_op: Callable[[], None], on_run: Callable[[list, float], None]
+    record: Record,
+    name: str,
+    on_op: Callable[[], None],
+    on_run: Callable[[list, float], None],
+    adapt: Adapt | None = None,
 ) -> Plan:
     """A plan whose runs are recorded (R1.11).
 
@@ -28,7 +34,7 @@ def profiling_plan(
 
     def run(inputs: list) -> list:
         start, frame = time.perf_counter(), Frame()
-        outputs = Evaluator(module.main, module, frame, on_op)(inputs)
+        outputs = Evaluator(module.main, module, frame, on_op, adapt)(inputs)
         on_run(inputs, time.perf_counter() - start)
         record.finish(frame)
         return outputs

@@ -54,6 +54,7 @@ class WarmState:
     ) -> None:
         self._name, self._saved, self._recall = options.name, options.saved, options.recall
         self._graph, self._history, self._runs = graph, history, runs
+        self._device = options.processor.device
         self._key: Key | None = None
         self._packed: _Packed | None = None
 
@@ -199,7 +200,8 @@ class WarmState:
         from .cache.profiles import key_of_graph
 
         if self._key is None:
-            self._key = key_of_graph(self._graph().to_mlir(), self._history, self._runs)
+            text = self._graph().to_mlir()
+            self._key = key_of_graph(text, self._history, self._runs, self._device)
         return self._key
 
     def _obstacle(self) -> str:

@@ -91,17 +91,10 @@ class KernelArtifact:
 
     def header(self) -> dict[str, Any]:
         """All but the object code, as JSON data; see `from_header`."""
-        abi = self.abi
         return {
             "name": self.name,
             "entry": self.entry,
-            "abi": {
-                "inputs": [_spec_to_json(s) for s in abi.inputs],
-                "outputs": [_spec_to_json(s) for s in abi.outputs],
-                "symbols": [[name, *place] for name, place in abi.symbols.items()],
-                "strides": [list(s) for s in abi.strides],
-                "workspace": abi.workspace,
-            },
+            "abi": abi_to_json(self.abi),
             "stages": self.stages,
             "seconds": self.seconds,
             "library_calls": self.library_calls,
@@ -110,16 +103,9 @@ class KernelArtifact:
     @classmethod
     def from_header(cls, data: dict[str, Any], object: bytes) -> KernelArtifact:
         """The artifact of a `header` and its object code."""
-        abi = data["abi"]
         return cls(
             object=object,
-            abi=KernelABI(
-                inputs=tuple(_spec_from_json(s) for s in abi["inputs"]),
-                outputs=tuple(_spec_from_json(s) for s in abi["outputs"]),
-                symbols={name: (index, axis) for name, index, axis in abi["symbols"]},
-                strides=tuple((index, axis) for index, axis in abi["strides"]),
-                workspace=abi["workspace"],
-            ),
+            abi=abi_from_json(data["abi"]),
             **{key: value for key, value in data.items() if key != "abi"},
         )
 
@@ -132,6 +118,28 @@ class KernelArtifact:
         """The artifact that `to_json` wrote."""
         data = json.loads(text)
         return cls.from_header(data, base64.b64decode(data.pop("object")))
+
+
+def abi_to_json(abi: KernelABI) -> dict[str, Any]:
+    """A calling convention as JSON data; inverse of `abi_from_json`."""
+    return {
+        "inputs": [_spec_to_json(s) for s in abi.inputs],
+        "outputs": [_spec_to_json(s) for s in abi.outputs],
+        "symbols": [[name, *place] for name, place in abi.symbols.items()],
+        "strides": [list(s) for s in abi.strides],
+        "workspace": abi.workspace,
+    }
+
+
+def abi_from_json(data: dict[str, Any]) -> KernelABI:
+    """The calling convention that `abi_to_json` wrote."""
+    return KernelABI(
+        inputs=tuple(_spec_from_json(s) for s in data["inputs"]),
+        outputs=tuple(_spec_from_json(s) for s in data["outputs"]),
+        symbols={name: (index, axis) for name, index, axis in data["symbols"]},
+        strides=tuple((index, axis) for index, axis in data["strides"]),
+        workspace=data["workspace"],
+    )
 
 
 def _spec_to_json(spec: TensorSpec) -> list:

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """A CPU.
+    """A CPU, and possibly a GPU beside it.
 
     Attributes:
         triple: LLVM target triple.
         cpu: LLVM CPU name, e.g. ``"znver4"``.
         features: LLVM feature string, e.g. ``"+avx2,+fma"``.
+        gpu: chip that functions on a device's tensors are for, e.g. ``"sm_90"``; "" = no GPU.
+        gpu_image: the stage of `lowering.gpu.stages` whose outcome its driver loads.
     """
 
     triple: str
     cpu: str
     features: str = ""
+    gpu: str = ""
+    gpu_image: str = ""
 
 
 @functools.cache

@@ -10,6 +10,16 @@ os.environ["PROFUSE_CACHE"] = "off"
 os.environ["PROFUSE_BACKGROUND"] = "off"
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that need a GPU are skipped where there is none, with the reason."""
+    if item.get_closest_marker("cuda") is not None:
+        from profuse.executor.cuda.driver import unavailable
+
+        reason = unavailable("cuda:0")
+        if reason:
+            pytest.skip(f"needs an NVIDIA GPU: {reason}")
+
+
 @pytest.fixture(autouse=True)
 def no_earlier_events():
     """Tests look at the events behind those that were there: the ring has to have room for them."""

@@ -65,7 +65,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the quick check forgets contiguity", "executor/plan.py",
-        'parts.append(f"{value}.flags.c_contiguous")', "pass",
+        'parts.append(f"{value}.{contiguous}")', "pass",
         ("executor/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
     ),
     Mutation(
@@ -75,9 +75,8 @@ MUTATIONS = (
     ),
     Mutation(
         "evaluated results count as fresh", "executor/plan.py",
-        '        function = self.bind("e", bound_evaluate(instr))\n',
-        '        function = self.bind("e", bound_evaluate(instr))\n'
-        "        self.fresh.update(instr.results)\n",
+        "        evaluate = bound_evaluate(instr)\n",
+        "        evaluate = bound_evaluate(instr)\n        self.fresh.update(instr.results)\n",
         ("executor/test_calls.py::test_outputs_are_fresh",),
     ),
     Mutation(
@@ -174,6 +173,50 @@ MUTATIONS = (
         "if start:\n                        gpu.barrier()",
         "if False:\n                        gpu.barrier()",
         ("lowering/test_gpu_random.py::test_many_column_sums_at_once",),
+    ),
+    Mutation(
+        "results are read before they are started", "executor/cuda/call.py",
+        '        """A copy of an array on the host, counted; waits for all that makes it."""\n'
+        "        self.flush()\n",
+        "",
+        ("executor/devices/test_device_graphs.py::test_what_reads_results_starts_them_first",),
+    ),
+    Mutation(
+        "graphs are replayed with old arguments", "executor/cuda/graphs.py",
+        "if values != known.values[index]:", "if False:",
+        ("executor/devices/test_device_graphs.py::"
+         "test_the_second_run_makes_a_graph_and_later_ones_replay_it",),
+    ),
+    Mutation(
+        "graphs let go of their kernels", "executor/cuda/graphs.py",
+        "self.functions = [node.function for node in nodes]", "self.functions = []",
+        ("executor/devices/test_device_graphs.py::test_graphs_hold_on_to_their_kernels",),
+    ),
+    Mutation(
+        "streams do not wait for arguments", "executor/cuda/call.py",
+        "driver().wait(index, self.stream(index), array.stream)", "pass",
+        ("executor/devices/test_device_calls.py::"
+         "test_streams_wait_for_arguments_made_elsewhere",),
+    ),
+    Mutation(
+        "an argument is returned as it is by a device", "executor/cuda/call.py",
+        "id(array.owner) in inputs or ", "",
+        ("executor/devices/test_device_calls.py::test_an_argument_returned_as_it_is_is_a_copy",),
+    ),
+    Mutation(
+        "what does not start is tried at every call", "executor/cuda/run.py",
+        "executor.device_failure = error.what", "pass",
+        ("executor/devices/test_device_faults.py::test_what_does_not_start_is_not_tried_again",),
+    ),
+    Mutation(
+        "guards of the host take device arrays", "dialect/guards.py",
+        "if expected.device not in (None, device):", "if False:",
+        ("executor/devices/test_device_guards.py::test_type_checks_compare_devices",),
+    ),
+    Mutation(
+        "operands of products are swapped", "executor/cuda/products.py",
+        "right_swapped, left_swapped, columns, rows", "left_swapped, right_swapped, columns, rows",
+        ("executor/devices/test_device_products.py::test_values",),
     ),
     Mutation(
         "equal reads on both sides of a write merge", "dialect/passes/cse.py",

@@ -72,6 +72,8 @@ REQUIREMENTS = {
     "R2.13": "when a spec needs a gradient",
     "R2.14": "tracing through an executor",
     "R2.16": "debug state of the spec-keyed executor",
+    "R3.42": "what a relaxed guard compares",
+    "R3.43": "checks of the target sizes of sums",
 }
 
 Named = dict[str, list[str]]  # test id -> requirements that it names

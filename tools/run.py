@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=_at_least(0), default=0, help="seed of generated inputs")
     parser.add_argument("--strategy", help="e.g. static:2,dynamic:10")
+    parser.add_argument("--device", help="cuda or cuda:1: copy inputs there at every call")
     parser.add_argument("--check", action="store_true", help="compare every call with tier 0")
     parser.add_argument("--explain", action="store_true", help="print the explanation at the end")
     parser.add_argument("--ir", metavar="STAGE", help="print this stage's IR at the end")
@@ -78,7 +80,7 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 
 def _run(args: argparse.Namespace) -> int:
-    function = _load(args.graph, _strategy(args.strategy))
+    function = _load(args.graph, _strategy(args.strategy), args.device)
     inputs = _inputs(args, function)
     rows = []
     for call in range(args.calls):
@@ -118,7 +120,7 @@ def _finish(args: argparse.Namespace, function: GraphFunction, rows: list[dict])
         print(json.dumps({
             "graph": args.graph, "calls": rows, "tier": state.tier,
             "remaining_depth": state.remaining_depth, "counters": dict(state.counters),
-            "specializations": [vars_of(s) for s in state.specializations],
+            "specializations": [asdict(s) for s in state.specializations],
             "reasons": list(state.reasons),
             **({"ir": function.ir(args.ir)} if args.ir else {}),
             **({"explain": function.explain()} if args.explain else {}),
@@ -134,14 +136,9 @@ def _finish(args: argparse.Namespace, function: GraphFunction, rows: list[dict])
     return 1 if wrong else 0
 
 
-def vars_of(record: Any) -> dict[str, Any]:
-    """Fields of a frozen dataclass as plain values."""
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
-
-
-def _load(name: str, strategy: list[tuple[str, int]] | None) -> GraphFunction:
+def _load(name: str, strategy: list[tuple[str, int]] | None, device: str | None) -> GraphFunction:
     if name.endswith(".mlir"):
-        return load(name, strategy=strategy, background=False)
+        return load(name, strategy=strategy, background=False, device=device)
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise ArgumentError(f"{name!r} is neither file.mlir nor module:function")
@@ -158,9 +155,9 @@ def _load(name: str, strategy: list[tuple[str, int]] | None) -> GraphFunction:
         if not hasattr(found, part):
             raise ArgumentError(f"module {module_name} has no function {attribute!r}")
         found = getattr(found, part)
-    return (
-        found if isinstance(found, JitFunction) else jit(found, strategy=strategy, background=False)
-    )
+    if isinstance(found, JitFunction):
+        return found
+    return jit(found, strategy=strategy, background=False, device=device)
 
 
 def _strategy(text: str | None) -> list[tuple[str, int]] | None:

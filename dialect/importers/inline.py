@@ -50,7 +50,7 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
         if value in rec.known:
             rec.bake(value)
     operands = [as_value(rec, leaf) for leaf in leaves]
-    operands += [rec.capture(array) for array in trace.captured]
+    operands += [as_value(rec, array) for array in trace.captured]
     outputs = inline_program(rec, trace.module.main, operands)
     return trace.out_tree.unflatten([wrap(rec, value) for value in outputs])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..device import is_foreign
 from ..types import ScalarType
 from .recorder import Recorder, current, trace_error
 from .registry import FUNCTIONS
@@ -65,6 +66,10 @@ def as_value(rec: Recorder, x: Any) -> int:
         return rec.constant(x)
     if isinstance(x, np.ndarray):
         return rec.capture(x)
+    if is_foreign(x):
+        from .pytree import converted
+
+        return rec.capture(x, converted(x).stand_in())
     if isinstance(x, (list, tuple)):
         from .numpy_creation import array
 
@@ -74,7 +79,8 @@ def as_value(rec: Recorder, x: Any) -> int:
 
 def is_operand(x: Any) -> bool:
     """True for what `as_value` takes."""
-    return isinstance(x, (Recording, *_NUMBERS, np.generic, np.ndarray, list, tuple))
+    known = (Recording, *_NUMBERS, np.generic, np.ndarray, list, tuple)
+    return isinstance(x, known) or is_foreign(x)
 
 
 class Recording:

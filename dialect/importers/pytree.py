@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from ..device import DeviceTensor
 from ..dtypes import dtype_of
 from ..errors import ArgumentError, DTypeError
 
 LEAF = ("leaf",)
 _NUMBERS = (bool, int, float, complex)
-_LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers
+_LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers, device tensors
+_conversions: list[Callable[[Any], Any]] = []  # of objects that are no leaves themselves
 
 
 class TreeDef:
@@ -68,6 +70,23 @@ def register_leaf_type(cls: type) -> type:
     return cls
 
 
+def register_leaf_conversion(convert: Callable[[Any], Any]) -> None:
+    """Ask this of every object that is none of the above; what it makes of one is the leaf.
+
+    It returns None for an object that it knows nothing of.
+    """
+    _conversions.append(convert)
+
+
+def converted(value: Any) -> Any:
+    """What the registered conversions make of an object; None if they know nothing of it."""
+    for convert in _conversions:
+        leaf = convert(value)
+        if leaf is not None:
+            return leaf
+    return None
+
+
 def unflatten(tree: TreeDef, leaves: Sequence[Any]) -> Any:
     """The nested object of this structure with these leaves."""
     return tree.unflatten(leaves)
@@ -107,9 +126,8 @@ def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[lis
         names = _positional_names(fn, len(args))
         key = where[1:]
         name = names[int(key)] if key.isdigit() else key
-        raise type(error)(
-            error.what.replace(where, f"argument '{name}'", 1), hint=error.hint
-        ) from None
+        told = error.what if where in error.what else f"{where}: {error.what}"
+        raise type(error)(told.replace(where, f"argument '{name}'", 1), hint=error.hint) from None
     spec = (
         "tuple", None,
         (("tuple", None, tuple(specs)), ("dict", tuple(kwargs), tuple(named))),
@@ -135,6 +153,8 @@ def leaf_kind(leaf: Any) -> Any:
     kind = type(leaf)
     if kind in _NUMBERS or isinstance(leaf, np.generic):
         return kind
+    if isinstance(leaf, DeviceTensor):
+        return leaf.kind
     return leaf.dtype, leaf.ndim
 
 
@@ -170,6 +190,10 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         names = tuple(f.name for f in dataclasses.fields(tree) if f.init)
         children = tuple(_flatten(getattr(tree, name), leaves, f"{path}.{name}") for name in names)
         return ("dataclass", (kind, names), children)
+    leaf = converted(tree)
+    if leaf is not None:
+        leaves.append(leaf)
+        return LEAF
     return _static(tree, path)
 
 

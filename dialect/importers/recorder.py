@@ -92,7 +92,7 @@ class Recorder:
         self.home: dict[int, Block] = {}
         self.defs: dict[int, Instr] = {}
         self.guards: list[TraceGuard] = []
-        self.captured: dict[int, tuple[np.ndarray, int, int]] = {}
+        self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
         self.unordered: set[int] = set()  # made like another array: in its memory order
         # Holds the blocks as well: ids of dropped ones would be used again.
@@ -254,25 +254,29 @@ class Recorder:
         key = ("number", type(value), repr(value))
         return self.cached(key, lambda: self.emit("constant", [], {"value": value})[0])
 
-    def capture(self, array: np.ndarray) -> int:
-        """An array the function closes over: an extra input, taken by reference."""
+    def capture(self, array: Any, stand_in: np.ndarray | None = None) -> int:
+        """An array the function closes over: an extra input, taken by reference.
+
+        ``stand_in``: a host array of its dtype and shape, for one in the memory of a device.
+        """
         found = self.captured.get(id(array))
         if found is not None:
             return found[1]
         if id(array) in self.created and array.size <= 64:
             return self.constant(array)
-        dtype_of(array.dtype)
-        value = self.new_value(
-            TensorType(dtype_of(array.dtype), array.shape), home=self.program.body
-        )
-        self.captured[id(array)] = (array, value, _checksum(array))
+        shown = array if stand_in is None else stand_in
+        type_ = TensorType(dtype_of(shown.dtype), shown.shape)
+        value = self.new_value(type_, home=self.program.body)
+        # What is on a device is not read: whether it changes meanwhile remains unseen.
+        checksum = _checksum(array) if stand_in is None else None
+        self.captured[id(array)] = (array, value, checksum)
         self.capture_inputs.append(value)
         return value
 
     def check_captured(self) -> None:
         """Raise TraceError if the function changed a captured array while it was traced."""
         for array, _, checksum in self.captured.values():
-            if _checksum(array) != checksum:
+            if checksum is not None and _checksum(array) != checksum:
                 raise TraceError(
                     f"an array of shape {array.shape} that the function uses was changed in "
                     "place while it was traced: its earlier uses would see the change",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..attrs import DYNAMIC
+from ..device import is_foreign
 from ..errors import AxisError
 from .operators import as_value, op, recorder_of, wrap
 from .recorder import user_loc
@@ -36,6 +37,8 @@ def ndim(x: Any) -> int:
         return x.ndim
     if isinstance(x, (list, tuple)):
         return 1 + ndim(x[0]) if x else 1
+    if is_foreign(x):
+        return as_array(x).ndim
     return np.ndim(x) if not isinstance(x, TracedScalar) else 0
 
 
@@ -43,6 +46,7 @@ def dtype_like(x: Any) -> np.dtype:
     """dtype of anything array-like."""
     if isinstance(x, TracedScalar):
         return np.dtype(x.kind)
+    x = as_array(x) if is_foreign(x) else x
     return x.dtype if isinstance(x, (Traced, np.ndarray, np.generic)) else np.asarray(x).dtype
 
 
@@ -52,6 +56,9 @@ def as_array(x: Any) -> Any:
         return x
     if isinstance(x, TracedScalar):
         return op("to_tensor", x)
+    if is_foreign(x):
+        rec = recorder_of()
+        return wrap(rec, as_value(rec, x))
     from .numpy_creation import array
 
     return array(x) if isinstance(x, (list, tuple)) else np.asarray(x)

@@ -37,7 +37,7 @@ class Trace:
         module: inputs are the argument leaves, then ``captured``; outputs the result's leaves.
         in_tree: structure of ``(args, kwargs)``.
         out_tree: structure of the result.
-        captured: arrays the function closes over, by reference.
+        captured: arrays the function closes over, by reference; a device's among them.
         guards: numbers that tracing baked into the graph.
         kinds: per argument leaf, `pytree.leaf_kind`.
         names: per argument leaf, what the user calls it.
@@ -47,7 +47,7 @@ class Trace:
     module: Module
     in_tree: TreeDef
     out_tree: TreeDef
-    captured: list[np.ndarray]
+    captured: list[Any]
     guards: list[TraceGuard]
     kinds: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from . import (
     contract,
     control,
     create,
+    device_guards,
     effects,
     gradients,
     index,
@@ -29,7 +30,8 @@ from . import (
 )
 
 __all__ = [
-    "binary", "compare", "contract", "control", "create", "effects", "gradients", "index",
-    "inplace", "join", "lists", "mm_tree", "moments", "permute", "queries", "reduce", "scan",
-    "scatter", "select", "shape", "slicing", "special", "speculation", "split", "unary",
+    "binary", "compare", "contract", "control", "create", "device_guards", "effects",
+    "gradients", "index", "inplace", "join", "lists", "mm_tree", "moments", "permute",
+    "queries", "reduce", "scan", "scatter", "select", "shape", "slicing", "special",
+    "speculation", "split", "unary",
 ]  # fmt: skip

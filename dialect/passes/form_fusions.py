@@ -10,6 +10,7 @@ from mlir import ir
 from ..base import Fusion
 from ..context import loc_of
 from ..errors import ProfuseError
+from ..guards import devices_of
 from ..ops.effects import Warn
 from ..ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
 from ..rewrite import (
@@ -166,7 +167,6 @@ class _BlockFuser:
         return len(op.results) > 0 and op.results[0] in self.fusible
 
     def _operand_refusal(self, types: list[Type]) -> str | None:
-        devices = set()
         for index, type_ in enumerate(types):
             if isinstance(type_, ListType):
                 return f"operand {index} is a list"
@@ -176,8 +176,8 @@ class _BlockFuser:
                 return f"type of operand {index} is not known"
             if not self.options.dynamic and not type_.is_static:
                 return f"size of operand {index} varies"
-            devices.add(type_.device)
-        return "operands are on different devices" if len(devices - {None}) > 1 else None
+        devices = sorted(devices_of(types))
+        return f"operands are on different devices: {', '.join(devices)}" if devices[1:] else None
 
     def _split_scalars(self) -> None:
         """Give each user of a query its own copy, as a group can return tensors only."""
@@ -230,11 +230,10 @@ class _BlockFuser:
                 defs = set(op.results)
                 uses = {v for v in op.operands if not self._embedded(v)}
                 outs = {v for v in defs if self.users.get(v)}
-                devices = {t.device for t in self.types.of(op) if isinstance(t, TensorType)}
                 size = int(_counts(op))
                 self.scalars.update(v for v in defs if isinstance(type_of(v), ScalarType))
                 kept = sum(not self.users[v] <= fusible for v in outs)
-                self.sets[n] = _Set(uses, defs, outs, devices - {None}, size, kept)  # type: ignore[arg-type]
+                self.sets[n] = _Set(uses, defs, outs, devices_of(self.types.of(op)), size, kept)
 
     def _is_ordered(self, op: ir.Operation) -> bool:
         return not is_terminator(op) and not is_pure(op)

@@ -9,6 +9,7 @@ from typing import Any
 from ...dialect.errors import Loc, ProfuseError
 from ...dialect.serialize import module_from_json, module_to_json
 from ...lowering.abi import KernelArtifact
+from ...lowering.gpu.artifact import GpuArtifact
 from ..compile import CompileResult
 from .entry import OBJECT, CorruptEntry, Entry
 from .places import fill_in, leave_open
@@ -51,7 +52,7 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
         if set(plain) != set(_PLAIN):
             raise CorruptEntry(f"a result has the fields {', '.join(_PLAIN)}, not {list(plain)}")
         kernels = {
-            name: KernelArtifact.from_header(header, sections[f"{OBJECT}{name}"])
+            name: _artifact_of(header).from_header(header, sections[f"{OBJECT}{name}"])
             for name, header in headers.items()
         }
         module = module_from_json(json.loads(sections["module"]), places)
@@ -61,6 +62,11 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
     except (*_OTHER_DATA, ProfuseError) as error:
         raise CorruptEntry(f"{type(error).__name__}: {error}") from error
     return CompileResult(module, ir, kernels, failures, unfused=unfused, **plain)
+
+
+def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:
+    """A kernel of a GPU says for which chip it is."""
+    return GpuArtifact if "chip" in header else KernelArtifact
 
 
 def check_entry(entry: Entry) -> None:

@@ -54,22 +54,24 @@ def key_of(request: CompileRequest, places: Places | None = None) -> Key:
             "triple": target.triple,
             "cpu": target.cpu,
             "features": target.features,
+            "gpu": f"{target.gpu} {target.gpu_image}".strip(),
             **_environment(),
         }
     )
 
 
-def profile_key(graph: Places, history: str, runs: int) -> Key:
+def profile_key(graph: Places, history: str, runs: int, device: str) -> Key:
     """The key of what was observed of a graph.
 
     ``history``: the types that executors before this one have specialised it for, in words;
-    ``runs``: how many runs were recorded.
+    ``runs``: how many runs were recorded; ``device``: where its values are at home.
     """
     return Key(
         {
             "profile": _digest(graph.bare),
             "history": history,
             "profiled_runs": str(runs),
+            "device": device,
             **_environment(),
         }
     )

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ...dialect.device import HOST
 from ...dialect.errors import IRError
 from ...dialect.types import TensorType, type_from_mlir, type_to_mlir
 from ..history import Types
@@ -52,16 +53,17 @@ def _tensor_type(text: Any) -> TensorType:
     return found
 
 
-def key_of_graph(text: str, history: tuple[Types, ...], runs: int) -> Key:
+def key_of_graph(text: str, history: tuple[Types, ...], runs: int, device: str = HOST) -> Key:
     """What the profile of a graph is stored under.
 
     Args:
         text: the graph as imported, as `Module.to_mlir` prints it.
         history: what executors before this one have specialised it for.
         runs: how many are recorded.
+        device: where its values are at home.
     """
     levels = (" ".join(map(type_to_mlir, types)) for types in history)
-    return profile_key(Places.of(text), "; ".join(levels), runs)
+    return profile_key(Places.of(text), "; ".join(levels), runs, device)
 
 
 def is_profile(key: Key) -> bool:

@@ -103,7 +103,7 @@ class Dispatcher:
         """Make the builtin anew if there are other plans than those it serves.
 
         Args:
-            variants: key of a call of plain arguments (`jit.flat_key`) -> what serves it.
+            variants: key of a call of plain arguments (`flat.flat_key`) -> what serves it.
         """
         with self._lock:
             self._refresh(variants)
@@ -177,6 +177,8 @@ def unserved(variant: Variant, plain: bool) -> str | None:
 
     ``plain``: arguments that are arrays and numbers by themselves have been met.
     """
+    if not variant.executor.options.processor.is_host:
+        return "arrays are on a device"
     if not isinstance(variant.executor, Executor):
         return "without profiling, plans are looked up by argument spec"
     if variant.trace.guards:
@@ -249,7 +251,7 @@ def _kernels(plan: Plan) -> tuple[dict[str, tuple[KernelArtifact, int]], list[Lo
 
 
 def _arguments(key: Sequence[Any]) -> Iterator[Any]:
-    """Per argument of a `jit.flat_key`: a type of numbers, or (dtype, rank)."""
+    """Per argument of a `flat.flat_key`: a type of numbers, or (dtype, rank)."""
     items = iter(key)
     for item in items:
         yield item if isinstance(item, type) else (dtype_of(item).numpy, next(items))

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...dialect.device import HOST
 from ...dialect.errors import ArgumentError, FileError
 from ...dialect.importers.inline import example_of, inline_trace
 from ...dialect.importers.pytree import TreeDef, leaf_kind
@@ -33,7 +34,9 @@ class SavedFunction(JitFunction):
             made = trace_from_json(graph.data["trace"], graph.arrays)
             self._admit((made.in_tree, made.kinds), made)
 
-    def _trace(self, key: Hashable, leaves: list, args: tuple, kwargs: dict) -> NoReturn:
+    def _trace(
+        self, key: Hashable, leaves: list, args: tuple, kwargs: dict, home: str = HOST
+    ) -> NoReturn:
         with self._lock:
             known = [v.trace for traces in self._variants.values() for v in traces]
         given = ", ".join(_described(leaf_kind(leaf)) for leaf in leaves)
@@ -94,5 +97,6 @@ def _signature(trace: Trace) -> str:
 def _described(kind: Any) -> str:
     """Of `pytree.leaf_kind`, in words."""
     if isinstance(kind, tuple):
-        return f"{kind[0]} of rank {kind[1]}"
+        text = f"{kind[0]} of rank {kind[1]}"
+        return f"{text} on {kind[2]}" if kind[2:] else text
     return kind.__name__

@@ -11,6 +11,7 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 from ...dialect.errors import LoweringError
+from .artifact import Usage
 from .ptxas import run_ptxas
 
 # One pass per step. Vectors that are no register each are unrolled; structured loops become
@@ -59,23 +60,6 @@ def to_ptx(module: ir.Module) -> str:
     if found is None:
         raise LoweringError("no PTX came out of the NVVM target")
     return _unescape(found[1]).rstrip(b"\0").decode()
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What one kernel needs of a multiprocessor, as reported by ptxas.
-
-    Attributes:
-        registers: per thread.
-        spilled: bytes per thread stored and loaded because registers did not suffice.
-        stack: bytes of local memory per thread.
-        shared: bytes of static shared memory per block.
-    """
-
-    registers: int
-    spilled: int
-    stack: int
-    shared: int
 
 
 @dataclass(frozen=True)

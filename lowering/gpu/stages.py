@@ -5,40 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import LoweringError
-from .abi import LaunchPlan
+from .artifact import GpuArtifact
 
 if TYPE_CHECKING:
     from ...dialect.program import Program
-    from .nvvm import Usage
 
 STAGES = ("linalg", "gpu", "nvvm", "ptx", "cubin")
-
-
-@dataclass
-class GpuArtifact:
-    """A compiled function: machine code of its kernels, and how to run them.
-
-    Attributes:
-        name: of the fusion function.
-        chip: that the code is for, such as ``"sm_90"``.
-        code: the cubin; empty when compiling stopped before it.
-        plan: launches and library products.
-        usage: kernel -> registers, spills and shared memory, where there is code.
-        stages: stage name -> text, when they were kept.
-        seconds: stage name -> seconds spent.
-    """
-
-    name: str
-    chip: str
-    plan: LaunchPlan
-    code: bytes = b""
-    usage: dict[str, Usage] = field(default_factory=dict)
-    stages: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def compile_gpu(
@@ -83,6 +58,25 @@ def compile_gpu(
     with _timed(seconds, "cubin"):
         cubin = assemble(ptx, chip)
     artifact.code, artifact.usage = cubin.code, cubin.usage
+    return artifact
+
+
+def compile_image(
+    function: Program, chip: str, image: str, *, keep_stages: bool = False
+) -> GpuArtifact:
+    """Compile one fusion function to what a driver loads.
+
+    Args:
+        image: ``"cubin"``, ``"ptx"`` (the driver assembles it), or ``"gpu"`` (for emulation).
+
+    Raises what `compile_gpu` raises.
+    """
+    if image == "cubin":
+        return compile_gpu(function, chip, keep_stages=keep_stages)
+    artifact = compile_gpu(function, chip, until=image, keep_stages=True)
+    artifact.code = artifact.stages[image].encode()
+    if not keep_stages:
+        artifact.stages = {}
     return artifact
 
 

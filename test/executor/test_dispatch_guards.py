@@ -78,7 +78,7 @@ def random_types(rng: random.Random, given: list[np.ndarray]) -> tuple[TensorTyp
 
 
 def expected(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool:
-    """What the guard says of arguments that need no copy; others are Python's (`jit.flat_key`)."""
+    """What the guard says of arguments that need no copy; others are Python's (`flat.flat_key`)."""
     plain = all(type(a) is np.ndarray and a.flags.aligned and a.dtype.isnative for a in given)
     return plain and check_types(types, given)
 

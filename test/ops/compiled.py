@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 from cases import Case, difference, silent
+from on_device import run_on_device
 from profuse.dialect.base import op_named
+from profuse.dialect.device import HOST
 from profuse.dialect.errors import ProfuseError
 from profuse.dialect.guards import generalize
 from profuse.dialect.program import Instr, Program
 from profuse.dialect.types import ScalarType, TensorType, Type, type_of
+from profuse.executor.cuda.driver import CudaError
 from profuse.executor.events import Counters
 from profuse.executor.kernel import kernel_runner
 from profuse.lowering.stages import compile_program
@@ -145,35 +148,47 @@ class Batch:
         self.program.body.instrs.append(Instr(op, tuple(operands), results, dict(attrs)))
         return results
 
-    def run(self) -> Iterator[str]:
+    def run(self, device: str = HOST) -> Iterator[str]:
         """Compile and call; yields the differences from the references."""
+        if device != HOST:
+            yield from self._compared(run_on_device(self.program, self.args, device))
+            return
         artifact = compile_program(self.program, host_target())
         out = kernel_runner(artifact, Counters(), _never)(*self.args)
         if len(self.program.outputs) == 1:
             out = (out,)
-        for call, span in zip(self.calls, self.spans, strict=True):
-            yield from differences(call.case, out[span])
+        yield from self._compared(out)
         # Once more with guarded buffers, which notice what is written out of bounds.
         Kernel(artifact)(*self.args)
+
+    def _compared(self, out: Sequence[Any]) -> Iterator[str]:
+        for call, span in zip(self.calls, self.spans, strict=True):
+            yield from differences(call.case, out[span])
 
 
 def _never(*args: Any) -> Any:
     raise AssertionError("the kernel reports a violation")
 
 
-def run_batches(calls: Sequence[Call], *, dynamic: bool, size: int = BATCH) -> list[str]:
-    """What is wrong with these calls compiled: errors of the compiler, and wrong results."""
+def run_batches(
+    calls: Sequence[Call], *, dynamic: bool, device: str = HOST, size: int = BATCH
+) -> list[str]:
+    """What is wrong with these calls compiled: errors of the compiler, and wrong results.
+
+    ``device``: where the kernels run.
+    """
     wrong = []
     for start in range(0, len(calls), size):
         part = calls[start : start + size]
         try:
-            wrong += Batch(part, dynamic=dynamic).run()
-        except (ProfuseError, AssertionError) as error:
+            wrong += Batch(part, dynamic=dynamic).run(device)
+        except (ProfuseError, AssertionError, CudaError) as error:
             if len(part) == 1:
                 wrong.append(f"{describe(part[0])}: {type(error).__name__}: {error}")
             else:
                 # A batch says nothing about which call is at fault.
-                wrong += run_batches(part, dynamic=dynamic, size=(len(part) + 1) // 2)
+                half = (len(part) + 1) // 2
+                wrong += run_batches(part, dynamic=dynamic, device=device, size=half)
     return wrong
 
 

@@ -16,6 +16,7 @@ import pytest
 from cases import Case, all_suites, cases_of, edge_values
 from compiled import Call, dynamic_call, run_batches, static_call
 from profuse.dialect.base import Fusion
+from profuse.dialect.device import HOST
 from profuse.dialect.dtypes import DType, dtype_of
 from profuse.dialect.types import ScalarType, TensorType, Type
 
@@ -131,11 +132,12 @@ def layout(type_: Type) -> Hashable:
     return "number" if isinstance(type_, ScalarType) and type_.value is None else "constant"
 
 
+@pytest.mark.parametrize("device", [HOST, pytest.param("cuda:0", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @each_op
-def test_kernels_conform(name: str, dynamic: bool) -> None:
+def test_kernels_conform(name: str, dynamic: bool, device: str) -> None:
     """A kernel returns what NumPy returns, and writes nothing else."""
-    wrong = run_batches(selected(name, dynamic=dynamic), dynamic=dynamic)
+    wrong = run_batches(selected(name, dynamic=dynamic), dynamic=dynamic, device=device)
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:20])
 
 

@@ -9,7 +9,7 @@
 // STATS-DAG: 1 refused: exp: too few neighbours to fuse with
 // STATS-DAG: 1 refused: reshape: result sizes depend on run-time values
 // STATS-DAG: 1 refused: tanh: type of operand 0 is not known
-// STATS-DAG: 1 refused: mul: operands are on different devices
+// STATS-DAG: 1 refused: mul: operands are on different devices: cpu, cuda:0
 // STATS-DAG: 1 refused: add: a Python integer may not fit i8
 // STATS-DAG: 2 refused: tanh: size of operand 0 varies
 

@@ -1,0 +1,54 @@
+"""Checks of fused GPU code: of operands, and of values that were constants when profiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..attrs import I64_ARRAY
+from ..base import Op, attr, operand, result
+from ..relaxed import fits_relaxed, relaxed, sizes_match
+from ..types import BOOL_SCALAR, ListType, Type
+from .speculation import Guard
+
+
+class CudaGuard(Guard, name="cuda_guard"):
+    """Compare with the expected types, but let sizes other than 0 and 1 differ (R3.42)."""
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (*map(relaxed, attrs["types"]), BOOL_SCALAR)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return (*args, fits_relaxed(attrs["types"], args))
+
+
+class SizeEq(Op, name="size_eq"):
+    """Compare the target sizes of a sum with those that were profiled; either may be None (R3.43).
+
+    ``sizes`` is a list of numbers. ``reference`` is empty where None was profiled.
+    """
+
+    sizes = operand()
+    passed = result()
+    reference = attr(I64_ARRAY)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (BOOL_SCALAR,)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return sizes_match(args[0], attrs["reference"])
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if not isinstance(types[0], ListType):
+            yield f"operand 0 must be a list, not {types[0]}"
+        for size in attrs["reference"]:
+            if size < 0:
+                yield f"reference has a negative size: {size}"
+
+
+__all__ = ["CudaGuard", "SizeEq"]

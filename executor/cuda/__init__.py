@@ -1,0 +1,1 @@
+"""Running fusion functions on NVIDIA GPUs: foreign device arrays in, launches, results out."""

@@ -1,0 +1,181 @@
+"""One call of a function on device arrays: its stream, its memory, and what is still to launch.
+
+Launches are collected and started together, so that a plan of several can be one CUDA graph.
+Whatever reads results on the host, or is ordered by the library, starts them first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ..events import Counters
+from .arrays import DeviceArray
+from .driver import CudaError, Node, driver, index_of
+from .graphs import launch_all
+from .libraries import NUMPY, Library
+from .products import Gemm
+
+
+class _Active(threading.local):
+    call: DeviceCall | None = None
+
+
+_active = _Active()
+# Memory that kernels may still use although nobody holds it: (device event, objects).
+_in_use: deque[tuple[Any, list[Any]]] = deque()
+
+
+class DeviceCall:
+    """See the module; a ``with`` block makes it the thread's.
+
+    Args:
+        home: device on which new arrays are made.
+        library: whose arrays results are.
+        counters: of the executor that is called.
+    """
+
+    def __init__(self, home: str, library: Library, counters: Counters) -> None:
+        self.home, self.library, self.counters = home, library, counters
+        self._streams: dict[int, int] = {}
+        self._pending: list[Node] = []
+        self._pending_on = 0
+        self._kept: list[Any] = []
+        self._outer: DeviceCall | None = None
+
+    def __enter__(self) -> DeviceCall:
+        self._outer, _active.call = _active.call, self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        _active.call = self._outer
+
+    # --- streams ----------------------------------------------------------------------------
+
+    def stream(self, index: int) -> int:
+        """The caller's current stream on a device."""
+        if index not in self._streams:
+            self._streams[index] = self.library.stream(index)
+        return self._streams[index]
+
+    def join(self, array: DeviceArray) -> None:
+        """Order the call behind an input whose library says on which stream it is made.
+
+        A library that does not say which stream is current has the first such stream used.
+        """
+        index = index_of(array.device)
+        if array.stream is not None and not self.library.ordered:
+            self._streams.setdefault(index, array.stream)
+        if array.stream is not None and array.stream != self.stream(index):
+            driver().wait(index, self.stream(index), array.stream)
+        if not array.library.ordered:
+            self.keep(array.owner)
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def empty(self, index: int, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
+        """A new array of the caller's library."""
+        return DeviceArray.new(index, shape, dtype, self.library, self.stream(index))
+
+    def keep(self, owner: Any) -> None:
+        """Keep memory until what the call launches is done with it."""
+        self._kept.append(owner)
+
+    def upload(self, array: DeviceArray) -> tuple[Any, int]:
+        """A copy of host elements on the device, counted."""
+        assert array.host is not None
+        self.counters.copies_to_device += 1
+        index = index_of(array.device)
+        return self.library.from_host(array.host, index, self.stream(index))
+
+    def download(self, array: DeviceArray) -> np.ndarray:
+        """A copy of an array on the host, counted; waits for all that makes it."""
+        self.flush()
+        self.counters.copies_to_host += 1
+        self.counters.device_syncs += 1
+        return array.library.to_host(array.place(), self.stream(index_of(array.device)))
+
+    # --- work -------------------------------------------------------------------------------
+
+    def launch(self, index: int, node: Node) -> None:
+        """Start a kernel, together with others."""
+        if self._pending and self._pending_on != index:
+            self.flush()
+        self._pending_on = index
+        self._pending.append(node)
+
+    def product(self, index: int, product: Gemm) -> None:
+        """Start a product of the library, behind all that was launched before."""
+        self.flush()
+        driver().product(index, product, self.stream(index))
+        self.counters.library_calls += 1
+
+    def flush(self) -> None:
+        """Start what was collected."""
+        nodes, self._pending = self._pending, []
+        if nodes:
+            launch_all(self._pending_on, nodes, self.stream(self._pending_on), self.counters)
+
+    def finish(self) -> None:
+        """Start all, and let go of memory, once the device is done with it."""
+        self.flush()
+        if self._kept and not self.library.ordered:
+            for index, stream in self._streams.items():
+                _in_use.append((driver().mark(index, stream), self._kept))
+        self._kept = []
+        _let_go()
+
+    def result(self, array: DeviceArray, inputs: set[int]) -> Any:
+        """An array as one of the caller's library; a copy if it might be an input's memory."""
+        self.flush()
+        index = index_of(array.device)
+        if array.address is not None and (id(array.owner) in inputs or not array.is_contiguous):
+            array = self._copied(array, index)
+        if array.address is None and self.library is NUMPY:
+            return self._leave(array)
+        owner = array.owner if array.address is not None else self.upload(array)[0]
+        if self.library is NUMPY:
+            self.counters.copies_to_host += 1
+            self.counters.device_syncs += 1
+        return self.library.result(owner, array.shape, array.dtype, self.stream(index))
+
+    def _leave(self, array: DeviceArray) -> Any:
+        """A result that is on the host and is to be there."""
+        found = np.array(array.on_host(self), order="C")
+        return found if found.ndim else found[()]
+
+    def _copied(self, array: DeviceArray, index: int) -> DeviceArray:
+        if not array.is_contiguous:
+            return DeviceArray.of_host(array.on_host(self), array.device, self.library)
+        made = self.empty(index, array.shape, array.dtype)
+        nbytes = array.size * array.itemsize
+        if nbytes:
+            driver().copy(
+                index, made.pointer(self), array.pointer(self), nbytes, self.stream(index)
+            )
+        return made
+
+
+def current_call() -> DeviceCall:
+    """The call that this thread is in; raises CudaError outside of any."""
+    if _active.call is None:
+        raise CudaError("a kernel of a device runs outside of a call", "internal")
+    return _active.call
+
+
+def _let_go() -> None:
+    """Drop what the device is done with."""
+    for _ in range(len(_in_use)):
+        try:
+            event, held = _in_use.popleft()
+        except IndexError:  # another thread has been here
+            return
+        if not driver().reached(event):
+            _in_use.append((event, held))

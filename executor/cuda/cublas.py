@@ -1,0 +1,80 @@
+"""cuBLAS through ctypes: one call, with batches and accumulation in f32 for halves."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import threading
+from pathlib import Path
+
+from .driver import CudaError
+from .products import Gemm
+
+# Values of cudaDataType and cublasComputeType_t; plain f32 stays f32, without TF32.
+_TYPES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}
+_COMPUTE = {"f32": 68, "f64": 70, "f16": 68, "bf16": 68}
+_LIBRARIES = ("libcublas.so.13", "libcublas.so")
+_SUCCESS = 0
+_ALLOC_FAILED = 3
+
+
+class Cublas:
+    """The library, and a handle per thread and device: a handle serves one stream at a time.
+
+    Raises CudaError where the library is missing.
+    """
+
+    def __init__(self) -> None:
+        self._library = _load()
+        self._local = threading.local()
+
+    def product(self, device: int, product: Gemm, stream: int) -> None:
+        """Start a product; the device's context is current."""
+        handle = self._handle(device)
+        self._check(self._library.cublasSetStream_v2(handle, ctypes.c_void_p(stream)))
+        scalar = ctypes.c_double if product.dtype == "f64" else ctypes.c_float
+        alpha, beta = scalar(1.0), scalar(product.beta)
+        type_ = _TYPES[product.dtype]
+        int_, long_, pointer = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
+        self._check(
+            self._library.cublasGemmStridedBatchedEx(
+                handle, int_(product.trans_a), int_(product.trans_b),
+                int_(product.m), int_(product.n), int_(product.k), ctypes.byref(alpha),
+                pointer(product.a), int_(type_), int_(product.lda), long_(product.stride_a),
+                pointer(product.b), int_(type_), int_(product.ldb), long_(product.stride_b),
+                ctypes.byref(beta),
+                pointer(product.c), int_(type_), int_(product.ldc), long_(product.stride_c),
+                int_(product.batch), int_(_COMPUTE[product.dtype]), int_(-1),
+            )
+        )  # fmt: skip
+
+    def _handle(self, device: int) -> ctypes.c_void_p:
+        handles = self._local.__dict__.setdefault("handles", {})
+        if device not in handles:
+            made = ctypes.c_void_p()
+            self._check(self._library.cublasCreate_v2(ctypes.byref(made)))
+            handles[device] = made
+        return handles[device]
+
+    @staticmethod
+    def _check(status: int) -> None:
+        if status != _SUCCESS:
+            no_memory = status == _ALLOC_FAILED
+            raise CudaError(f"cuBLAS fails with status {status}", "cublas", transient=no_memory)
+
+
+def _load() -> ctypes.CDLL:
+    for name in (*_installed(), *_LIBRARIES):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise CudaError("there is no cuBLAS; install profuse[cuda]", "absent")
+
+
+def _installed() -> list[str]:
+    """The library of the ``nvidia-cublas`` wheel."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = (spec.submodule_search_locations or ()) if spec else ()
+    found = [Path(root, "cu13", "lib", name) for root in roots for name in _LIBRARIES[:1]]
+    return [str(path) for path in found if path.exists()]

@@ -1,0 +1,127 @@
+"""Library products of a launch plan as calls of cuBLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...lowering.gpu.abi import LibraryProduct, Matrix
+from .driver import CudaError
+
+Size = Callable[[str], int]
+Pointer = Callable[[tuple], int]
+_ITEMSIZE = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """``c = op(a) @ op(b) + beta * c`` for matrices that are stored column by column.
+
+    Attributes:
+        dtype: of all elements; halves are summed up in f32.
+        trans_a, trans_b: whether an operand is stored transposed.
+        m, n, k: c is m by n, and k products make up each of its elements.
+        a, b, c: pointers.
+        lda, ldb, ldc: elements from one column to the next.
+        stride_a, stride_b, stride_c: elements from one matrix of the batch to the next.
+        batch: number of matrices.
+    """
+
+    dtype: str
+    trans_a: bool
+    trans_b: bool
+    m: int
+    n: int
+    k: int
+    a: int
+    lda: int
+    b: int
+    ldb: int
+    c: int
+    ldc: int
+    beta: float = 0.0
+    stride_a: int = 0
+    stride_b: int = 0
+    stride_c: int = 0
+    batch: int = 1
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """A batch of matrices: sizes and strides in elements, and where the first one starts."""
+
+    dims: tuple[int, int, int]
+    strides: tuple[int, int, int]
+    pointer: int
+
+    def layout(self, what: str) -> tuple[bool, int]:
+        """Whether rows lie in memory as columns do, and the distance between those that are whole.
+
+        Read column by column, a matrix that is stored row by row is its own transpose.
+        """
+        _, rows, columns = self.dims
+        _, down, right = self.strides
+        if 0 in (rows, columns):
+            return False, max(columns, 1)
+        if (right == 1 or columns <= 1) and (down >= max(columns, 1) or rows <= 1):
+            return False, max(down, columns, 1)
+        if (down == 1 or rows <= 1) and (right >= max(rows, 1) or columns <= 1):
+            return True, max(right, rows, 1)
+        raise CudaError(
+            f"the {what} operand of a product has strides {self.strides[1:]}, no axis without gaps",
+            "layout",
+        )
+
+
+def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | None:
+    """The call for a product; None if the result has no element.
+
+    Args:
+        size: value of a size expression.
+        pointer: of an argument.
+
+    Raises CudaError for layouts that cuBLAS does not take.
+    """
+    if product.dtype not in _ITEMSIZE:
+        raise CudaError(f"there is no library product of {product.dtype}", "dtype")
+    vector_left = product.kind in ("vecmat", "dot")
+    vector_right = product.kind in ("matvec", "dot")
+    left = _operand(product.left, product.dtype, size, pointer, row=vector_left)
+    right = _operand(product.right, product.dtype, size, pointer, column=vector_right)
+    output = _operand(
+        product.output, product.dtype, size, pointer, row=vector_left, column=vector_right
+    )
+    batch, rows, columns = output.dims
+    if 0 in output.dims:
+        return None
+    # Row by row means column by column of the transpose: c' = b' a'.
+    left_swapped, left_step = left.layout("left")
+    right_swapped, right_step = right.layout("right")
+    swapped, step = output.layout("output")
+    if swapped:
+        raise CudaError("the output of a product is not contiguous", "layout")
+    return Gemm(
+        product.dtype, right_swapped, left_swapped, columns, rows, left.dims[2],
+        right.pointer, right_step, left.pointer, left_step, output.pointer, step,
+        1.0 if product.accumulate else 0.0,
+        right.strides[0], left.strides[0], output.strides[0], batch,
+    )  # fmt: skip
+
+
+def _operand(
+    matrix: Matrix, dtype: str, size: Size, pointer: Pointer, *, row: bool = False,
+    column: bool = False,
+) -> _Operand:  # fmt: skip
+    """A matrix with its missing axes: a vector is one row, or one column, of a batch of one."""
+    dims, strides = [size(d) for d in matrix.dims], [size(s) for s in matrix.strides]
+    if column:
+        dims.append(1)
+        strides.append(1)
+    if row:
+        dims.insert(len(dims) - 1, 1)
+        strides.insert(len(strides) - 1, max(dims[-1], 1))
+    while len(dims) < 3:
+        dims.insert(0, 1)
+        strides.insert(0, 0)
+    start = pointer(matrix.argument) + size(matrix.offset) * _ITEMSIZE[dtype]
+    return _Operand((dims[0], dims[1], dims[2]), (strides[0], strides[1], strides[2]), start)

@@ -1,0 +1,78 @@
+"""Tier 0 on device arrays: each op computes on the host, and its results belong to the device.
+
+An array is copied to the host when the first op reads it, and what ops compute stays there until a
+kernel or the caller wants it on the device. So a run that is all tier 0 copies each argument and
+each result once, whatever is between them; all of it is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...dialect.base import Fusion
+from ...dialect.device import DeviceTensor
+from ...dialect.program import Instr, Module
+from .arrays import DeviceArray
+from .call import DeviceCall, current_call
+
+Evaluate = Callable[..., Any]
+Adapt = Callable[[Instr, Evaluate], Evaluate]
+
+
+def adapter(module: Module, home: str) -> Adapt:
+    """Makes ops of a graph take and return device arrays.
+
+    Args:
+        module: the graph; whether it writes memory decides what copies stay valid.
+        home: device of arrays that an op makes out of nothing.
+    """
+    written = any(instr.op.writes for instr in module.main.body.walk())
+
+    def adapt(instr: Instr, evaluate: Evaluate) -> Evaluate:
+        if instr.op.fusion is Fusion.QUERY and instr.operands:
+            return lambda *args: evaluate(*map(_stand_in, args))
+
+        def run(*args: Any) -> Any:
+            call = current_call()
+            device = _device(args, home)
+            out = evaluate(*[_on_host(arg, call, written) for arg in args])
+            return out if device is None else _placed(out, device, call, written)
+
+        return run
+
+    return adapt
+
+
+def _stand_in(value: Any) -> Any:
+    """Queries read sizes and dtypes alone."""
+    return value.stand_in() if isinstance(value, DeviceTensor) else value
+
+
+def _device(args: tuple, home: str) -> str | None:
+    """The device of an op's results; None = the host, where all arrays among its operands are."""
+    arrays = [
+        a for arg in args for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
+        if isinstance(a, (DeviceTensor, np.ndarray))
+    ]  # fmt: skip
+    found = next((a.device for a in arrays if isinstance(a, DeviceTensor)), None)
+    return found or (home if not arrays else None)
+
+
+def _on_host(value: Any, call: DeviceCall, written: bool) -> Any:
+    if isinstance(value, DeviceArray):
+        return value.on_host(call, written=written)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_on_host(item, call, written) for item in value)
+    return value
+
+
+def _placed(value: Any, device: str, call: DeviceCall, written: bool) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_placed(item, device, call, written) for item in value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        return DeviceArray.of_host(array, device, call.library, written=written)
+    return value

@@ -1,0 +1,127 @@
+"""A compiled GPU function as a value: what crosses processes and lies in the disk cache."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..abi import abi_from_json, abi_to_json
+from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one kernel needs of a multiprocessor, as reported by ptxas.
+
+    Attributes:
+        registers: per thread.
+        spilled: bytes per thread stored and loaded because registers did not suffice.
+        stack: bytes of local memory per thread.
+        shared: bytes of static shared memory per block.
+    """
+
+    registers: int
+    spilled: int
+    stack: int
+    shared: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.registers} registers, {self.spilled} bytes spilled, {self.stack} bytes of "
+            f"stack, {self.shared} bytes of shared memory"
+        )
+
+
+@dataclass
+class GpuArtifact:
+    """A compiled function: machine code of its kernels, and how to run them.
+
+    Attributes:
+        name: of the fusion function.
+        chip: that the code is for, such as ``"sm_90"``.
+        code: the cubin; empty when compiling stopped before it.
+        plan: launches and library products.
+        usage: kernel -> registers, spills and shared memory, where there is code.
+        stages: stage name -> text, when they were kept.
+        seconds: stage name -> seconds spent.
+    """
+
+    name: str
+    chip: str
+    plan: LaunchPlan
+    code: bytes = b""
+    usage: dict[str, Usage] = field(default_factory=dict)
+    stages: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def object(self) -> bytes:
+        """The code, by the name that CPU kernels have for it."""
+        return self.code
+
+    @property
+    def library_calls(self) -> int:
+        """Library products per run."""
+        return sum(isinstance(step, LibraryProduct) for step in self.plan.steps)
+
+    def header(self) -> dict[str, Any]:
+        """All but the code, as JSON data; see `from_header`."""
+        return {
+            "name": self.name,
+            "chip": self.chip,
+            "plan": {
+                "name": self.plan.name,
+                "abi": abi_to_json(self.plan.abi),
+                "steps": [_step_to_json(step) for step in self.plan.steps],
+            },
+            "usage": {kernel: asdict(usage) for kernel, usage in self.usage.items()},
+            "stages": self.stages,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_header(cls, data: dict[str, Any], code: bytes) -> GpuArtifact:
+        """The artifact of a `header` and its code."""
+        plan = data["plan"]
+        steps = tuple(_step_from_json(step) for step in plan["steps"])
+        usage = {kernel: Usage(**fields) for kernel, fields in data["usage"].items()}
+        return cls(
+            data["name"], data["chip"], LaunchPlan(plan["name"], abi_from_json(plan["abi"]), steps),
+            code, usage, data["stages"], data["seconds"],
+        )  # fmt: skip
+
+
+_KINDS: dict[str, type] = {cls.__name__: cls for cls in (Choice, Launch, LibraryProduct)}
+
+
+def _step_to_json(step: Step) -> dict[str, Any]:
+    return {"step": type(step).__name__, **asdict(step)}
+
+
+def _step_from_json(data: dict[str, Any]) -> Any:
+    fields = dict(data)
+    kind = _KINDS[fields.pop("step")]
+    if kind is Launch:
+        return _launch(fields)
+    if kind is LibraryProduct:
+        left, right, output = (_matrix(fields[name]) for name in ("left", "right", "output"))
+        return LibraryProduct(
+            fields["kind"], fields["dtype"], left, right, output, fields["accumulate"]
+        )
+    conditions = tuple(Condition(**condition) for condition in fields["conditions"])
+    return Choice(
+        conditions, *(tuple(map(_launch, fields[side])) for side in ("then", "otherwise"))
+    )
+
+
+def _launch(fields: dict[str, Any]) -> Launch:
+    x, y, z = fields["grid"]
+    bx, by, bz = fields["block"]
+    arguments = tuple(map(tuple, fields["arguments"]))
+    return Launch(fields["kernel"], (x, y, z), (bx, by, bz), arguments, fields["shared"])
+
+
+def _matrix(fields: dict[str, Any]) -> Matrix:
+    return Matrix(
+        tuple(fields["argument"]), fields["offset"], tuple(fields["dims"]), tuple(fields["strides"])
+    )

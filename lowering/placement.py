@@ -1,0 +1,47 @@
+"""Which processor a fusion function is for, by the devices of its arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..dialect.device import HOST
+from ..dialect.errors import LoweringError
+from ..dialect.guards import devices_of
+from .target import Target
+
+if TYPE_CHECKING:
+    from ..dialect.program import Program
+    from .abi import KernelArtifact
+    from .gpu.artifact import GpuArtifact
+
+GPU = "cuda"
+NO_GPU = "it is for a GPU, and there is none to compile for"
+
+
+def device_of_function(function: Program, home: str = HOST) -> str:
+    """The device that a fusion function runs on, such as ``"cuda:0"``.
+
+    ``home``: the device of graphs whose values are on one; a function of which no argument says
+    where it is runs there.
+    """
+    found = devices_of(function.type_of(value) for value in function.inputs)
+    return next(iter(sorted(found, reverse=True)), home)
+
+
+def compile_for(
+    function: Program, target: Target, *, keep_stages: bool = False
+) -> KernelArtifact | GpuArtifact:
+    """Compile one fusion function for the processor that its arguments are on.
+
+    Raises LoweringError, also where the target has no GPU for a function that needs one.
+    """
+    home = GPU if target.gpu else HOST
+    if not device_of_function(function, home).startswith(GPU):
+        from .stages import compile_program
+
+        return compile_program(function, target, keep_stages=keep_stages)
+    if not target.gpu:
+        raise LoweringError(NO_GPU)
+    from .gpu.stages import compile_image
+
+    return compile_image(function, target.gpu, target.gpu_image, keep_stages=keep_stages)

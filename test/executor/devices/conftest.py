@@ -1,0 +1,30 @@
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[1] / "lowering"))
+
+import profuse as pf  # noqa: E402
+import pytest  # noqa: E402
+from emulated import EmulatedDriver  # noqa: E402
+from profuse.executor.cuda.driver import using  # noqa: E402
+
+
+@pytest.fixture
+def device():
+    """An emulated driver, with one device."""
+    made = EmulatedDriver()
+    with using(made):
+        yield made
+
+
+@pytest.fixture
+def counted():
+    """What the process has counted since the test began, by name."""
+    before = pf.counters()
+
+    def since(name: str) -> int:
+        return pf.counters()[name] - before[name]
+
+    return since

@@ -1,0 +1,145 @@
+"""As much of CuPy's and torch's interfaces as the adapters use, on the emulated device."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from fakelib import Array, array
+from profuse.dialect.dtypes import BF16
+from profuse.executor.cuda.driver import driver
+
+STREAM = 5
+
+
+def _download(held: Array) -> np.ndarray:
+    lowest = (
+        min((n - 1) * s for n, s in zip(held.shape, held.strides, strict=True)) if held.shape else 0
+    )
+    assert lowest >= 0
+    out = np.empty(held.shape, held.dtype)
+    for place in np.ndindex(*held.shape):
+        offset = sum(k * s for k, s in zip(place, held.strides, strict=True))
+        one = np.empty((), held.dtype)
+        driver().to_host(0, one, held.pointer + offset, STREAM)
+        out[place] = one
+    return out
+
+
+def _empty(shape: Any, dtype: np.dtype) -> Array:
+    made = array(np.zeros(shape, dtype))
+    buffer, *_ = driver()._find(made.pointer)
+    buffer.defined[:] = False
+    return made
+
+
+class Tensor:
+    """A torch tensor."""
+
+    def __init__(self, held: Any, *, cuda: bool = True, requires_grad: bool = False) -> None:
+        self.held, self.is_cuda, self.requires_grad = held, cuda, requires_grad
+        self.device = SimpleNamespace(index=0 if cuda else None, type="cuda" if cuda else "cpu")
+
+    __cuda_array_interface__ = property()  # torch has it, for what it can name
+    __dlpack__ = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.held.shape
+
+    @property
+    def dtype(self) -> Any:
+        name = "bfloat16" if self.held.dtype == BF16.numpy else self.held.dtype.name
+        return getattr(torch, name)
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(s // self.held.dtype.itemsize for s in self.held.strides)
+
+    def data_ptr(self) -> int:
+        return self.held.pointer
+
+    def is_floating_point(self) -> bool:
+        return self.held.dtype.kind == "f"
+
+    def view(self, dtype: Any) -> Tensor:
+        other = BF16.numpy if str(dtype) == "torch.bfloat16" else np.dtype(str(dtype)[6:])
+        if not self.is_cuda:
+            return Tensor(self.held.view(other), cuda=False)
+        held = self.held
+        return Tensor(Array(held.pointer, held.shape, other, held.strides, held.owner))
+
+    def cpu(self) -> Tensor:
+        return Tensor(_download(self.held), cuda=False)
+
+    def numpy(self) -> np.ndarray:
+        assert not self.is_cuda
+        assert self.held.dtype != BF16.numpy, "NumPy has no bfloat16"
+        return self.held
+
+    def to(self, device: str) -> Tensor:
+        assert device == "cuda:0"
+        return Tensor(array(self.held))
+
+
+class _TorchDtype:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+def _from_numpy(host: np.ndarray) -> Tensor:
+    assert host.flags.writeable
+    assert host.dtype != BF16.numpy, "NumPy has no bfloat16"
+    return Tensor(host, cuda=False)
+
+
+def _torch_empty(shape: Any, dtype: _TorchDtype, device: str) -> Tensor:
+    assert device == "cuda:0"
+    if torch.full:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB\nmore of it")
+    plain = BF16.numpy if dtype.name == "bfloat16" else np.dtype(dtype.name)
+    return Tensor(_empty(shape, plain))
+
+
+Tensor.__module__ = "torch"
+torch = SimpleNamespace(
+    full=False,
+    empty=_torch_empty,
+    from_numpy=_from_numpy,
+    cuda=SimpleNamespace(current_stream=lambda index: SimpleNamespace(cuda_stream=STREAM)),
+    **{
+        name: _TorchDtype(name)
+        for name in ("float32", "float64", "float16", "bfloat16", "int64", "int16", "uint8", "bool")
+    },
+)
+
+
+class ndarray(Array):
+    """A CuPy array."""
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=self.pointer)
+
+
+def _as_cupy(held: Array) -> ndarray:
+    return ndarray(held.pointer, held.shape, held.dtype, held.strides, held.owner, STREAM)
+
+
+@contextmanager
+def _on(index: int):
+    assert index == 0
+    yield
+
+
+ndarray.__module__ = "cupy"
+cupy = SimpleNamespace(
+    empty=lambda shape, dtype: _as_cupy(_empty(shape, dtype)),
+    asarray=lambda host: _as_cupy(array(host)),
+    asnumpy=_download,
+    cuda=SimpleNamespace(Device=_on, get_current_stream=lambda: SimpleNamespace(ptr=STREAM)),
+)
