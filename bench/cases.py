@@ -48,6 +48,15 @@ def adam(np, p, g, m, v):
     return p - 1e-3 * (m2 / 0.271) / (np.sqrt(v2 / 0.003) + 1e-8), m2, v2
 
 
+def block(lib, x, b):
+    """Bias, tanh-GELU and layer norm, in what NumPy, JAX and torch have in common."""
+    y = x + b
+    y = 0.5 * y * (1.0 + lib.tanh(0.7978845608 * (y + 0.044715 * y * y * y)))
+    m = y.mean(-1)[:, None]
+    v = ((y - m) * (y - m)).mean(-1)[:, None]
+    return (y - m) / lib.sqrt(v + 1e-5)
+
+
 def cases(n: int) -> dict[str, tuple[Callable, tuple]]:
     rng = np.random.default_rng(0)
 

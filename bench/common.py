@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import sys
 import time
@@ -40,3 +41,11 @@ def environment() -> dict[str, str]:
         "python": platform.python_version(),
         **versions,
     }
+
+
+def write_results(path: str | None, **found: object) -> None:
+    """Write what was measured, and with what, as JSON; None = nowhere."""
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"environment": environment(), **found}, file, indent=1)
+            file.write("\n")

@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
-import json
 import os
 import time
 from collections.abc import Callable
 
-from kernels import environment, processor  # first: pins the process to one core
+import kernels  # noqa: F401  (first: pins the process to one core)
+
+from common import processor, write_results  # isort: skip
 
 import numpy as np  # isort: skip
 import profuse as pf  # isort: skip
@@ -38,7 +39,7 @@ FUNCTIONS = {"x + y": add, "tanh(x + y) * x": mixed}
 
 def ours(fn: Callable, x: np.ndarray, y: np.ndarray, *, native: bool) -> Callable[[], object]:
     with knobs.override(native_dispatch=native):
-        f = pf.jit(lambda x, y: fn(np, x, y))
+        f = pf.jit(lambda x, y: fn(np, x, y), background=False)
         for _ in range(4):
             f(x, y)
     return lambda: f(x, y)
@@ -143,10 +144,7 @@ def main() -> None:
         print(f"{name:<28}{'median':>10}{'p99':>10}{'loop':>10}")
         for system, row in tables[name].items():
             print(f"  {system:<26}" + "".join(f"{row[k]:>10.0f}" for k in row), flush=True)
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"environment": environment(), "calls": tables}, file, indent=1)
-            file.write("\n")
+    write_results(args.json, calls=tables)
 
 
 if __name__ == "__main__":

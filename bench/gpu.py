@@ -13,7 +13,6 @@ out. JAX has streams of its own, so its calls are timed by the clock, in batches
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -27,7 +26,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs m
 import numpy as np
 import profuse as pf
 from cases import cases, leaves
-from common import environment
+from common import write_results
 
 CALLS = 10  # per round and system, so that launches overlap with kernels
 SMALL = 64  # size at which a call costs the host more than the device
@@ -304,11 +303,7 @@ def main() -> None:
         if not args.names or name in args.names:
             rows.append(measure(name, machine, fn, host, args.rounds))
             show(rows[-1])
-    if args.json:
-        found = {"environment": {"gpu": gpu, **environment()}, "size": args.size, "rows": rows}
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(found, file, indent=1)
-            file.write("\n")
+    write_results(args.json, gpu=gpu, size=args.size, rows=rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ faster). Peers that are not installed are left out.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Callable
 
@@ -24,7 +23,7 @@ os.environ["PROFUSE_CACHE"] = "off"  # the second call is to be measured with it
 import numpy as np  # noqa: E402
 import profuse as pf  # noqa: E402
 from cases import cases, check  # noqa: E402
-from common import environment, processor, timed  # noqa: E402
+from common import processor, timed, write_results  # noqa: E402
 
 
 def ours(fn: Callable) -> Callable:
@@ -103,12 +102,7 @@ def main() -> None:
             f"  2nd call {row['second_call_ms']:6.1f} ms  {shown}",
             flush=True,
         )
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(
-                {"environment": environment(), "size": args.size, "rows": rows}, file, indent=1
-            )
-            file.write("\n")
+    write_results(args.json, size=args.size, rows=rows)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 os.environ |= {f"MALLOC_{name}_": str(1 << 30) for name in ("MMAP_THRESHOLD", "TRIM_THRESHOLD")}
 
 import numpy as np
-from common import environment, processor, timed
+from cases import block
+from common import processor, timed, write_results
 
 WIDTH = 4096
 ROWS = (640, 512, 800, 320, 960, 448, 720, 384, 864, 576)  # no power of two after another
@@ -39,15 +40,6 @@ EAGER_ROUNDS = 3
 PAUSE = 0.1  # seconds between calls, as of a program that does other things, too
 
 System = tuple[Callable[..., Any], Callable[..., Any], Callable[[np.ndarray], Any]]
-
-
-def block(lib, x, b):
-    """Bias, tanh-GELU and layer norm, in what NumPy, JAX and torch have in common."""
-    y = x + b
-    y = 0.5 * y * (1.0 + lib.tanh(0.7978845608 * (y + 0.044715 * y * y * y)))
-    m = y.mean(-1)[:, None]
-    v = ((y - m) * (y - m)).mean(-1)[:, None]
-    return (y - m) / lib.sqrt(v + 1e-5)
 
 
 def small(lib, x, b):
@@ -192,13 +184,6 @@ def summary(name: str, runs: list[dict]) -> dict:
     }
 
 
-def write(path: str, runs: int, rows: list[dict]) -> None:
-    """Write what there is so far."""
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"environment": environment() | {"runs": runs}, "rows": rows}, file, indent=1)
-        file.write("\n")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("systems", nargs="*", default=list(SYSTEMS))
@@ -224,8 +209,7 @@ def main() -> None:
             f"all calls {row['total_ms']:.0f} ms  slowest were calls {calls}",
             flush=True,
         )
-        if args.json:
-            write(args.json, args.runs, rows)
+        write_results(args.json, runs=args.runs, rows=rows)  # what there is so far
 
 
 if __name__ == "__main__":

@@ -23,22 +23,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from common import environment, processor
+from cases import block
+from common import processor, write_results
 
 SHAPE = (256, 512)
 WARM_UP = 60.0  # seconds that a cold process may take until its last tier
 
 # Until which moment, as seconds since the process was started.
 MOMENTS = ("imported", "first call", "top tier")
-
-
-def block(lib, x, b):
-    """Bias, tanh-GELU and layer norm, in what NumPy, JAX and torch have in common."""
-    y = x + b
-    y = 0.5 * y * (1.0 + lib.tanh(0.7978845608 * (y + 0.044715 * y * y * y)))
-    m = y.mean(-1)[:, None]
-    v = ((y - m) * (y - m)).mean(-1)[:, None]
-    return (y - m) / lib.sqrt(v + 1e-5)
 
 
 def profuse(marks: Callable[[str], None]) -> None:
@@ -163,10 +155,7 @@ def main() -> None:
                 ratios = (found[m] / median(mine[m]) for m in found)
                 ratio = "  peer / ours " + " ".join(f"{r:.1f}x" for r in ratios)
             print(f"  {system:<14} {shown}{ratio}")
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"environment": environment(), "shape": SHAPE, "seconds": times}, file)
-            file.write("\n")
+    write_results(args.json, shape=SHAPE, seconds=times)
 
 
 if __name__ == "__main__":
