@@ -254,8 +254,8 @@ class Executor(ChainMember):
                     return None
                 if strict:
                     check_strict(result.module, result.failures, self.options.name)
-                self.seconds = time.perf_counter() - start
                 made = self._link(result)
+                self.seconds = time.perf_counter() - start
         except (StrictFusionError, KnobError):
             raise  # what was asked for cannot be done, or a setting is wrong
         except ProfuseError as error:

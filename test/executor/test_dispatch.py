@@ -283,8 +283,9 @@ def test_refusal_is_an_event_and_changes_nothing(monkeypatch):
 
 
 INTERRUPT = """
-import _thread, collections, itertools, threading
+import _thread, collections, itertools, signal, threading
 import numpy as np, profuse as pf
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs of a shell
 x = np.ones((4, 4), np.float32)
 f = pf.jit(lambda a, b: np.tanh(a + b))
 for _ in range(3): f(x, x)

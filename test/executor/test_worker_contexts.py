@@ -20,8 +20,9 @@ X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
 # No guard around the main module: a worker that ran it would start workers without end.
 HEAD = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 from dataclasses import replace
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs of a shell
 from profuse.executor.compile import CompileRequest
 from profuse.executor.worker import shared_pool, wire
 with open(os.environ["REQUEST"], "rb") as file:

@@ -25,7 +25,8 @@ NO_SUITE = {
     **{op.full_name(): "writes its operands: tested here" for op in OPS.values() if op.writes},
     **dict.fromkeys(
         ["profuse.profile", "profuse.profile_value", "profuse.profile_counter",
-         "profuse.type_check", "profuse.dynamic_guard", "profuse.fusion_group",
+         "profuse.type_check", "profuse.dynamic_guard", "profuse.cuda_guard", "profuse.size_eq",
+         "profuse.fusion_group",
          "profuse.fallback_graph", "profuse.call_fallback"],
         "speculation: test/passes, test/executor",
     ),
