@@ -149,11 +149,13 @@ def compile_now(request: CompileRequest, counters: Counters, *, background: bool
 
 
 def warm_up(background: bool) -> None:
-    """Start a worker, so that it is ready by the time it is wanted.
+    """Load the pool, and start a worker, so that they are there by the time they are wanted.
 
-    Not where the disk cache may answer instead, which takes less than a worker to start.
+    No worker where the disk cache may answer instead, which takes less than one to start.
     """
-    if uses_workers(background) and not knobs.cache:
-        from .worker import shared_pool
+    if not uses_workers(background):
+        return
+    from .worker import shared_pool
 
+    if not knobs.cache:
         shared_pool().warm()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 from .background import Pending
-from .events import Counters, absorb, new_counters
+from .events import Counters, absorb, log, new_counters
+from .fork_lock import ForkLock
 
 
 class ChainMember:
@@ -23,7 +23,15 @@ class ChainMember:
 
     def __init__(self) -> None:
         self._counters = new_counters(self)
-        self._lock = threading.RLock()
+        self._lock = ForkLock(self._start_over)
+
+    def _reset(self) -> None:
+        raise NotImplementedError
+
+    def _start_over(self) -> None:
+        """Another thread was changing this object when the process was forked."""
+        self._reset()
+        log("flush", reason="another thread was changing the plans when the process forked")
 
     @property
     def counters(self) -> Counters:

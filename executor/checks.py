@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
@@ -13,6 +14,9 @@ import numpy as np
 from ..dialect.errors import ArgumentError, KnobError
 from ..dialect.program import Program
 from ..dialect.types import ScalarType
+from .events import log
+from .knobs import KNOBS, PREFIX, check_variables, knobs, unknown_variables
+from .observe.log_file import STDERR, say
 
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 _INTS = (bool, int, np.bool, np.integer)
@@ -60,6 +64,32 @@ def check_device(device: Any) -> None:
     """Raise KnobError for what names no device."""
     if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
         raise KnobError(f"device {device!r} is not known", hint='use "cpu", "cuda" or "cuda:1"')
+
+
+@functools.cache
+def check_environment() -> None:
+    """Read every variable of ours, once per process, before anything depends on one.
+
+    Raises KnobError for a bad value: found later, that might be on a thread whose errors nobody
+    sees. One that is no setting is told, with the setting that may have been meant.
+    """
+    check_variables()
+    unknown = unknown_variables()
+    if not unknown:
+        return
+    import difflib
+
+    for name in unknown:
+        meant = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), KNOBS, 1)
+        hint = f"did you mean {PREFIX}{meant[0].upper()}?" if meant else f"settings: {_settings()}"
+        reason = f"{name} is set, but is no setting; {hint}"
+        log("setting-unknown", "", reason)
+        if knobs.log != STDERR:  # else the event is such a line
+            say(f"profuse: {reason}")
+
+
+def _settings() -> str:
+    return ", ".join(f"{PREFIX}{name.upper()}" for name in KNOBS)
 
 
 def check_path(what: str, path: Any) -> None:

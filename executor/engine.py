@@ -220,9 +220,8 @@ class Executor(ChainMember):
             self.counters.profiled_runs += 1
             note_types(self._seen, inputs)
             self.work.note("profiled", seconds, self.options.name)
+            warm_up(self.options.background)  # what profiles will compile; a warm process may not
 
-        if not record.ready:
-            warm_up(self.options.background)
         self.record = record
         adapt = self.options.processor.adapter(record.module)
         self._profiling = profiling_plan(record, self.options.name, self._count_op, on_run, adapt)

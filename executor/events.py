@@ -25,8 +25,8 @@ _LEVELS = dict.fromkeys(
 ) | dict.fromkeys(
     ("callback-failed", "compile-failed", "compiled-in-process", "device-fallback",
      "disk-corrupt", "disk-off", "dropped", "kernel-failed", "log-off", "no-assembler",
-     "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced", "workers-given-up"),
-    "warning",
+     "setting-unknown", "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",
+     "workers-given-up"), "warning"
 )  # fmt: skip
 
 

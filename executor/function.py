@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,13 @@ import numpy as np
 
 from ..dialect.device import HOST
 from ..dialect.errors import ArgumentError
-from .checks import check_path
+from .checks import check_environment, check_path
 from .choice import AnyExecutor
 from .engine import Options
 from .events import log, new_counters
 from .explain import dropped_traces, explain
 from .foreign import home_of
+from .fork_lock import ForkLock
 from .keyed import KeyedState
 from .knobs import knobs
 from .state import DebugState, ExecutorState, debug_state_of, state_of
@@ -33,9 +33,10 @@ class GraphFunction:
     """Runs one graph on positional leaves; the common part of traced and loaded functions."""
 
     def __init__(self, name: str, options: Options) -> None:
+        check_environment()
         self._name = name
         self._options = options
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
         self._current: AnyExecutor | None = None
         # Counts and reasons that belong to no executor: made before it is known which graph a call
         # runs, or of graphs that were dropped.

@@ -28,6 +28,7 @@ from .compile import CompileRequest, CompileResult, compiler_errors, keyed_pipel
 from .engine import Options
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
+from .fork_lock import ForkLock
 from .gradient_mode import needs_gradient
 from .hooks import registered
 from .knobs import knobs
@@ -94,7 +95,7 @@ class KeyedExecutor:
         self.input_names: tuple[str, ...] = ()  # what the user calls them, where that is known
         self.notes: list[str] = []  # what the importer has to say about the graph
         self._arity = len(module.main.inputs)
-        self._lock = threading.RLock()
+        self._lock = ForkLock(self._reset)
         self._reset()
 
     def _reset(self) -> None:

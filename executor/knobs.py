@@ -126,6 +126,40 @@ KNOBS: dict[str, Knob] = {
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }
 
+PREFIX = "PROFUSE_"
+"""What the names of our environment variables begin with."""
+
+_NO_KNOBS = {"PROFUSE_WORKER_FAULT"}  # of `worker.faults`
+
+
+def unknown_variables() -> list[str]:
+    """Variables of the environment that are called like ours, but are no setting."""
+    known = {_variable(name) for name in KNOBS} | _NO_KNOBS
+    return sorted(v for v in os.environ if v.startswith(PREFIX) and v not in known)
+
+
+def check_variables() -> None:
+    """Raise KnobError if the environment sets some knob to what it cannot be."""
+    for name, knob in KNOBS.items():
+        _from_environment(name, knob)
+
+
+def _variable(name: str) -> str:
+    return f"{PREFIX}{name.upper()}"
+
+
+def _from_environment(name: str, knob: Knob) -> Any:
+    variable = _variable(name)
+    text = os.environ.get(variable)
+    if text is None:
+        return knob.default
+    try:
+        return knob.parse(text)
+    except ValueError as error:
+        raise KnobError(
+            f"{variable}={text!r}: {error}", hint=f"{knob.help}; default {knob.default!r}"
+        ) from None
+
 
 class Knobs:
     """Attribute access to `KNOBS`; thread-safe."""
@@ -142,20 +176,7 @@ class Knobs:
         if knob is None:
             raise AttributeError(f"no knob named {name!r}; see profuse.executor.knobs.KNOBS")
         with self.__dict__["_lock"]:
-            return values.setdefault(name, self._from_environment(name, knob))
-
-    @staticmethod
-    def _from_environment(name: str, knob: Knob) -> Any:
-        variable = f"PROFUSE_{name.upper()}"
-        text = os.environ.get(variable)
-        if text is None:
-            return knob.default
-        try:
-            return knob.parse(text)
-        except ValueError as error:
-            raise KnobError(
-                f"{variable}={text!r}: {error}", hint=f"{knob.help}; default {knob.default!r}"
-            ) from None
+            return values.setdefault(name, _from_environment(name, knob))
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.exchange(name, value)
@@ -174,7 +195,7 @@ class Knobs:
         # Reading and writing under one lock: of two racing setters each sees the other's value or
         # what was there before both, never both the same (R1.2).
         with self.__dict__["_lock"]:
-            previous = values[name] if name in values else self._from_environment(name, knob)
+            previous = values[name] if name in values else _from_environment(name, knob)
             values[name] = value
         return previous
 

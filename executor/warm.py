@@ -152,20 +152,22 @@ class WarmState:
             if saved is not None:
                 reasons.append(f"{saved.path} is not used: {obstacle}")
             return None, ""
-        key = self._profile_key()
+        key, missed = self._profile_key(), ""
         if saved is not None:
             entry = saved.find(key)
             try:
                 if entry is not None:
                     return Profile.from_sections(entry.sections), saved.path
                 if not self._history:  # further specialisations may never have been needed
-                    reasons.append(f"profiled anew: {saved.why_missed(key)}")
+                    missed = saved.why_missed(key)
             except CorruptEntry as error:
-                reasons.append(f"profiled anew: the profile in {saved.path} is damaged: {error}")
+                missed = f"the profile in {saved.path} is damaged: {error}"
         cache = users_cache()
-        if cache is None:
-            return None, ""
-        return cache.find(key, Profile.from_sections, self._name), "the disk cache"
+        found = None if cache is None else cache.find(key, Profile.from_sections, self._name)
+        if missed:
+            what = "profiled anew" if found is None else "profile taken from the disk cache"
+            reasons.append(f"{what}: {missed}")
+        return found, "the disk cache"
 
     def _in_file(
         self, saved: SavedFile, request: CompileRequest

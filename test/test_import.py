@@ -28,3 +28,16 @@ def test_tracing_profiling_and_tier_0_need_no_mlir():
         "f.ir('graph'), f.ir('profiled'), f.explain()"
     )
     assert not {"mlir", "llvmlite"} & loaded
+
+
+def test_a_warm_process_loads_no_pool(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROFUSE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PROFUSE_CACHE", "on")
+    monkeypatch.setenv("PROFUSE_BACKGROUND", "on")
+    call = "import numpy as np, profuse as pf\nf = pf.jit(lambda x: np.tanh(x) * 2)\n{}(np.ones(4))"
+    cold = loaded_after(call.format("f"))
+    assert {"profuse.executor.worker.pool", "subprocess"} <= cold  # the next call wants them
+    loaded_after(call.format("f.warmup"))
+    warm = loaded_after(call.format("f") + "\nassert f.state().tier == 'optimized'")
+    assert "llvmlite" in warm
+    assert not {"profuse.executor.worker", "subprocess", "numpy.ma", "mlir"} & warm

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any
@@ -199,7 +200,7 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
 
 def _check_array(array: Any, path: str) -> None:
     where = f"{path}: " if path else ""
-    if isinstance(array, (np.matrix, np.ma.MaskedArray)):
+    if isinstance(array, np.matrix) or _is_masked(array):
         raise ArgumentError(
             f"{where}{type(array).__name__} arrays are not supported, their operators differ from "
             "those of plain arrays",
@@ -209,6 +210,12 @@ def _check_array(array: Any, path: str) -> None:
         dtype_of(array.dtype)
     except DTypeError as error:
         raise DTypeError(f"{where}{error.what}", hint=error.hint) from None
+
+
+def _is_masked(array: Any) -> bool:
+    """Whether a masked array; there is none while its module, which is slow to load, is not."""
+    module = sys.modules.get("numpy.ma")
+    return isinstance(array, getattr(module, "MaskedArray", ()))
 
 
 def _static(value: Any, path: str) -> tuple:

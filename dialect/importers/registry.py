@@ -85,9 +85,8 @@ def _named(name: str) -> Any:
 
 
 def _bound(target: Callable, where: str, handler: Handler) -> Handler:
-    accepted = frozenset(inspect.signature(handler).parameters)
-
     def call(*args: Any, **kwargs: Any) -> Any:
+        accepted = _accepted(handler)  # asked for here: there are many handlers to import
         given = _bind(target, where, args, kwargs)
         out = None if "out" in accepted else given.pop("out", None)
         for name in list(given):
@@ -129,6 +128,11 @@ def _bind(target: Callable, where: str, args: tuple, kwargs: dict[str, Any]) -> 
         elif value is p.empty and p.default is p.empty and p.kind is not p.VAR_KEYWORD:
             raise TypeError(f"{where}() missing a required argument: {p.name!r}")
     return out
+
+
+@lru_cache(maxsize=1024)
+def _accepted(handler: Handler) -> frozenset[str]:
+    return frozenset(inspect.signature(handler).parameters)
 
 
 @lru_cache(maxsize=1024)

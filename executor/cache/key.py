@@ -135,7 +135,9 @@ def _describe(name: str, here: str, there: str) -> str:
         only = (("here", ours - theirs), ("there", theirs - ours))
         texts = [f"{','.join(sorted(names))} {where}" for where, names in only if names]
         return f"features ({', '.join(texts)})"
-    if name in ("ir", "locations", "profile", "sources"):
+    if name == "profile":
+        return "the graph"
+    if name in ("ir", "locations", "sources"):
         return name
     return f"{name} ({_shown(here, there)} here, {_shown(there, here)} there)"
 

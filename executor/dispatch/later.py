@@ -7,7 +7,8 @@ import time
 import weakref
 from collections.abc import Callable
 
-from ..worker.gate import no_fork
+from ..fork_lock import ForkLock
+from ..gate import no_fork
 
 _HEAD_START = 0.001  # seconds
 
@@ -16,14 +17,14 @@ class Later:
     """One piece of work that may be asked for any number of times, and runs one at a time.
 
     Asked for while it runs, it runs once more. A forked child starts without the thread, and gets
-    one when it asks. No fork happens while it runs (`worker.gate`).
+    one when it asks. No fork happens while it runs (`gate`).
 
     ``work`` is a method, whose object is not kept alive.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = weakref.WeakMethod(work)
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._again = False
         self._thread: threading.Thread | None = None
 

@@ -32,7 +32,7 @@ _begun: dict[tuple[str, int], object] = {}  # (file, process): one line tells of
 def write(event: Event) -> None:
     """Write an event to where the knob says; whatever goes wrong there costs one warning."""
     where = knobs.log
-    if LEVELS.index(event.level) < LEVELS.index(knobs.log_level) or where in _lost:
+    if LEVELS.index(event.level) < LEVELS.index(knobs.log_level) or is_lost(where):
         return
     if where == STDERR:
         say(str(event))
@@ -43,7 +43,7 @@ def write(event: Event) -> None:
             text = f"{json.dumps(_process())}\n{text}"
         _append(where, text.encode())
     except OSError as error:
-        _give_up(where, error)
+        give_up("logs", where, error)
 
 
 def json_line(event: Event) -> str:
@@ -94,11 +94,17 @@ def _append(where: str, data: bytes) -> None:
         os.close(file)
 
 
-def _give_up(where: str, error: OSError) -> None:
+def is_lost(where: str) -> bool:
+    """Whether a file or folder has been given up."""
+    return where in _lost
+
+
+def give_up(does: str, where: str, error: OSError) -> None:
+    """Say once, on stderr and as an event, that nothing more is written there."""
     from ..events import log
 
     if not _first(_lost, where):
         return
-    reason = f"this process logs nothing more to {where}: {error.strerror or error}"
+    reason = f"this process {does} nothing more to {where}: {error.strerror or error}"
     say(f"profuse: {reason}")
     log("log-off", "", reason)

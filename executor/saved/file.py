@@ -93,7 +93,8 @@ class SavedFile:
             data = {"graph": graph.data, "arrays": arrays}
             sections[f"graph:{number}"] = json.dumps(data).encode()
             for index, array in enumerate(graph.arrays):
-                sections[f"array:{number}:{index}"] = array.tobytes()
+                native = array.astype(dtype_of(array.dtype).numpy, copy=False)  # of any byte order
+                sections[f"array:{number}:{index}"] = native.tobytes()
         for entry in self.entries:
             sections[f"entry:{entry.key.digest}"] = entry.to_bytes()
         return Entry(Key({"saved": _FORMAT}), self.name, time.time(), sections)

@@ -12,8 +12,8 @@ from ...dialect.errors import InternalError, ProfuseError, WorkerError
 from ...dialect.replay import replay_line
 from ..compile import CompileRequest, CompileResult
 from ..events import log
+from ..gate import fork_allowed, no_fork
 from . import wire
-from .gate import fork_allowed, no_fork
 from .portable import portable
 from .process import Lost, Process
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...dialect.errors import InternalError, ProfuseError, WorkerError
 from ..compile import CompileRequest, CompileResult, compile_cached, compile_graph
 from ..events import Counters, log
-from .gate import fork_allowed
+from ..gate import fork_allowed
 from .lane import Lane
 from .portable import why_local, why_no_workers
 from .process import Limits

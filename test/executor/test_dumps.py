@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.errors import FileError
 from profuse.executor.knobs import knobs
 
 X = np.ones((4, 8), np.float32)
@@ -73,15 +72,19 @@ def test_nothing_is_dumped_unless_asked(capsys, tmp_path):
     assert titles(capsys.readouterr().err) == []
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+@pytest.mark.parametrize("background", [False, True])
+def test_a_folder_that_cannot_be_written_costs_the_dumps_alone(tmp_path, capfd, background):
     taken = tmp_path / "file"
     taken.write_text("")
-    f = pf.jit(scaled_tanh)
-    with (
-        knobs.override(dump=str(taken), optimize=False),
-        pytest.raises(FileError, match="PROFUSE_DUMP"),
-    ):
-        f(X)
+    with knobs.override(dump=str(taken)):
+        f = pf.jit(scaled_tanh, background=background)
+        f.warmup(X)
+        assert f.state().tier == "optimized"
+    with knobs.override(dump=str(taken), optimize=False):
+        pf.jit(scaled_tanh)(X)
+    assert capfd.readouterr().err.count(f"dumps nothing more to {taken}: File exists\n") == 1
+    (told,) = [e for e in pf.events() if e.kind == "log-off" and str(taken) in e.reason]
+    assert told.level == "warning"
 
 
 def test_plans_carry_the_functions_name():

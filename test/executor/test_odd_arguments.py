@@ -85,7 +85,7 @@ def test_assigning_a_shape_is_refused_with_a_way_out():
 
 @pytest.mark.parametrize("settings", [
     {"profiled_runs": "2"}, {"profiled_runs": 1.5}, {"profiled_runs": True}, {"profiled_runs": -1},
-    {"name": 3}, {"device": "gpu"}, {"background": 1}, {"strategy": [("static", "1")]},
+    {"name": 3}, {"device": "gpu"}, {"background": "yes"}, {"strategy": [("static", "1")]},
     {"strategy": [("static", 1.5)]}, {"strategy": [("static", True)]}, {"strategy": 5},
 ])  # fmt: skip
 def test_bad_settings(settings):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -313,3 +316,27 @@ def test_a_depth_beyond_the_total_warns_and_is_static():
         executor.run([x, x])
     assert "profuse.type_check" in executor.result.ir
     assert "strategy-exceeded" in [e.kind for e in pf.events()[seen:]]
+
+
+def first_function(**variables):
+    code = "import profuse as pf\npf.jit(abs), pf.jit(abs)\nprint([e.kind for e in pf.events()])"
+    env = {**os.environ, **{f"PROFUSE_{name}": text for name, text in variables.items()}}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+
+
+def test_a_variable_that_is_no_setting_is_told_once():
+    done = first_function(CAHCE="off", ZZZ="1", WORKER_FAULT="")
+    told = done.stderr.splitlines()
+    assert told[0] == (
+        "profuse: PROFUSE_CAHCE is set, but is no setting; did you mean PROFUSE_CACHE?"
+    )
+    assert told[1].startswith("profuse: PROFUSE_ZZZ is set, but is no setting; settings: PROFUSE_")
+    assert (len(told), done.stdout) == (2, "['setting-unknown', 'setting-unknown']\n")
+    assert len(first_function(CAHCE="off", LOG="1").stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["OUTPUT_POOL_BYTES", "CACHE_BYTES", "RELEASE_GIL_NS"])
+def test_a_bad_value_that_only_threads_would_read_is_refused_at_the_first_function(name):
+    done = first_function(**{name: "maybe"})
+    assert done.returncode == 1
+    assert f"KnobError: PROFUSE_{name}='maybe': " in done.stderr

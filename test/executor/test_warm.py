@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import profuse as pf
 import pytest
+from profuse.dialect.dtypes import dtype_of_mlir
 from profuse.executor.cache.store import Store
 from profuse.executor.engine import Executor, Options
 from profuse.executor.history import tensor_types
@@ -180,6 +181,29 @@ def test_a_saved_function_holds_its_captured_arrays(tmp_path):
         W[0, 0] = kept
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).astype(">f8"),
+        np.arange(24.0).reshape(4, 6)[::-2, ::2],
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(4, dtype=dtype_of_mlir("bf16").numpy),
+        np.array(2.5),
+        np.zeros((0, 3)),
+    ],
+    ids=["big-endian", "strided", "fortran", "bf16", "rank-0", "empty"],
+)
+def test_captured_arrays_of_any_layout_are_saved_by_value(tmp_path, array):
+    path = tmp_path / "f.profuse"
+    f = pf.jit(lambda x: np.add(x, array), background=False)
+    expected = f(np.float32(1))
+    f.save(path)
+    got = pf.load(path)(np.float32(1))
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(expected, np.add(np.float32(1), array))
+
+
 def test_a_saved_function_joins_traces(tmp_path):
     path = tmp_path / "f.profuse"
     warmed(background=False).save(path)
@@ -231,7 +255,14 @@ def test_a_profile_of_another_graph_is_told(tmp_path):
     f = pf.jit(lambda x: np.exp(x) + 1, profile=path, background=False)
     f(W)
     assert counts(f).profiles_restored == 0
-    assert f"profiled anew: what {path} holds differs in profile" in f.explain()
+    assert f"profiled anew: what {path} holds differs in the graph" in f.explain()
+    with pf.knobs.override(cache=True, cache_dir=str(tmp_path / "cache")):
+        pf.jit(lambda x: np.exp(x) + 1, background=False).warmup(W)
+        f = pf.jit(lambda x: np.exp(x) + 1, profile=path, background=False)
+        f(W)
+    assert counts(f).profiles_restored == 1
+    assert f"profile taken from the disk cache: what {path} holds differs" in f.explain()
+    assert "profiled anew" not in f.explain()
 
 
 def test_only_the_target_differs(tmp_path):

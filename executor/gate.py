@@ -1,4 +1,4 @@
-"""No fork while a thread of the pool is at work: the child would inherit the locks it holds.
+"""No fork while a thread of ours is at work: the child would inherit the locks it holds.
 
 Such threads hold the gate, but for the time that they wait. A fork waits for it, and goes ahead
 after a while all the same: the thread may be waiting for a lock of the thread that forks.
