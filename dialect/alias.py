@@ -107,7 +107,7 @@ class Aliases:
 
     def may_swap(self, one: Instr, two: Instr) -> bool:
         """True if two neighbouring instructions may trade places (R3.17)."""
-        if set(one.results) & _uses(two) or set(two.results) & _uses(one):
+        if set(one.results) & uses(two) or set(two.results) & uses(one):
             return False
         a, b = self.effects(one), self.effects(two)
         if a.ordered and b.ordered:
@@ -214,7 +214,8 @@ def forbidden(aliases: Aliases, instr: Instr) -> str | None:
     return None
 
 
-def _uses(instr: Instr) -> set[Any]:
+def uses(instr: Instr) -> set[Any]:
+    """Every value that an instruction reads or hands on, those of nested blocks included."""
     used = set(instr.operands)
     for block in instr.blocks:
         used.update(block.outputs)
@@ -225,4 +226,4 @@ def _uses(instr: Instr) -> set[Any]:
     return used
 
 
-__all__ = ["OUTSIDE", "Aliases", "Effects", "forbidden", "result_roots"]
+__all__ = ["OUTSIDE", "Aliases", "Effects", "forbidden", "result_roots", "uses"]

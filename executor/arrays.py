@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .events import Counters
+from .fork_lock import ForkLock
 from .knobs import knobs
 
 ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
@@ -106,7 +107,7 @@ class Pool:
         self._clock = itertools.count()
         # Re-entrant: the collector may return a block while this thread holds it. Hence also no
         # iteration over what such a return changes.
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
 
     def lend(self, nbytes: int) -> Any:
         """A writable buffer of ``nbytes`` or more whose memory returns here when it dies."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..dialect.errors import ProfuseError, WorkerError
 from .compile import CompileRequest, CompileResult, compile_cached, compiler_errors
 from .events import Counters
+from .gate import loaded
 from .knobs import knobs
 
 if TYPE_CHECKING:
     from .options import Options
-    from .worker import Outcome, Ticket
+    from .worker import Outcome, Pool, Ticket
 
 
 class Lock(Protocol):
@@ -64,11 +65,9 @@ class Pending:
 
         The caller holds the lock, so that ``swap`` is not called before this has returned.
         """
-        from .worker import shared_pool
-
         pending = cls(request, make, swap, lock)
         try:
-            pending._ticket = shared_pool().submit(request, pending._arrive)
+            pending._ticket = _pool().submit(request, pending._arrive)
         except WorkerError:
             return None
         return pending
@@ -136,16 +135,19 @@ def make_request(ir: str, pipeline: str, options: Options) -> CompileRequest:
         repro_dir=knobs.repro_dir,
         dump=knobs.dump,
         name=options.name,
+        in_place=bool(options.donate),
     )
+
+
+def _pool() -> Pool:
+    return loaded("worker").shared_pool()
 
 
 def compile_now(request: CompileRequest, counters: Counters, *, background: bool) -> CompileResult:
     """Compile and wait, on a worker where those are asked for; ``counters`` are added to."""
     if not uses_workers(background):
         return compile_cached(request, counters)
-    from .worker import shared_pool
-
-    return shared_pool().compile(request, counters)
+    return _pool().compile(request, counters)
 
 
 def warm_up(background: bool) -> None:
@@ -155,7 +157,6 @@ def warm_up(background: bool) -> None:
     """
     if not uses_workers(background):
         return
-    from .worker import shared_pool
-
+    pool = _pool()
     if not knobs.cache:
-        shared_pool().warm()
+        pool.warm()

@@ -16,10 +16,12 @@ class ChainMember:
     Attributes:
         pending: the compile that runs elsewhere for this one; None = there is none.
         fallbacks: by the name of the fallback function.
+        donated: inputs that may be overwritten.
     """
 
     pending: Pending | None
     fallbacks: dict[str, Any]
+    donated: tuple[int, ...] = ()
 
     def __init__(self) -> None:
         self._counters = new_counters(self)

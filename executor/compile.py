@@ -136,6 +136,7 @@ class CompileRequest:
         name: what dumps call the graph.
         pinned: fusion functions to leave without a kernel, each with the reason: compiling them
             has cost a worker.
+        in_place: kernels may be asked to write results to where their inputs are.
     """
 
     ir: str
@@ -147,6 +148,7 @@ class CompileRequest:
     dump: str = ""
     name: str = ""
     pinned: tuple[tuple[str, str], ...] = ()
+    in_place: bool = False
 
 
 @dataclass
@@ -272,7 +274,9 @@ def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -
     target = request.target or host_target()
     try:
         with compiler_errors(f"lowering @{name}"):
-            artifact = compile_for(function, target, keep_stages=request.keep_stages)
+            artifact = compile_for(
+                function, target, keep_stages=request.keep_stages, in_place=request.in_place
+            )
     except LoweringError as error:
         result.failures[name] = str(error)
         return

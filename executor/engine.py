@@ -18,6 +18,7 @@ from ..dialect.program import Module
 from .background import Pending, compile_now, make_request, warm_up
 from .chain import ChainMember
 from .compile import CompileRequest, CompileResult, compiler_errors, optimizing_pipeline
+from .destinations import Destinations
 from .dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
 from .events import log
 from .history import Types, guarded_types, note_types, stable_sizes
@@ -109,9 +110,9 @@ class Executor(ChainMember):
 
     # --- running ------------------------------------------------------------------------------
 
-    def run(self, inputs: list) -> list:
+    def run(self, inputs: list, into: Destinations | None = None) -> list:
         """Outputs for these inputs, on the best plan there is; they share memory with no input."""
-        return run_plan(self.plan(), inputs)
+        return run_plan(self.plan(), inputs, into)
 
     def plan(self, depth: int | None = None) -> Plan:
         """The plan for the next call; compiles when the record has become ready (R1.7).
@@ -346,15 +347,15 @@ class Executor(ChainMember):
         fallbacks: dict[str, Executor] = {}
 
         def fallback(callee: str) -> Callable[[list], list]:
-            body = result.module.part(callee)
-            options = replace(self.options, name=f"{self.options.name}/{callee}")
             history = (*self.history, *guarded.get(callee, ()))
+            body, options = result.module.part(callee), self.options.of_fallback(callee)
             child = Executor(body, options, history, self._clock, self.work)
             child.plan(self.depth - 1)  # stores the depth, builds its first plan before it runs
             fallbacks[callee] = child
             return child.run
 
-        return _Chained(link(result, self.counters, self.options, fallback), fallbacks)
+        linked = link(result, self.counters, self.options, fallback, self.donated)
+        return _Chained(linked, fallbacks)
 
     def _swap_in(self, made: _Chained) -> Plan:
         """Make a linked plan the one that calls run on; the lock is held."""

@@ -149,6 +149,8 @@ class Counters:
         device_syncs: times that a call waited for a device.
         graph_replays: launches of several kernels as one CUDA graph.
         device_fallbacks: calls on device arrays that the device failed, computed on the host.
+        output_copies: results that were made elsewhere than in the array given for them.
+        donated_results: results that were made in the memory of donated arguments.
         traces: graphs made by tracing.
         dropped_traces: traces given up, with all that they had compiled, for newer ones.
         cache_hits, cache_misses: look-ups of compiled code.
@@ -181,6 +183,8 @@ class Counters:
     device_syncs: int = 0
     graph_replays: int = 0
     device_fallbacks: int = 0
+    output_copies: int = 0
+    donated_results: int = 0
     traces: int = 0
     dropped_traces: int = 0
     cache_hits: int = 0

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dialect.device import HOST
-from ..dialect.errors import ArgumentError
+from ..dialect.errors import ArgumentError, TraceError
+from . import scratch
 from .checks import check_environment, check_path
 from .choice import AnyExecutor
+from .destinations import Destinations
 from .engine import Options
 from .events import log, new_counters
 from .explain import dropped_traces, explain
@@ -24,6 +26,7 @@ from .knobs import knobs
 from .state import DebugState, ExecutorState, debug_state_of, state_of
 
 if TYPE_CHECKING:
+    from ..dialect.importers.pytree import TreeDef
     from .saved.file import StoredGraph
 
 _LOOK_SECONDS = 0.05  # a compile can become obsolete while it is waited for
@@ -49,10 +52,47 @@ class GraphFunction:
     def _executors(self) -> list[AnyExecutor]:
         raise NotImplementedError
 
-    def _run(self, executor: AnyExecutor, inputs: list) -> list:
+    def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
+        """What runs a call, on what inputs, and the structure of its results.
+
+        Raises TraceError inside another function's trace.
+        """
+        raise NotImplementedError
+
+    def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         executor.counters.calls += 1
         self._current = executor
-        return executor.run(inputs)
+        return executor.run(inputs, into)
+
+    def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call with these arguments, write the results into ``out``, and return it.
+
+        ``out`` holds writable arrays of the shapes and dtypes of the results, nested as the
+        function returns them. Kernels write to arrays that are C-contiguous and overlap no
+        argument; into others results are copied (counter ``output_copies``), and an array may well
+        be an argument at the same time. What is in ``out`` after an error is not defined.
+
+        Raises ArgumentError for another structure, read-only arrays, and arrays that share memory;
+        ShapeError and DTypeError where they do not fit the results; TraceError inside another
+        function's trace; and what a call raises.
+        """
+        executor, inputs, tree = self._resolved(args, kwargs)
+        found = Destinations(out, tree, self._name)
+        self._run(executor, inputs, found)
+        executor.counters.output_copies += found.copied
+        return out
+
+    def _not_traced(self) -> TraceError:
+        return TraceError(
+            f"{self._name}.into is called while another function is traced",
+            hint="call the function itself: in a trace there is no memory to write to yet",
+        )
+
+    def _host_only(self) -> ArgumentError:
+        return ArgumentError(
+            f"{self._name}.into is for host arrays, and the call is one on a device",
+            hint="call the function itself; its library makes the results",
+        )
 
     def _placed(self, leaves: list) -> tuple[list, str]:
         """The leaves, moved to the device that the user asked for, and the device of the call.
@@ -163,6 +203,7 @@ class GraphFunction:
         """Forget everything learnt; the next call profiles anew (R1.14)."""
         for executor in self._executors():
             executor.flush()
+        scratch.release()
 
     def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
         """IR text of a stage of the graph used last.

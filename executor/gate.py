@@ -6,14 +6,18 @@ after a while all the same: the thread may be waiting for a lock of the thread t
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
+_PACKAGE = __name__.rpartition(".")[0]
 _PATIENCE = 5.0  # seconds
 
-_gate = threading.Lock()
+_gate = threading.RLock()
 _held_for_fork = False
 
 
@@ -35,6 +39,19 @@ def fork_allowed() -> Iterator[None]:
         gate.acquire()
 
 
+def loaded(module: str) -> ModuleType:
+    """One of our modules that a call needs, imported with no fork meanwhile.
+
+    A child would wait for ever for a module that a thread of its parent was importing.
+    """
+    name = f"{_PACKAGE}.{module}"
+    found = sys.modules.get(name)
+    if found is None or getattr(found.__spec__, "_initializing", False):
+        with no_fork():
+            found = importlib.import_module(name)
+    return found
+
+
 def _before_fork() -> None:
     global _held_for_fork
     _held_for_fork = _gate.acquire(timeout=_PATIENCE)
@@ -47,7 +64,7 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     global _gate
-    _gate = threading.Lock()
+    _gate = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

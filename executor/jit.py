@@ -10,9 +10,7 @@ import functools
 import itertools
 import os
 import sys
-import threading
 import time
-import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -25,24 +23,21 @@ from ..dialect.importers.tracer import Trace, is_tracing, trace
 from .arrays import readable
 from .checks import check_arity, check_path, check_settings
 from .choice import AnyExecutor, make_executor
-from .dispatch.attach import Dispatcher, unserved
-from .dispatch.later import Later
-from .engine import Options
+from .dispatch.attach import unserved
+from .donation import parameter_names, positions
+from .engine import Executor, Options
 from .events import log
 from .flat import flat_key
 from .foreign import check_captured, flat_leaves, stand_ins
-from .function import GraphFunction
 from .keyed import KeyedExecutor
 from .knobs import knobs
+from .native import DispatchedFunction
 from .observe import live
-from .plan import PLANS
 from .processor import Processor
 from .strategy import normalize
 
 if TYPE_CHECKING:
     from .saved.file import SavedFile, StoredGraph
-
-_FOREVER = threading.TIMEOUT_MAX
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -68,29 +63,17 @@ class Variant:
     used: int = 0
 
 
-class JitFunction(GraphFunction):
+class JitFunction(DispatchedFunction):
     """A function that is traced, profiled, specialised and run natively; made by `jit`."""
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
-        self._dispatcher: Dispatcher | None = None
-        self._called: AnyExecutor | None = None
         super().__init__(options.name, options)
         functools.update_wrapper(self, fn)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
-        self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
-        self._on_device: dict[tuple, Variant] = {}  # the same of calls on device arrays
+        self._on_device: dict[tuple, Variant] = {}  # `_flat` of calls on device arrays
         self._looks = itertools.count(1)
-        self._native: Callable[..., Any] | None = None
-        self._plans_seen = 0
-        self._emission = Later(self._emit)
         live.add(self)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        native = self._native
-        if native is not None and not kwargs:
-            return native(*args)
-        return self._call_python(args, kwargs)
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Any call; those of settled specialisations reach it only without emitted code."""
@@ -101,77 +84,28 @@ class JitFunction(GraphFunction):
         else:
             outputs = self._run(variant.executor, [*args, *variant.trace.captured])
             result = variant.trace.out_tree.unflatten(outputs)
-        if self._plans_seen != PLANS.made:
-            self._refresh()
+        self._look()
         return result
-
-    def _refresh(self) -> None:
-        """There are new plans, maybe of this function: dispatch to them in emitted code."""
-        self._plans_seen = PLANS.made
-        dispatcher, flat = self._dispatched()
-        if not dispatcher.needs(flat):
-            return
-        if self._options.background:
-            self._emission.ask()
-        else:
-            self._emit()
-
-    def _dispatched(self) -> tuple[Dispatcher, dict[tuple, Variant]]:
-        with self._lock:
-            if self._dispatcher is None:
-                self._dispatcher = Dispatcher(self._name, _python_dispatch(self))
-            return self._dispatcher, dict(self._flat)
-
-    def _emit(self) -> None:
-        """Emit code for the plans there are, which takes as long as a compile: under no lock."""
-        dispatcher, flat = self._dispatched()
-        dispatcher.refresh(flat)
-        with self._lock:
-            if self._dispatcher is dispatcher:  # else it was flushed meanwhile
-                self._native = dispatcher.call
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
-        start = time.monotonic()
-        if not super().wait(timeout):
-            return False
-        left = _FOREVER if timeout is None else max(0.0, start + timeout - time.monotonic())
-        return self._emission.wait(left)
-
-    def _detach(self) -> None:
-        """Back to the Python dispatcher until there are plans again; the lock is held."""
-        self._native = self._dispatcher = None
-        self._plans_seen = -1
-
-    def flush(self) -> None:
-        """Forget everything learnt; the next call profiles anew (R1.14)."""
-        super().flush()
-        with self._lock:  # last: what another thread has attached meanwhile goes, too
-            self._detach()
 
     def _remarks(self) -> list[str]:
         """Why calls are dispatched in Python, if any are."""
-        dispatcher = self._dispatcher
-        reasons = dict(dispatcher.reasons) if dispatcher else {}
+        reasons: dict[str, None] = {}
+        for dispatcher in (self._dispatcher, self._writer):
+            reasons |= dispatcher.reasons if dispatcher else {}
         with self._lock:
             plain = tuple(self._flat.values())
             every = [v for known in self._variants.values() for v in known]
         reasons |= {why: None for v in every if (why := unserved(v, v in plain)) is not None}
-        return [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
-
-    @property
-    def _current(self) -> AnyExecutor | None:
-        """The executor of the last call."""
-        dispatcher = self._dispatcher
-        native = dispatcher.current if dispatcher else None
-        return native or self._called
-
-    @_current.setter
-    def _current(self, executor: AnyExecutor | None) -> None:
-        self._called = executor
-        dispatcher = self._dispatcher
-        if dispatcher is not None:
-            dispatcher.forget_current()
+        lines = [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
+        plans = [v.executor.optimized for v in every if isinstance(v.executor, Executor)]
+        if self._options.donate and any(
+            p and p.kind == "optimized" and not p.donations for p in plans
+        ):
+            lines.append(
+                "  Nothing is made in the memory of donated arguments: no kernel of the plan is "
+                "the last to read one and can write to where it reads (see `donate`)."
+            )
+        return lines
 
     def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """A call whose arguments are nested, need copies, are traced, a device's, or are new."""
@@ -187,21 +121,42 @@ class JitFunction(GraphFunction):
         if is_tracing(leaves):
             return self._call_traced(leaves, tree, args, kwargs)
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
+        if home != HOST:
+            return self._call_device(None if found is None else flat, leaves, tree, home)
+        variant, inputs = self._lookup(flat, leaves, tree, args, kwargs)
+        return variant.trace.out_tree.unflatten(self._run(variant.executor, inputs))
+
+    def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
+        leaves, tree = flatten_call(self._fn, args, kwargs)
+        if is_tracing(leaves):
+            raise self._not_traced()
+        flat = None if kwargs else flat_key(args)
+        leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
+        if home != HOST:
+            raise self._host_only()
+        variant, inputs = self._lookup(flat, leaves, tree, args, kwargs)
+        return variant.executor, inputs, variant.trace.out_tree
+
+    def _lookup(
+        self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict
+    ) -> tuple[Variant, list]:
+        """The graph of a call, traced if it is new, and its inputs."""
         key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
-        if home != HOST:
-            if variant is None:
-                args, kwargs = tree.unflatten(stand_ins(leaves))
-                variant = self._trace(key, leaves, args, kwargs, home)
-            if found is not None:
-                self._remember(self._on_device, flat, variant)
-            outputs = self._run_on_device(variant.executor, leaves, variant.trace.captured)
-            return variant.trace.out_tree.unflatten(outputs)
         if variant is None:
             variant = self._trace(key, leaves, args, kwargs)
         if self._options.device in (None, HOST):
             self._remember(self._flat, flat, variant)
-        outputs = self._run(variant.executor, [*leaves, *variant.trace.captured])
+        return variant, [*leaves, *variant.trace.captured]
+
+    def _call_device(self, flat: tuple | None, leaves: list, tree: TreeDef, home: str) -> Any:
+        key = (tree, tuple(map(leaf_kind, leaves)))
+        variant = self._find(self._variants.get(key, ()), leaves)
+        if variant is None:
+            args, kwargs = tree.unflatten(stand_ins(leaves))
+            variant = self._trace(key, leaves, args, kwargs, home)
+        self._remember(self._on_device, flat, variant)
+        outputs = self._run_on_device(variant.executor, leaves, variant.trace.captured)
         return variant.trace.out_tree.unflatten(outputs)
 
     def _remember(self, table: dict[tuple, Variant], flat: tuple | None, variant: Variant) -> None:
@@ -268,6 +223,8 @@ class JitFunction(GraphFunction):
         executor = make_executor(made.module, options, made.depths())
         executor.notes += made.explain()
         executor.input_names = argument_names(made)
+        if isinstance(executor, Executor) and home == HOST:
+            executor.donated = positions(made.names, options.donate)
         self._make_room()
         variant = Variant(made, executor, key, used=next(self._looks))
         self._variants.setdefault(key, []).append(variant)
@@ -336,6 +293,7 @@ def jit(
     device: str | None = None,
     background: bool | None = None,
     profile: str | os.PathLike | None = None,
+    donate: str | int | Sequence[str | int] | None = None,
     name: str | None = None,
 ) -> Any:
     """Make ``fn``, written in plain NumPy, a function that specialises itself to its arguments.
@@ -354,6 +312,10 @@ def jit(
             it holds of a graph is used: its profile, in place of runs that are recorded here, and
             its compiled code, where that is for this CPU and these versions. What it does not hold
             is learnt as ever, and `explain` says why it did not fit.
+        donate: parameters, by name or position, whose arrays calls may overwrite and return as
+            results: nobody may read them afterwards. It is done in optimised plans with kernels
+            that can (counter ``donated_results``), for writable C-contiguous arrays that are no
+            views and overlap no other argument.
         name: for messages and IR; default: the function's own.
 
     Raises ArgumentError for something that cannot be called, KnobError for bad settings, FileError
@@ -362,7 +324,7 @@ def jit(
     if fn is None:
         return functools.partial(
             jit, strategy=strategy, profiled_runs=profiled_runs, device=device,
-            background=background, profile=profile, name=name,
+            background=background, profile=profile, donate=donate, name=name,
         )  # fmt: skip
     check_settings(fn, device, background, profiled_runs, name)
     frozen = None if strategy is None else normalize(strategy)
@@ -370,7 +332,8 @@ def jit(
     background = knobs.background if background is None else background
     saved = None if profile is None else _saved_file(profile)
     options = Options(
-        frozen, profiled_runs, _symbol(label), background=background, saved=saved, device=device
+        frozen, profiled_runs, _symbol(label), background=background,
+        donate=parameter_names(fn, donate), saved=saved, device=device,
     )  # fmt: skip
     return JitFunction(fn, options)
 
@@ -380,22 +343,6 @@ def _saved_file(path: str | os.PathLike) -> SavedFile:
 
     check_path("profile", path)
     return SavedFile.read(path)
-
-
-def _python_dispatch(function: JitFunction) -> Callable[..., Any]:
-    """What emitted code calls where none of its specialisations fits; keeps nothing alive."""
-    known = weakref.ref(function)
-
-    def call(*args: Any) -> Any:
-        called = known()
-        if called is None:
-            raise ReferenceError("the function of this dispatcher is gone")
-        dispatcher = called._dispatcher
-        if dispatcher is not None:
-            dispatcher.add_up_misses()
-        return called._call_python(args, {})
-
-    return call
 
 
 def _symbol(name: str) -> str:

@@ -47,7 +47,33 @@ def kernel_runner(
     exec(compile(source, f"<call of {artifact.name}>", "exec"), scope)
     call = scope["call"]
     call.kernel = artifact, loaded
+    call.into = _writer(artifact, scope)
     return call
+
+
+def _writer(artifact: KernelArtifact, scope: dict[str, Any]) -> Callable[..., Any]:
+    """The same with its first argument saying where results go: per result an array or None.
+
+    Made at the first call: few kernels are called so.
+    """
+    made: list[Callable[..., Any]] = []
+
+    def into(given: tuple, *args: Any) -> Any:
+        if not made:
+            source, _ = call_source(artifact, into=True)
+            inner = dict(scope)
+            exec(compile(source, f"<call of {artifact.name} into arrays>", "exec"), inner)
+            made.append(inner["call"])
+        return made[0](given, *args)
+
+    return into
+
+
+def _fitting(given: np.ndarray | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The array given if it is of this type, else a new one."""
+    if given is not None and given.shape == shape and given.dtype == dtype:
+        return given
+    return arrays.empty(shape, dtype)
 
 
 def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] | None:
@@ -55,16 +81,19 @@ def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] |
     return getattr(runner, "kernel", None)
 
 
-def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
-    """Python source of the calling function and the names it needs."""
+def call_source(artifact: KernelArtifact, *, into: bool = False) -> tuple[str, dict[str, Any]]:
+    """Python source of the calling function and the names it needs.
+
+    ``into``: its first argument says where results go, see `_writer`.
+    """
     abi = artifact.abi
     scope: dict[str, Any] = {
         "asarray": np.asarray, "ptr": arrays.data_pointer, "empty": arrays.empty,
         "np_empty": np.empty, "workspace": arrays.workspace, "ndarray": np.ndarray,
-        "StructError": struct.error, "ArgumentError": ArgumentError,
+        "fitting": _fitting, "StructError": struct.error, "ArgumentError": ArgumentError,
     }  # fmt: skip
     args = [f"a{i}" for i in range(len(abi.inputs))]
-    lines = [f"def call({', '.join(args)}):"]
+    lines = [f"def call({', '.join(['given'] * into + args)}):"]
     formats, slots = [], []
     for name, spec in zip(args, abi.inputs, strict=True):
         if spec.kind == "scalar":
@@ -77,14 +106,18 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
             slots.append(f"ptr({name})")
     for symbol, (index, axis) in abi.symbols.items():
         lines.append(f"    {symbol} = a{index}.shape[{axis}]")
-    outs, voids = [], []
+    outs: list[str] = []
+    voids = []
     for k, out in enumerate(abi.outputs):
         dtype = dtype_named(out.dtype)
         scope[f"D{k}"] = dtype.numpy
         shape = f"({', '.join(out.dims)},)" if out.dims else "()"
         static = all(isinstance(parse_dim(d), int) for d in out.dims)
         small = static and np.prod([int(d) for d in out.dims], initial=dtype.itemsize) < 8192
-        lines.append(f"    o{k} = {'np_empty' if small else 'empty'}({shape}, D{k})")
+        maker = f"{'np_empty' if small else 'empty'}("
+        if into and out.dims and out.kind != "violation":
+            maker = f"fitting(given[{len(outs)}], "
+        lines.append(f"    o{k} = {maker}{shape}, D{k})")
         formats.append("Q")
         slots.append(f"ptr(o{k})")
         if out.kind == "violation":

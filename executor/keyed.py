@@ -25,6 +25,7 @@ from ..dialect.types import TensorType, type_of
 from .argument_spec import ArgumentSpec, compile_recipe
 from .background import Pending, compile_now, make_request
 from .compile import CompileRequest, CompileResult, compiler_errors, keyed_pipeline
+from .destinations import Destinations
 from .engine import Options
 from .evaluate import Evaluator
 from .events import Counters, absorb, log, new_counters
@@ -109,7 +110,7 @@ class KeyedExecutor:
 
     # --- running ------------------------------------------------------------------------------
 
-    def run(self, inputs: list) -> list:
+    def run(self, inputs: list, into: Destinations | None = None) -> list:
         """Outputs for the last inputs given; they share memory with no input (R2.3).
 
         Raises ArgumentError if there are fewer inputs than the graph has.
@@ -121,7 +122,7 @@ class KeyedExecutor:
                 )
             inputs = inputs[len(inputs) - self._arity :]
         self.count_invocation()
-        return run_plan(self.plan(inputs), inputs)
+        return run_plan(self.plan(inputs), inputs, into)
 
     def count_invocation(self) -> None:
         """Count a run, traced ones included; the first of the process is logged (R2.3)."""

@@ -106,6 +106,7 @@ KNOBS: dict[str, Knob] = {
     # that alternate between the two then take tens of milliseconds.
     "library_threads": Knob(_positive, 1, "threads of library products inside kernels"),
     "output_pool_bytes": Knob(_natural, 256 << 20, "memory of dead results kept for new ones"),
+    "arena_bytes": Knob(_natural, 64 << 20, "memory per thread kept for arrays between kernels"),
     "stress": Knob(
         parse_stress, Stress(), "guards[:k=5,seed=0] = fail one guard in k on purpose (tests)"
     ),

@@ -12,6 +12,8 @@ import numpy as np
 from ..dialect.device import DeviceTensor
 from ..dialect.program import Module
 from .compile import CompileResult
+from .destinations import Destinations
+from .donation import given_memory
 from .events import Counters, log
 from .kernel import interpreted_group
 from .last_graph import LAST, RECENT
@@ -78,17 +80,21 @@ def link(
     counters: Counters,
     options: Options,
     fallback: Callable[[str], Callable[[list], list]],
+    donated: Sequence[int] = (),
 ) -> Linked:
     """Load the kernels of a result and make a plan of it.
 
-    ``fallback`` gives what runs on the other side of a guard, by the name of its function.
+    ``fallback`` gives what runs on the other side of a guard, by the name of its function;
+    ``donated`` are inputs whose memory results may have.
     """
     reasons: list[str] = []
     name, on = options.name, options.processor
     runners = group_runners(result, counters, reasons, name, on)
     fallbacks = {callee: fallback(callee) for callee in called_fallbacks(result.module)}
-    plan = build_plan(result.module, runners, fallbacks, counters, on.adapter(result.module))
-    plan.name = name
+    plan = build_plan(
+        result.module, runners, fallbacks, counters, donated, on.adapter(result.module)
+    )  # fmt: skip
+    plan.name, plan.counters = name, counters
     return Linked(result, plan, reasons)
 
 
@@ -112,10 +118,29 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
     return out
 
 
-def run_plan(plan: Plan, inputs: list) -> list:
-    """Outputs of a plan; they share memory with no input."""
-    outputs = plan.run(inputs)
+def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list:
+    """Outputs of a plan; they share memory with no input but where ``into`` does."""
+    if into is not None:
+        return _run_into(plan, inputs, into)
+    outputs = _run_donating(plan, inputs) if plan.donations else plan.run(inputs)
     LAST.plan, RECENT[0] = plan.ref, 0
     return [
         out if fresh else own(out, inputs) for out, fresh in zip(outputs, plan.fresh, strict=True)
     ]
+
+
+def _run_donating(plan: Plan, inputs: list) -> list:
+    given = given_memory(plan.donations, inputs, len(plan.fresh))
+    outputs = plan.run(inputs, given)
+    taken = sum(out is array for out, array in zip(outputs, given, strict=True))
+    plan.counters.donated_results += taken
+    return outputs
+
+
+def _run_into(plan: Plan, inputs: list, into: Destinations) -> list:
+    into.open(inputs)
+    outputs = plan.run(inputs, into.direct) if plan.kind == "optimized" else plan.run(inputs)
+    LAST.plan, RECENT[0] = plan.ref, 0
+    made = zip(outputs, plan.fresh, into.arrays, strict=True)
+    into.fill([out if fresh or out is array else own(out, inputs) for out, fresh, array in made])
+    return into.arrays

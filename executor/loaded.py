@@ -9,7 +9,7 @@ from ..dialect.device import HOST
 from ..dialect.errors import ArgumentError
 from ..dialect.importers.inline import inline_program
 from ..dialect.importers.operators import as_value, recorder_of, wrap
-from ..dialect.importers.pytree import flatten_call
+from ..dialect.importers.pytree import TreeDef, flatten, flatten_call
 from ..dialect.importers.tracer import is_tracing
 from ..dialect.program import Module
 from ..dialect.serialize import module_to_json
@@ -47,6 +47,32 @@ class LoadedFunction(GraphFunction):
         return self._executor.module
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = self._checked(args, kwargs)
+        if is_tracing(leaves):
+            return self._call_traced(leaves)
+        leaves, home = self._placed(self._inputs(leaves))
+        if home == HOST:
+            outputs = self._run(self._executor, leaves)
+        else:
+            outputs = self._run_on_device(self._executor_on(home), leaves)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
+        leaves = self._checked(args, kwargs)
+        if is_tracing(leaves):
+            raise self._not_traced()
+        leaves, home = self._placed(self._inputs(leaves))
+        if home != HOST:
+            raise self._host_only()
+        count = len(self.module.main.outputs)
+        _, tree = flatten(0 if count == 1 else (0,) * count)
+        return self._executor, leaves, tree
+
+    def _inputs(self, leaves: list) -> list:
+        return [readable(leaf, self._executor.counters) for leaf in leaves]
+
+    def _checked(self, args: tuple, kwargs: dict[str, Any]) -> list:
+        """The leaves of a call; raises ArgumentError for arguments that do not fit."""
         if kwargs:
             raise ArgumentError(f"@{self._name} takes positional arguments only")
         expected = self._arity
@@ -54,14 +80,7 @@ class LoadedFunction(GraphFunction):
             raise ArgumentError(f"@{self._name} takes {expected} arguments, {len(args)} given")
         leaves = self._leaves(args)
         check_numbers(self._name, self._numbers, leaves)
-        if is_tracing(leaves):
-            return self._call_traced(leaves)
-        leaves, home = self._placed([readable(leaf, self._executor.counters) for leaf in leaves])
-        if home == HOST:
-            outputs = self._run(self._executor, leaves)
-        else:
-            outputs = self._run_on_device(self._executor_on(home), leaves)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return leaves
 
     def _leaves(self, args: tuple) -> list:
         """Arguments as inputs; None is an undefined tensor to a spec-keyed executor (R2.7)."""

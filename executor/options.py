@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .processor import HOST, Processor
@@ -24,4 +24,9 @@ class Options:
     device: str | None = None  # what a user asked for; None = where the arguments are
     processor: Processor = HOST  # where the values of the graph are
     recall: bool = True  # use stored profiles; a flush ends that
+    donate: tuple[str, ...] = ()  # parameters whose arrays calls may overwrite
     saved: SavedFile | None = None  # where profiles and compiles are looked for first
+
+    def of_fallback(self, callee: str) -> Options:
+        """Of an executor behind a guard, whose inputs its caller may still need."""
+        return replace(self, name=f"{self.name}/{callee}", donate=())

@@ -22,75 +22,17 @@ from ..dialect.ops.speculation import Guard as GuardOp
 from ..dialect.program import Block, Instr, Module
 from ..dialect.relaxed import fits_relaxed
 from ..dialect.types import TensorType
+from .destinations import destined
+from .donation import donations
 from .evaluate import Adapt, bound_evaluate
 from .events import Counters
+from .guard import Guard
 from .knobs import knobs
+from .liveness import Liveness
 from .stress import guard_failures
 
 Runner = Callable[..., Any]
 _BEHAVIOR = {"type_check": "static", "dynamic_guard": "dynamic", "cuda_guard": "relaxed"}
-
-
-@dataclass
-class Guard:
-    """One guard of a plan and how it fared.
-
-    Attributes:
-        types: expected types of the checked values.
-        behavior: ``"static"``, ``"dynamic"`` or ``"relaxed"`` (R3.42).
-        callee: the fusion function it protects.
-        fallback: the fallback function on its other side.
-        operands: the checked values of the graph.
-        forced: misses that stress mode made; they are not kept in ``last_miss``.
-        counted, missed, missed_types: hits, misses and ``last_miss`` as far as they are added up.
-        missed_at: the latest miss in emitted code that is in them, on its clock.
-        timed, timed_seconds: hits that were timed, and how long their groups took.
-        native: counts up what emitted code has counted.
-        stressed: True if it fails on purpose now and then.
-    """
-
-    types: tuple[TensorType, ...]
-    behavior: str
-    callee: str = ""
-    fallback: str = ""
-    counted: int = 0
-    missed: int = 0
-    operands: tuple[int, ...] = ()
-    missed_types: tuple[Any, ...] | None = None
-    missed_at: int = 0
-    forced: int = 0
-    timed: int = 0
-    timed_seconds: float = 0.0
-    native: Callable[[], object] | None = None
-    stressed: bool = False
-
-    def _add_up(self) -> None:
-        if self.native is not None:
-            self.native()
-
-    @property
-    def hits(self) -> int:
-        """How often the guard has held."""
-        self._add_up()
-        return self.counted
-
-    @property
-    def misses(self) -> int:
-        """How often it has not."""
-        self._add_up()
-        return self.missed
-
-    @property
-    def last_miss(self) -> tuple[Any, ...] | None:
-        """The values' types at the latest miss (None = never missed)."""
-        self._add_up()
-        return self.missed_types
-
-    @property
-    def run_seconds(self) -> float:
-        """Time that the group behind the guard has run, taken from the timed hits."""
-        hits = self.hits  # read first: it brings the others up to date
-        return self.timed_seconds / self.timed * hits if self.timed else 0.0
 
 
 @dataclass
@@ -100,24 +42,28 @@ class Plan:
     Attributes:
         kind: ``"profiling"``, ``"compiling"``, ``"optimized"``, ``"simple"`` (depth 0) or
             ``"no-opt"``.
-        run: list of inputs -> list of outputs.
+        run: list of inputs -> list of outputs; an optimised plan takes `Destinations.direct`, too.
         fresh: per output, True if it can never share memory with an input.
         guards: guards in order of execution.
         source: Python source of an optimised plan, for reading.
         graph: what it runs.
         name: the function that the plan runs (R1.49).
         kernels: what it calls for each fusion group.
+        counters: of its executor.
+        donations: outputs and the inputs in whose memory they may be made.
         ref: weak reference to this plan, for `last_graph`.
     """
 
     kind: str
-    run: Callable[[list], list]
+    run: Callable[..., list]
     fresh: tuple[bool, ...]
     guards: list[Guard] = field(default_factory=list)
     source: str = ""
     graph: Module | None = None
     name: str = ""
     kernels: dict[str, Runner] = field(default_factory=dict)
+    counters: Counters = field(default_factory=Counters, repr=False, compare=False)
+    donations: tuple[tuple[int, int], ...] = ()
     ref: weakref.ref[Plan] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +84,7 @@ def build_plan(
     kernels: dict[str, Runner],
     fallbacks: dict[str, Callable[[list], list]],
     counters: Counters,
+    donated: Sequence[int] = (),
     adapt: Adapt | None = None,
 ) -> Plan:
     """Generate the Python function of an optimised module.
@@ -148,9 +95,15 @@ def build_plan(
             a tuple when the group has several results.
         fallbacks: fallback function name -> callable on a list of operands.
         counters: incremented by the generated code.
+        donated: inputs whose memory results may have.
         adapt: see `Evaluator`; for ops outside of kernels.
     """
-    return _Generator(module, kernels, fallbacks, counters, adapt).plan()
+    made = _Generator(module, kernels, fallbacks, counters, adapt)
+    plan = made.plan()
+    if donated:
+        abis = {n: k.kernel[0].abi for n, k in kernels.items() if hasattr(k, "kernel")}
+        plan.donations = donations(module.main, made.destined, abis, donated)
+    return plan
 
 
 class _Generator:
@@ -164,6 +117,8 @@ class _Generator:
     ) -> None:
         self.adapt = adapt
         self.module, self.main = module, module.main
+        self.liveness = Liveness(module.main)
+        self.destined = destined(module.main)
         self.kernels, self.fallbacks = kernels, fallbacks
         self.scope: dict[str, Any] = {
             "C": counters, "check": check_types, "fits_relaxed": fits_relaxed,
@@ -175,7 +130,7 @@ class _Generator:
         self.open_guard: dict[int, int] = {}  # value of a guard's boolean -> guard index
 
     def plan(self) -> Plan:
-        self.lines.append("def run(inputs):")
+        self.lines.append("def run(inputs, outs=None):")
         names = ", ".join(f"v{a}" for a in self.main.inputs)
         if names:
             self.lines.append(f"    [{names}] = inputs")
@@ -201,6 +156,12 @@ class _Generator:
     def block(self, block: Block, depth: int) -> None:
         for instr in block.instrs:
             self.instr(instr, depth)
+            self.drop(self.liveness.dead_after(instr), depth)
+
+    def drop(self, values: Sequence[int], depth: int) -> None:
+        """Let go of arrays, whose memory then serves the next ones."""
+        if values:
+            self.emit(depth, f"del {', '.join(f'v{v}' for v in values)}")
 
     def instr(self, instr: Instr, depth: int) -> None:
         if instr.op.dialect == "scf":
@@ -296,7 +257,13 @@ class _Generator:
         kernel = self.bind("k", self.kernels[callee])
         args = ", ".join(f"v{o}" for o in instr.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
-        self.emit(depth, f"{outs} = {kernel}({args})")
+        call = f"{kernel}({args})"
+        places = [self.destined.get(r) for r in instr.results]
+        into = getattr(self.kernels[callee], "into", None)
+        if into is not None and places != [None] * len(places):
+            given = ", ".join("None" if k is None else f"outs[{k}]" for k in places)
+            call = f"{call} if outs is None else {self.bind('into', into)}(({given},), {args})"
+        self.emit(depth, f"{outs} = {call}")
         self.fresh.update(instr.results)
 
     # A fallback is an executor, whose results never share memory with its operands either.
@@ -335,13 +302,18 @@ class _Generator:
             self.emit_timed(guard, then, depth + 1)
         else:
             self.block(then, depth + 1)
-        self.yields(instr.results, then.outputs, depth + 1)
+        self.hand_on(then, instr.results, depth + 1)
         self.emit(depth, "else:")
         self.block(other, depth + 1)
-        self.yields(instr.results, other.outputs, depth + 1)
+        self.hand_on(other, instr.results, depth + 1)
         for result, a, b in zip(instr.results, then.outputs, other.outputs, strict=True):
             if {a, b} <= self.fresh:
                 self.fresh.add(result)
+
+    def hand_on(self, side: Block, results: tuple[int, ...], depth: int) -> None:
+        """End one side of a branch."""
+        self.yields(results, side.outputs, depth)
+        self.drop(self.liveness.handed_on(side, results), depth)
 
     def emit_timed(self, index: int, then: Block, depth: int) -> None:
         """A guarded block, timed at one hit in ``time_every``; not the first, which runs cold."""

@@ -9,7 +9,6 @@ seen, ``profiled_type`` or ``seen``, and the record lets go of its frame.
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from ..dialect.ops.speculation import Profile, ProfileValue
 from ..dialect.program import Module
 from ..dialect.symbolic import symbol
 from ..dialect.types import MaybeDim, TensorType, merge_types, type_of
+from .fork_lock import ForkLock
 
 Types = dict[int, TensorType]
 UNDEFINED = TensorType(defined=False)
@@ -164,7 +164,7 @@ class Record:
         self._left = runs
         self._types: Types = {}
         self._names = (f"p{k}" for k in itertools.count())
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     @property
     def ready(self) -> bool:

@@ -49,6 +49,7 @@ class KernelABI:
         symbols: symbol name -> (input index, axis) whose size it is; insertion order = slot order.
         strides: (input index, axis) of each run-time stride, in slot order.
         workspace: scratch bytes needed, a size expression over the symbols.
+        in_place: (output, input) pairs that may be the same memory, exactly; no others may overlap.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -56,6 +57,7 @@ class KernelABI:
     symbols: dict[str, tuple[int, int]]
     strides: tuple[tuple[int, int], ...]
     workspace: str
+    in_place: tuple[tuple[int, int], ...] = ()
 
     def workspace_size(self, sizes: dict[str, int]) -> int:
         """Workspace bytes under these symbol values."""
@@ -128,6 +130,7 @@ def abi_to_json(abi: KernelABI) -> dict[str, Any]:
         "symbols": [[name, *place] for name, place in abi.symbols.items()],
         "strides": [list(s) for s in abi.strides],
         "workspace": abi.workspace,
+        "in_place": [list(pair) for pair in abi.in_place],
     }
 
 
@@ -139,6 +142,7 @@ def abi_from_json(data: dict[str, Any]) -> KernelABI:
         symbols={name: (index, axis) for name, index, axis in data["symbols"]},
         strides=tuple((index, axis) for index, axis in data["strides"]),
         workspace=data["workspace"],
+        in_place=tuple((output, given) for output, given in data["in_place"]),
     )
 
 

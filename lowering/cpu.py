@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mlir import ir
 from mlir.passmanager import PassManager
 
 from ..dialect.errors import LoweringError
+from .emit.base import IN_PLACE
 from .schedule.graph import definition
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
@@ -28,15 +31,45 @@ def annotate_loops(module: ir.Module) -> None:
     Unrolling on top of that is disabled: besides code size, reassociation of a fully unrolled sum
     would join the interleaved accumulators into one serial chain.
     """
+    wanted = f"interleave = <count = {INTERLEAVE} : i32>, unroll = <disable = true>"
     with module.context:
-        annotation = ir.Attribute.parse(
-            f"#llvm.loop_annotation<interleave = <count = {INTERLEAVE} : i32>, "
-            "unroll = <disable = true>>"
-        )
-    for function in module.body.operations:
-        for region in function.operation.regions:
+        annotation = ir.Attribute.parse(f"#llvm.loop_annotation<{wanted}>")
+    for view in module.body.operations:
+        function = view.operation
+        found = annotation
+        if IN_PLACE in function.attributes:
+            found = _independent(function, wanted)
+            del function.attributes[IN_PLACE]
+        for region in function.regions:
             for block in region.blocks:
-                _annotate(block, annotation)
+                _annotate(block, found)
+
+
+def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
+    """An annotation that says of loops that no iteration writes what another one reads.
+
+    Without it LLVM would have to compare addresses, and not vectorise where they are the same.
+    """
+    group = "#llvm.access_group<id = distinct[0]<>>"  # one and the same within one text
+    with function.context:
+        pair = ir.ArrayAttr(ir.Attribute.parse(
+            f"[#llvm.loop_annotation<{wanted}, parallelAccesses = {group}>, {group}]"
+        ))  # fmt: skip
+        groups = ir.ArrayAttr.get([pair[1]])
+    for region in function.regions:
+        for block in region.blocks:
+            for op in _walk(block):
+                if op.name in ("llvm.load", "llvm.store"):
+                    op.attributes["access_groups"] = groups
+    return pair[0]
+
+
+def _walk(block: ir.Block) -> Iterator[ir.Operation]:
+    for view in block.operations:
+        yield view.operation
+        for region in view.operation.regions:
+            for inner in region.blocks:
+                yield from _walk(inner)
 
 
 def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:

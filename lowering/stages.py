@@ -29,6 +29,7 @@ class _Run:
 
     target: Target
     keep: bool
+    in_place: bool = False
     stages: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -46,12 +47,15 @@ class _Run:
 
 
 def compile_program(
-    function: Program, target: Target, *, keep_stages: bool = False
+    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False
 ) -> KernelArtifact:
-    """Compile one fusion function; raises LoweringError."""
+    """Compile one fusion function; raises LoweringError.
+
+    ``in_place``: outputs may be the memory of inputs, where `KernelABI.in_place` says so.
+    """
     from .to_linalg import to_linalg
 
-    run = _Run(target, keep_stages)
+    run = _Run(target, keep_stages, in_place)
     if keep_stages:
         run.note("graph", Module(function).to_mlir())
     with run.timed("linalg"):
@@ -115,6 +119,7 @@ def _parse(text: str) -> ir.Module:
 
 def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
     from .emit.module import emit_module
+    from .schedule.in_place import in_place
     from .schedule.plan import schedule
 
     run.note("linalg", module)
@@ -125,7 +130,7 @@ def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
         with run.timed("schedule"):
             plan = schedule(functions[0])
         with run.timed("loops"):
-            loops, entry = emit_module(plan)
+            loops, entry = emit_module(plan, in_place=run.in_place)
         graph = plan.graph
         abi = KernelABI(
             inputs=tuple(graph.specs),
@@ -133,6 +138,7 @@ def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
             symbols=size_bindings(graph.specs, list(graph.symbols)),
             strides=tuple(graph.strides.values()),
             workspace=str(plan.workspace),
+            in_place=in_place(plan) if run.in_place else (),
         )
         code = _from_loops(loops, run)
     return KernelArtifact(graph.name, code, entry, abi, run.stages, run.seconds, plan.library_calls)

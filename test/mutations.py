@@ -42,6 +42,49 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "memory in use is given to another call", "executor/scratch.py",
+        "free = _holders(arena) == _ALONE", "free = True",
+        ("executor/test_plan_memory.py::test_a_call_within_a_call_gets_memory_of_its_own",
+         "executor/test_plan_memory.py::test_whoever_holds_a_block_keeps_it"),
+    ),
+    Mutation(
+        "places are reused a step too early", "executor/dispatch/memory.py",
+        "and last[v] == index", "and last[v] <= index + 1",
+        ("executor/test_plan_memory.py::test_places_of_live_arrays_never_overlap",),
+    ),
+    Mutation(
+        "plans keep what is dead", "executor/plan.py",
+        '        if values:\n            self.emit(depth, f"del',
+        '        if False:\n            self.emit(depth, f"del',
+        ("executor/test_plan_memory.py::test_peak_of_a_long_chain",),
+    ),
+    Mutation(
+        "results are written over arguments that overlap", "executor/destinations.py",
+        "not any(np.may_share_memory(array, x) for x in read)", "True",
+        ("executor/test_into.py::test_overlapping_an_argument_changes_no_value",),
+    ),
+    Mutation(
+        "emitted code writes over arguments that overlap", "executor/dispatch/reads.py",
+        "or i1 {before}, {behind}", "or i1 {before}, true",
+        ("executor/test_into.py::test_overlapping_an_argument_changes_no_value",
+         "executor/test_donation.py::test_only_plain_memory_that_nobody_else_has_is_overwritten"),
+    ),
+    Mutation(
+        "donated views are overwritten", "executor/donation.py",
+        "is_view = type(array.base) is np.ndarray", "is_view = False",
+        ("executor/test_donation.py::test_only_plain_memory_that_nobody_else_has_is_overwritten",),
+    ),
+    Mutation(
+        "an argument is overwritten that is read later", "executor/donation.py",
+        "elif after and id(instr) not in others:", "elif False:",
+        ("executor/test_donation.py::test_an_early_result_leaves_alone_what_is_read_later",),
+    ),
+    Mutation(
+        "elements are overwritten before they are read", "lowering/schedule/in_place.py",
+        "return len(written) == 1 and read == written", "return True",
+        ("executor/test_donation.py::test_kernels_that_cannot_leave_the_argument_alone",),
+    ),
+    Mutation(
         "a fallback keeps its parent's depth", "executor/engine.py",
         "self.depth - 1", "self.depth",
         ("executor/test_tiers.py::test_static_chain_down_to_depth_0",),

@@ -50,7 +50,8 @@ def key_of(request: CompileRequest, places: Places | None = None) -> Key:
             "ir": _digest(places.bare),
             "locations": _digest(" ".join(map(str, places.indices))),
             "pipeline": request.pipeline,
-            "options": f"keep_stages={request.keep_stages} verify_each={request.verify_each}",
+            "options": f"keep_stages={request.keep_stages} verify_each={request.verify_each} "
+            f"in_place={request.in_place}",
             "triple": target.triple,
             "cpu": target.cpu,
             "features": target.features,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.dtypes import dtype_of
 from ...dialect.errors import ProfuseError
-from .. import arrays
+from .. import arrays, scratch
 from ..compile import compiler_errors
 from ..engine import Executor
 from ..events import log
+from ..fork_lock import ForkLock
 from ..kernel import native_kernel
 from ..knobs import knobs
 from ..last_graph import LAST, RECENT
@@ -50,14 +50,19 @@ class _Made:
 class Dispatcher:
     """What a function's specialisations look like to emitted code.
 
+    Args:
+        name: of the function.
+        slow: called with the same arguments where no specialisation fits.
+        into: the first argument is the array that the result is written into.
+
     Attributes:
         reasons: why plans were left to the Python dispatcher, in the order they were met.
     """
 
-    def __init__(self, name: str, slow: Callable[..., Any]) -> None:
-        self._name, self._slow = name, slow
+    def __init__(self, name: str, slow: Callable[..., Any], *, into: bool = False) -> None:
+        self._name, self._slow, self._into = name, slow, into
         self.reasons: dict[str, None] = {}
-        self._lock = threading.Lock()  # around emitting; calls take none
+        self._lock = ForkLock()  # around emitting; calls take none
         self._made: _Made | None = None
         self._served: list[tuple[Any, Chain]] = []
         self._clock = 0  # up to which misses in emitted code have been counted up
@@ -134,7 +139,7 @@ class Dispatcher:
         keep: list[Loaded] = []
         for key, variant, chain in found:
             try:
-                for leaf, levels, loaded in _leaves(key, variant, chain):
+                for leaf, levels, loaded in _leaves(key, variant, chain, self._into):
                     leaves.append((leaf, levels))
                     executors.append(chain[0][0])
                     keep += loaded
@@ -169,6 +174,7 @@ def _settings() -> Settings:
         last=LAST,
         empty=arrays.empty,
         workspace=arrays.workspace,
+        scratch=scratch.take,
     )
 
 
@@ -211,14 +217,14 @@ def _chain(executor: AnyExecutor | None) -> Chain:
 
 
 def _leaves(
-    key: tuple, variant: Variant, chain: Chain
+    key: tuple, variant: Variant, chain: Chain, into: bool
 ) -> Iterator[tuple[Leaf, list[Level], list[Loaded]]]:
     """Per specialisation that calls with this key can meet: its leaf, its levels, its kernels.
 
     Raises Refused at the first that cannot be emitted; calls that come so far go to Python.
     """
     arguments = list(_arguments(key))
-    inputs = given = inputs_of(arguments, variant.trace.captured)
+    inputs = given = inputs_of(arguments, variant.trace.captured, first=int(into))
     container = _container(variant.trace.out_tree.spec)
     levels: list[Level] = []
     missed: list[tuple[ArrayValue, ...]] = []
@@ -230,7 +236,11 @@ def _leaves(
         leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
         leaf.missed = tuple(missed)
         leaf.remembered = chain[0][1].ref
-        leaf.finish(given, len(arguments), container)
+        leaf.finish(given, len(arguments) + into, container)
+        if into:
+            leaf.write_to(0, given)
+        elif plan.donations:
+            leaf.donate(plan.donations, given)
         levels.append(Level(executor.counters, plan.guards))
         yield leaf, list(levels), keep
         if fallback is None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..arrays import ALIGN_FROM
 from .cells import Settings
+from .layout import LAYOUT
 from .reads import emit_size
-from .spec import Ref, Size
+from .spec import MadeValue, Ref, Size
 from .text import Writer
+
+STACK_BYTES = 4096  # of arrays between kernels, up to which they lie on the stack
 
 
 class Body:
@@ -20,6 +24,7 @@ class Body:
         owned: references that a way out has to drop.
         known, strides: of the arguments, read before anything can run Python code (finalizers,
             say) or other threads, which might change them.
+        overwritten: a donated argument holds a result already.
     """
 
     def __init__(self, w: Writer, settings: Settings) -> None:
@@ -27,6 +32,7 @@ class Body:
         self.owned: list[str] = []
         self.known: dict[Size, str] = {}
         self.strides: dict[tuple[Ref, int], str] = {}
+        self.overwritten = False
 
     def size(self, size: Size) -> str:
         return emit_size(self.w, size, self.known)
@@ -68,7 +74,19 @@ class Body:
         return pointer
 
     def check(self, pointer: str) -> str:
-        """A pointer that is not NULL; an exception is raised anew by the Python dispatcher."""
+        """A pointer that is not NULL; an exception is raised anew by the Python dispatcher.
+
+        That cannot start over once an argument has been overwritten: then it is passed on.
+        """
+        if self.overwritten:
+            w = self.w
+            failed, on = w.name(), w.name()
+            w.branch(w.op(f"icmp ne ptr {pointer}, null"), on, failed)
+            w.label(failed)
+            self.drop(self.owned)
+            w.do("ret ptr null")
+            w.label(on)
+            return pointer
         self.leave_unless(self.w.op(f"icmp ne ptr {pointer}, null"), clear=True)
         return pointer
 
@@ -83,6 +101,39 @@ class Body:
         )  # fmt: skip
 
     # --- memory -----------------------------------------------------------------------------
+
+    def block(self, total: Size, arrays: Sequence[MadeValue]) -> str:
+        """Memory for arrays that nobody else sees: on the stack, or this thread's scratch block.
+
+        Whoever holds the block keeps it from being given away, say to a call that a finalizer makes
+        on this thread meanwhile; every way out drops it.
+        """
+        if isinstance(total, int) and total <= STACK_BYTES:
+            return self.w.alloca(f"[{total} x i8]")
+        for made in arrays:
+            self.leave_if_endless(made)
+        found = self.asked_for(self.settings.scratch, total)
+        self.owned.append(found)
+        return self.w.field("ptr", found, LAYOUT.data)
+
+    def leave_if_endless(self, made: MadeValue) -> None:
+        """Sizes whose product does not fit 64 bits are left to NumPy, which raises."""
+        w, total = self.w, f"{float(made.dtype.itemsize)}"
+        for size in made.sizes:
+            length = w.op(f"sitofp i64 {self.size(size)} to double")
+            if not isinstance(size, int):
+                self.leave_unless(w.op(f"fcmp oge double {length}, 0.0"))
+            total = w.op(f"fmul double {total}, {length}")
+        if any(not isinstance(size, int) for size in made.sizes):
+            self.leave_unless(w.op(f"fcmp olt double {total}, {float(1 << 56)}"))
+
+    def asked_for(self, function: Any, size: Size) -> str:
+        """What a Python function gives for a number of bytes."""
+        w = self.w
+        wanted = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {self.size(size)}"))
+        found = self.python_call(function, wanted)
+        w.call("Py_DecRef", "void", f"ptr {wanted}")
+        return self.raise_unless(found)
 
     def array_of_either_size(self, nbytes: Size, words: list[str], descr: str) -> str:
         w = self.w
@@ -133,26 +184,8 @@ class Body:
         """Address of the kernel's scratch memory, as a number."""
         if size == 0:
             return "0"
-        w = self.w
-        wanted = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {self.size(size)}"))
-        found = self.python_call(self.settings.workspace, wanted)
-        w.call("Py_DecRef", "void", f"ptr {wanted}")
-        self.raise_unless(found)
+        w, found = self.w, self.asked_for(self.settings.workspace, size)
         overflow = w.alloca("i32")
         address = w.call("PyLong_AsLongLongAndOverflow", "i64", f"ptr {found}", f"ptr {overflow}")
         w.call("Py_DecRef", "void", f"ptr {found}")
         return address
-
-
-def bytes_of(itemsize: int, sizes: tuple[Size, ...]) -> Size:
-    """Bytes of an array."""
-    known, rest = itemsize, []
-    for size in sizes:
-        if isinstance(size, int):
-            known *= size
-        else:
-            rest.append(size)
-    total: Size = known
-    for size in rest:
-        total = ("*", total, size)
-    return total if known else 0

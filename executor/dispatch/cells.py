@@ -74,6 +74,7 @@ class Settings:
         last: the object whose attribute ``plan`` says what this thread ran last.
         empty: (shape, dtype) -> array, for big ones.
         workspace: bytes -> address of scratch memory of this thread.
+        scratch: bytes -> array of so many or more, to be dropped after the call.
     """
 
     time_every: int
@@ -82,3 +83,4 @@ class Settings:
     last: Any
     empty: Callable[[tuple, np.dtype], np.ndarray]
     workspace: Callable[[int], int]
+    scratch: Callable[[int], np.ndarray]

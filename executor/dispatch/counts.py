@@ -7,7 +7,6 @@ that nothing else has to be counted in the call.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,6 +14,7 @@ from ...dialect.dtypes import dtype_of
 from ...dialect.types import TensorType
 from ...lowering.abi import CONTIGUOUS
 from ..events import Counters
+from ..fork_lock import ForkLock
 from ..plan import Guard
 from .cells import LeafCells
 from .entry import Entry
@@ -77,7 +77,7 @@ class LeafCounts:
         self._launches = len(leaf.steps)
         self._library_calls = sum(step.artifact.library_calls for step in leaf.steps)
         self._seen: dict[int, int] = {}
-        self._lock = threading.RLock()  # re-entrant: counters are read in finalizers too
+        self._lock = ForkLock()  # re-entrant: counters are read in finalizers too
         for level in levels:
             level.enter(self.add_up)
 
@@ -114,6 +114,7 @@ class LeafCounts:
         counters.guard_hits += held
         counters.kernel_launches += hits * self._launches
         counters.library_calls += hits * self._library_calls
+        counters.donated_results += hits * self._leaf.donated
         for guard in level.guards:
             guard.counted += hits
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...lowering.loader import Loaded, link_object
+from ..fork_lock import ForkLock
 from .cells import LeafCells, Settings
 from .emit import Emitted, emit
 from .layout import addresses
@@ -43,7 +43,7 @@ class _Methods:
     def __init__(self) -> None:
         self._free: list[int] = []
         self._slabs: list[Any] = []
-        self._lock = threading.RLock()  # re-entrant: tethers may die at any allocation
+        self._lock = ForkLock()  # re-entrant: tethers may die at any allocation
 
     def take(self, name: bytes, function: int) -> int:
         with self._lock:

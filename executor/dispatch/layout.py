@@ -24,6 +24,7 @@ from ...dialect.dtypes import DTYPES
 
 C_CONTIGUOUS = 0x0001
 ALIGNED = 0x0100
+WRITEABLE = 0x0400
 
 _ABI_VERSION = 0x02000000  # of NumPy 2; the order of its function table is part of it
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
@@ -49,6 +50,7 @@ class Layout:
     nd: int = 24
     dimensions: int = 32
     strides: int = 40
+    base: int = 48
     descr: int = 56
     flags: int = 64
     dtype: int = 24
@@ -131,10 +133,12 @@ def _check_fields(layout: Layout) -> None:
             "ob_type": (word(at + layout.ob_type).value, id(type(a))),
             "data": (word(at + layout.data).value, a.ctypes.data),
             "nd": (half(at + layout.nd).value, a.ndim),
+            "base": (word(at + layout.base).value, 0 if a.base is None else id(a.base)),
             "descr": (word(at + layout.descr).value, id(a.dtype)),
             "flags": (half(at + layout.flags).value, a.flags.num),
             "flags.c_contiguous": (bool(a.flags.num & C_CONTIGUOUS), a.flags.c_contiguous),
             "flags.aligned": (bool(a.flags.num & ALIGNED), a.flags.aligned),
+            "flags.writeable": (bool(a.flags.num & WRITEABLE), a.flags.writeable),
         }
         wrong = [name for name, (got, want) in found.items() if got != want]
         # NumPy keeps both in one block. Not until this is known are the pointers followed.

@@ -9,11 +9,12 @@ from ...dialect.dtypes import dtype_named
 from ...dialect.symbolic import parse_dim
 from ...lowering.abi import TensorSpec
 from ..arrays import ALIGN_FROM
-from .body import Body, bytes_of
+from .body import Body
 from .cells import LeafCells, Settings, Shared
 from .layout import C_CONTIGUOUS, LAYOUT
+from .memory import lay_out
 from .reads import emit_size, emit_test, pointer_to, stride
-from .spec import ArrayValue, Leaf, MadeValue, NumberValue, Size, Step, size_of
+from .spec import ArrayValue, Leaf, MadeValue, NumberValue, Size, Step, bytes_of, size_of
 from .text import Writer
 
 # Bytes read and written from which a kernel is taken to run for longer than the GIL takes to
@@ -41,6 +42,8 @@ class LeafWriter(Body):
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
         self.made: dict[int, _Made] = {}
+        self.places = lay_out(leaf.steps, leaf.values, leaf.outputs)
+        self.base = ""  # of what the kernels hand to each other
 
     def write(self) -> None:
         w = self.w
@@ -54,6 +57,11 @@ class LeafWriter(Body):
         for ref, axis in self.leaf.strides():
             self.strides[ref, axis] = stride(w, ref, axis)
         numbers = self.numbers()
+        if self.places.offsets:
+            inner = [
+                v for k in self.places.offsets if isinstance(v := self.leaf.values[k], MadeValue)
+            ]
+            self.base = self.block(self.places.total, inner)
         for index, step in enumerate(self.leaf.steps):
             self.step(index, step, numbers, timed)
         result = self.results()
@@ -105,13 +113,14 @@ class LeafWriter(Body):
         results, voids, pointers = iter(step.results), [], []
         for spec in abi.outputs:
             dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
-            made = self.output(spec, dims)
+            result = None if spec.kind == "violation" else next(results)
+            made = self.output(spec, dims, result)
             pointers.append(made.data)
             moved.append(bytes_of(dtype_named(spec.dtype).itemsize, dims))
-            if spec.kind == "violation":
+            if result is None:
                 voids.append(made.data)
             else:
-                self.made[next(results)] = made
+                self.made[result] = made
         scratch = size_of(parse_dim(abi.workspace), sizes)
         workspace = self.workspace(scratch)
         data, taken = [], []
@@ -133,6 +142,9 @@ class LeafWriter(Body):
         for k, word in enumerate(data):
             w.store("i64", word, w.element(slots, k))
         self.launch(index, step, slots, [*moved, *taken, scratch])
+        self.overwritten = self.leaf.donated > 0 and not self.leaf.targets.keys().isdisjoint(
+            step.results
+        )
         for void in voids:
             self.leave_unless(w.op(f"icmp eq i8 {w.load('i8', void)}, 0"))
         self.stop(index, step, start)
@@ -155,11 +167,19 @@ class LeafWriter(Body):
         assert isinstance(value, ArrayValue)
         return self.w.op(f"sdiv i64 {self.strides[value.ref, axis]}, {value.dtype.itemsize}")
 
-    def output(self, spec: TensorSpec, dims: tuple[Size, ...]) -> _Made:
+    def output(self, spec: TensorSpec, dims: tuple[Size, ...], result: int | None) -> _Made:
         """Memory for one output: on the stack for rank 0, which leaves as a NumPy scalar."""
         w, dtype = self.w, dtype_named(spec.dtype).numpy
         if not dims:
             return _Made(w.alloca("[16 x i8]"), None)
+        if result is not None and result in self.leaf.targets:
+            given = pointer_to(w, self.leaf.targets[result].ref)
+            w.call("Py_IncRef", "void", f"ptr {given}")
+            self.owned.append(given)
+            return _Made(w.field("ptr", given, LAYOUT.data), given)
+        if result is not None and result in self.places.offsets:
+            offset = self.size(self.places.offsets[result])
+            return _Made(w.op(f"getelementptr i8, ptr {self.base}, i64 {offset}"), None)
         nbytes = bytes_of(dtype.itemsize, dims)
         descr = w.object(dtype)
         words = [self.size(dim) for dim in dims]

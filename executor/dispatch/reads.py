@@ -99,8 +99,37 @@ def _multiple(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
     return _truth(w, w.op(f"or i1 {single}, {fits}"))
 
 
+def _apart(w: Writer, one: Ref, nbytes: Size, other: Ref, rank: int, itemsize: int) -> str:
+    start, low = (_address(w, ref) for ref in (one, other))
+    end, high = w.op(f"add i64 {start}, {emit_size(w, nbytes)}"), low
+    for axis in range(rank):
+        last = w.op(f"sub i64 {_dimension(w, other, axis)}, 1")
+        span = w.op(f"mul i64 {last}, {stride(w, other, axis)}")
+        down = w.op(f"icmp slt i64 {span}, 0")
+        low = w.op(f"add i64 {low}, {w.op(f'select i1 {down}, i64 {span}, i64 0')}")
+        high = w.op(f"add i64 {high}, {w.op(f'select i1 {down}, i64 0, i64 {span}')}")
+    high = w.op(f"add i64 {high}, {itemsize}")
+    before, behind = w.op(f"icmp ule i64 {end}, {low}"), w.op(f"icmp ule i64 {high}, {start}")
+    return _truth(w, w.op(f"or i1 {before}, {behind}"))
+
+
+def _view(w: Writer, ref: Ref) -> str:
+    """Whether the array shows memory of another one; no branch: it itself stands for no base."""
+    me = pointer_to(w, ref)
+    base = w.field("ptr", me, LAYOUT.base)
+    none = w.op(f"icmp eq ptr {base}, null")
+    kind = w.field("ptr", w.op(f"select i1 {none}, ptr {me}, ptr {base}"), LAYOUT.ob_type)
+    same = w.op(f"icmp eq ptr {kind}, {w.field('ptr', me, LAYOUT.ob_type)}")
+    other = w.op(f"xor i1 {none}, true")
+    return _truth(w, w.op(f"and i1 {same}, {other}"))
+
+
+def _address(w: Writer, ref: Ref) -> str:
+    return w.field("i64", pointer_to(w, ref), LAYOUT.data)
+
+
 _FIELDS: dict[str, Callable[..., str]] = {
     "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
     "size": emit_size, "positive": _positive, "same": _same, "step": _step,
-    "multiple": _multiple,
+    "multiple": _multiple, "apart": _apart, "view": _view,
 }  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...dialect.symbolic import BINARY, Dim
 from ...lowering.abi import KernelABI, KernelArtifact
-from .layout import ALIGNED, dtype_word
+from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
 
 Size = Union[int, tuple]
 
@@ -48,7 +48,9 @@ class Test:
     Fields: ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)``, ``("flags", ref, mask)``,
     ``("stride", ref, axis)``, ``("size", size)``; true or false are ``("positive", size)``,
     ``("same", size, size)``, ``("step", ref, axis, bytes)`` (that stride, or only one element) and
-    ``("multiple", ref, axis, bytes)``.
+    ``("multiple", ref, axis, bytes)`` and ``("apart", ref, size, ref, rank, bytes)`` (the first
+    array, contiguous and of so many bytes, lies outside of where the second has its elements)
+    and ``("view", ref)``.
     """
 
     field: tuple
@@ -117,6 +119,8 @@ class Leaf:
         outputs: values that are returned.
         container: ``"leaf"`` (one output as it is), ``"tuple"`` or ``"list"``.
         missed: what the guards of outer specialisations check, which have sent the call here.
+        targets: outputs -> arguments that they are written into.
+        donated: how many of them are donated arguments.
         remembered: weak reference to the plan, what `last_graph.LAST.plan` is to hold.
     """
 
@@ -127,6 +131,8 @@ class Leaf:
     outputs: tuple[int, ...] = ()
     container: str = "leaf"
     missed: tuple[tuple[ArrayValue, ...], ...] = ()
+    targets: dict[int, ArrayValue] = field(default_factory=dict)
+    donated: int = 0
     remembered: Any = None
 
     def finish(self, inputs: Sequence[Value], arity: int, container: str) -> None:
@@ -138,6 +144,45 @@ class Leaf:
         order = {"type": 0, "nd": 1, "dtype": 1, "flags": 1}
         tests = dict.fromkeys([*tests_of(inputs), *self.tests])
         self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 2))
+
+    def write_to(self, position: int, inputs: Sequence[Value]) -> None:
+        """Have the only output written into the argument at a position; raises Refused."""
+        if self.container != "leaf":
+            raise Refused("into is given several arrays")
+        self._aim(self.outputs[0], position, inputs)
+
+    def donate(self, pairs: Sequence[tuple[int, int]], inputs: Sequence[Value]) -> None:
+        """Have outputs made in inputs' memory, as `donation.donations` allows; raises Refused.
+
+        Nothing may go wrong afterwards that the Python dispatcher would have to do over.
+        """
+        for output, k in pairs:
+            value, given = self.outputs[output], inputs[k]
+            if not isinstance(given, ArrayValue) or not isinstance(given.ref, int):
+                raise Refused("what is donated is no array argument")
+            if value not in self.steps[-1].results:
+                raise Refused("a donated argument is overwritten before the last kernel")
+            self._aim(value, given.ref, [v for n, v in enumerate(inputs) if n != k])
+            self.tests.append(Test(("view", given.ref), 0))
+        self.donated = len(pairs)
+
+    def _aim(self, output: int, position: int, others: Sequence[Value]) -> None:
+        """Fit only arguments that are of the output's type, contiguous, writable, and apart."""
+        made = self.values[output]
+        assert isinstance(made, MadeValue)
+        if not made.sizes:
+            raise Refused("an array of rank 0 is written to")
+        target = self.targets[output] = _array(position, made.dtype, len(made.sizes))
+        flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
+        self.tests += [*tests_of([target]), Test(("flags", position, flags), flags)]
+        for have, want in zip(target.sizes, made.sizes, strict=True):
+            same = Test(("same", have, want), 1)
+            self.tests.append(Test(("size", have), want) if isinstance(want, int) else same)
+        nbytes = bytes_of(made.dtype.itemsize, target.sizes)
+        for value in others:
+            if isinstance(value, ArrayValue):
+                there = (value.ref, len(value.sizes), value.dtype.itemsize)
+                self.tests.append(Test(("apart", position, nbytes, *there), 1))
 
     def checked(self) -> list[ArrayValue]:
         """The arrays that the guards of outer specialisations check."""
@@ -160,15 +205,16 @@ class Leaf:
         return out
 
 
-def inputs_of(arguments: Sequence[Any], captured: Sequence[Any]) -> list[Value]:
+def inputs_of(arguments: Sequence[Any], captured: Sequence[Any], first: int = 0) -> list[Value]:
     """The inputs of a traced graph as values; raises Refused.
 
     Args:
         arguments: per argument a (dtype, rank) pair or the type of a Python number.
         captured: the inputs after the arguments.
+        first: position of the first argument.
     """
     out: list[Value] = []
-    for position, given in enumerate(arguments):
+    for position, given in enumerate(arguments, first):
         if given is complex:
             raise Refused("a complex Python number is an argument")
         if isinstance(given, type):
@@ -201,6 +247,20 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
                 Test(("flags", value.ref, ALIGNED), ALIGNED),
             ]
     return tests
+
+
+def bytes_of(itemsize: int, sizes: tuple[Size, ...]) -> Size:
+    """Bytes of an array."""
+    known, rest = itemsize, []
+    for size in sizes:
+        if isinstance(size, int):
+            known *= size
+        else:
+            rest.append(size)
+    total: Size = known
+    for size in rest:
+        total = ("*", total, size)
+    return total if known else 0
 
 
 def size_of(dim: Dim, symbols: dict[str, Size]) -> Size:

@@ -1,13 +1,14 @@
 """What a process did, and when: its calls one by one, and its events, for as long as someone asks.
 
-While no `Timeline` is recording, calls run the code they always run: recording puts a method that
-measures in the place of ``__call__``, and the end of it takes that out again. Whoever calls
-graphs by another way than ``__call__`` registers with `when_switched`, to step aside meanwhile.
+While no `Timeline` is recording, calls run the code they always run: recording puts methods that
+measure in the place of ``__call__`` and ``into``, and the end of it takes them out again. Whoever
+calls graphs by another way registers with `when_switched`, to step aside meanwhile.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import os
 import threading
@@ -138,7 +139,7 @@ class Timeline:
 _lock = threading.RLock()
 _recording: tuple[Timeline, ...] = ()
 _watchers: list[Callable[[bool], None]] = []
-_originals: dict[type[GraphFunction], Callable[..., Any]] = {}
+_originals: dict[tuple[type[GraphFunction], str], Callable[..., Any]] = {}
 _sums: weakref.WeakKeyDictionary[AnyExecutor, tuple[int, ...]] = weakref.WeakKeyDictionary()
 
 
@@ -189,20 +190,20 @@ def _put_in(counts: dict[AnyExecutor, tuple[int, ...]]) -> None:
 
     _sums.clear()
     _sums.update(counts)
-    for cls in (JitFunction, LoadedFunction):
-        _originals[cls] = cls.__call__
-        cls.__call__ = _measured(cls.__call__)  # type: ignore[method-assign]
+    for cls, name in itertools.product((JitFunction, LoadedFunction), ("__call__", "into")):
+        _originals[cls, name] = getattr(cls, name)
+        setattr(cls, name, _measured(getattr(cls, name)))
 
 
 def _take_out() -> None:
-    for cls, original in _originals.items():
-        cls.__call__ = original  # type: ignore[method-assign]
+    for (cls, name), original in _originals.items():
+        setattr(cls, name, original)
     _originals.clear()
 
 
 def _measured(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def __call__(self: GraphFunction, *args: Any, **kwargs: Any) -> Any:
+    def call(self: GraphFunction, /, *args: Any, **kwargs: Any) -> Any:
         error = ""
         start = time.perf_counter_ns()
         try:
@@ -213,7 +214,7 @@ def _measured(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _record(self, start, time.perf_counter_ns(), error)
 
-    return __call__
+    return call
 
 
 def _record(function: GraphFunction, start: int, end: int, error: str) -> None:

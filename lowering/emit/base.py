@@ -12,6 +12,7 @@ from ...dialect.errors import InternalError
 from ...dialect.symbolic import Dim
 from ..math import expand
 
+IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
 _PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
 
 

@@ -13,9 +13,10 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ..schedule.access import accesses
 from ..schedule.graph import Buffer, Compute, Product, Source, Tensor, buffer_of, buffer_or_none
+from ..schedule.in_place import shared_in_nest
 from ..schedule.nests import Nest
 from ..schedule.plan import Schedule
-from .base import Ops, Sizes
+from .base import IN_PLACE, Ops, Sizes
 from .body import BodyEmitter
 from .division import hoist_reciprocals
 from .nest import NestEmitter
@@ -26,19 +27,23 @@ from .values import Evaluator
 DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 
 
-def emit_module(schedule: Schedule) -> tuple[ir.Module, str]:
-    """The loop form, in the current context; returns the module and the entry's name."""
+def emit_module(schedule: Schedule, *, in_place: bool = False) -> tuple[ir.Module, str]:
+    """The loop form, in the current context; returns the module and the entry's name.
+
+    ``in_place``: write nests so that `schedule.in_place` holds.
+    """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
     with ir.Location.unknown():
         module = ir.Module.create()
-        emitter = _ModuleEmitter(schedule, module)
+        emitter = _ModuleEmitter(schedule, module, in_place)
         emitter.run()
     return module, emitter.entry
 
 
 class _ModuleEmitter:
-    def __init__(self, schedule: Schedule, module: ir.Module) -> None:
+    def __init__(self, schedule: Schedule, module: ir.Module, in_place: bool) -> None:
+        self.in_place = in_place
         self.schedule, self.graph, self.module = schedule, schedule.graph, module
         self.ops = Ops()
         self.entry = f"{self.graph.name}_entry"
@@ -101,11 +106,14 @@ class _ModuleEmitter:
     def _nest(self, name: str, nest: Nest, buffers: list[Buffer]) -> None:
         ops = self.ops
         noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+        shared = shared_in_nest(self.schedule, nest) if self.in_place else set()
         scalars = [ops.i64] * (2 + len(self.names))
         function = self._function(
             name, [ops.pointer] * len(buffers) + scalars,
-            [noalias] * len(buffers) + [None] * len(scalars),
+            [None if b in shared else noalias for b in buffers] + [None] * len(scalars),
         )  # fmt: skip
+        if shared:
+            function.attributes[IN_PLACE] = ir.UnitAttr.get()
         function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         block = function.regions[0].blocks[0]
         arguments = list(block.arguments)

@@ -14,7 +14,7 @@ from profuse.dialect.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, U8
 from profuse.dialect.guards import check_types, generalize
 from profuse.dialect.symbolic import symbol
 from profuse.dialect.types import TensorType, type_of
-from profuse.executor import arrays
+from profuse.executor import arrays, scratch
 from profuse.executor.dispatch.cells import Settings
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
@@ -89,7 +89,9 @@ def entry_for(types: tuple[TensorType, ...]):
     leaf = Leaf(tests=guard_tests(types, values))
     leaf.finish(values, len(types), "tuple")
     recent = np.zeros(3, np.int64)
-    settings = Settings(64, 10_000, recent.ctypes.data, LAST, arrays.empty, arrays.workspace)
+    settings = Settings(
+        64, 10_000, recent.ctypes.data, LAST, arrays.empty, arrays.workspace, scratch.take
+    )  # fmt: skip
     return make_entry([leaf], lambda *_: None, settings), recent
 
 

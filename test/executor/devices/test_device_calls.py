@@ -348,3 +348,12 @@ def test_nested_arguments_and_results(device):
     np.testing.assert_allclose(out["sum"].get(), a + b)
     np.testing.assert_allclose(out["same"][0].get(), b)
     assert counts(f, "kernel_launches") == [2]
+
+
+def test_into_is_for_host_arrays_and_donation_too(device):
+    x = xp.array(host(4, 8))
+    f = warmed(lambda x: np.tanh(x) * 2, x, donate="x")
+    with pytest.raises(pf.ArgumentError, match="into is for host arrays"):
+        f.into(host(4, 8), x)
+    assert f(x).pointer != x.pointer
+    assert counts(f, "donated_results") == [0]

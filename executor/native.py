@@ -1,0 +1,155 @@
+"""Functions whose calls run in emitted code once their plans have settled."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .choice import AnyExecutor
+from .dispatch.attach import Dispatcher
+from .dispatch.later import Later
+from .function import GraphFunction
+from .options import Options
+from .plan import PLANS
+
+if TYPE_CHECKING:
+    from .jit import Variant
+
+_FOREVER = threading.TIMEOUT_MAX
+
+
+class DispatchedFunction(GraphFunction):
+    """A function with two builtins: one for calls, one for calls of `into`."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        self._dispatcher: Dispatcher | None = None
+        self._writer: Dispatcher | None = None  # from the first call of `into` on
+        self._called: AnyExecutor | None = None
+        super().__init__(name, options)
+        self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
+        self._native: Callable[..., Any] | None = None
+        self._native_into: Callable[..., Any] | None = None
+        self._plans_seen = 0
+        self._emission = Later(self._emit)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        native = self._native
+        if native is not None and not kwargs:
+            return native(*args)
+        return self._call_python(args, kwargs)
+
+    def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Any call; those of settled specialisations reach it only without emitted code."""
+        raise NotImplementedError
+
+    def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
+        native = self._native_into
+        if native is not None and not kwargs:
+            return native(out, *args)
+        return self._into_python((out, *args), kwargs)
+
+    into.__doc__ = GraphFunction.into.__doc__
+
+    def _into_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        result = super().into(*args, **kwargs)
+        if self._writer is None:
+            with self._lock:
+                self._writer = self._writer or Dispatcher(
+                    self._name, _slow_path(self, DispatchedFunction._into_python, "_writer"),
+                    into=True,
+                )  # fmt: skip
+            self._plans_seen = -1
+        self._look()
+        return result
+
+    def _look(self) -> None:
+        """See whether there are new plans, maybe of this function: they go into emitted code."""
+        if self._plans_seen == PLANS.made:
+            return
+        self._plans_seen = PLANS.made
+        found, flat = self._dispatchers()
+        if not any(dispatcher.needs(flat) for dispatcher in found):
+            return
+        if self._options.background:
+            self._emission.ask()
+        else:
+            self._emit()
+
+    def _dispatchers(self) -> tuple[list[Dispatcher], dict[tuple, Variant]]:
+        with self._lock:
+            if self._dispatcher is None:
+                slow = _slow_path(self, DispatchedFunction._call_plainly, "_dispatcher")
+                self._dispatcher = Dispatcher(self._name, slow)
+            found = [self._dispatcher, *([self._writer] if self._writer else [])]
+            return found, dict(self._flat)
+
+    def _call_plainly(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return self._call_python(args, kwargs)
+
+    def _emit(self) -> None:
+        """Emit code for the plans there are, which takes as long as a compile: under no lock."""
+        found, flat = self._dispatchers()
+        for dispatcher in found:
+            dispatcher.refresh(flat)
+        with self._lock:
+            for dispatcher in found:  # else it was flushed meanwhile
+                if dispatcher is self._dispatcher:
+                    self._native = dispatcher.call
+                elif dispatcher is self._writer:
+                    self._native_into = dispatcher.call
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
+        start = time.monotonic()
+        if not super().wait(timeout):
+            return False
+        left = _FOREVER if timeout is None else max(0.0, start + timeout - time.monotonic())
+        return self._emission.wait(left)
+
+    def _detach(self) -> None:
+        """Back to the Python dispatcher until there are plans again; the lock is held."""
+        self._native = self._native_into = self._dispatcher = self._writer = None
+        self._plans_seen = -1
+
+    def flush(self) -> None:
+        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        super().flush()
+        with self._lock:  # last: what another thread has attached meanwhile goes, too
+            self._detach()
+
+    @property
+    def _current(self) -> AnyExecutor | None:
+        """The executor of the last call."""
+        for dispatcher in (self._dispatcher, self._writer):
+            native = dispatcher.current if dispatcher else None
+            if native is not None:
+                return native
+        return self._called
+
+    @_current.setter
+    def _current(self, executor: AnyExecutor | None) -> None:
+        self._called = executor
+        for dispatcher in (self._dispatcher, self._writer):
+            if dispatcher is not None:
+                dispatcher.forget_current()
+
+
+def _slow_path(
+    function: DispatchedFunction, run: Callable[..., Any], dispatcher: str
+) -> Callable[..., Any]:
+    """What emitted code calls where none of its specialisations fits; keeps nothing alive."""
+    known = weakref.ref(function)
+
+    def call(*args: Any) -> Any:
+        called = known()
+        if called is None:
+            raise ReferenceError("the function of this dispatcher is gone")
+        found = getattr(called, dispatcher)
+        if found is not None:
+            found.add_up_misses()
+        return run(called, args, {})
+
+    return call

@@ -1,0 +1,116 @@
+"""Which inputs of a kernel may be the memory of an output: `KernelABI.in_place`.
+
+An output may lie on an input if no element of the input is read after that place has been written.
+That holds where the input's last reader is done before the step that writes the output begins, and
+within one nest where both are of one shape and each iteration reads the very element it writes.
+Compiled code relies on outputs overlapping no input otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import index as ix
+from .access import accesses
+from .graph import Buffer, Product, Source, buffer_or_none, operands
+from .groups import loop_index
+from .index import Index
+from .nests import Nest
+
+if TYPE_CHECKING:
+    from .plan import Schedule
+
+
+def in_place(plan: Schedule) -> tuple[tuple[int, int], ...]:
+    """Pairs of an output and an input of equal type that may share memory exactly."""
+    reads = [set(_read(step)) for step in plan.steps]
+    found = []
+    for output, tensor in enumerate(plan.graph.outputs):
+        buffer = buffer_or_none(tensor)
+        assert buffer is not None
+        writers = [k for k, step in enumerate(plan.steps) if buffer in _written(step)]
+        if not writers or any(buffer in r for r in reads):
+            continue
+        for number, source in enumerate(plan.graph.inputs):
+            assert isinstance(source.producer, Source)
+            given = source.producer.buffer
+            same = (given.element, given.dims) == (buffer.element, buffer.dims)
+            if (
+                given.scalar
+                or not same
+                or not given.dims
+                or given.strides != ix.row_major(given.dims)
+            ):
+                continue
+            last = max((k for k, r in enumerate(reads) if given in r), default=-1)
+            if last < writers[0] or (last == writers[0] and _meets(plan, last, buffer, given)):
+                found.append((output, number))
+    return tuple(found)
+
+
+def shared_in_nest(plan: Schedule, nest: Nest) -> set[Buffer]:
+    """Buffers of a nest that may be the same memory as another one of it."""
+    reads, writes = set(_read(nest)), set(_written(nest))
+    found: set[Buffer] = set()
+    for output, number in in_place(plan):
+        source = plan.graph.inputs[number].producer
+        target = buffer_or_none(plan.graph.outputs[output])
+        assert isinstance(source, Source) and target is not None
+        if source.buffer in reads and target in writes:
+            found |= {source.buffer, target}
+    return found
+
+
+def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
+    """Whether the last step writes its only output where it has just read the input.
+
+    Not with reductions: emission declares the loops independent, and theirs may not be.
+    """
+    nest = plan.steps[number]
+    if not isinstance(nest, Nest) or number + 1 != len(plan.steps) or len(plan.graph.outputs) != 1:
+        return False
+    if nest.scratch or any(op.is_reduction for op in nest.group.members):
+        return False
+    written: set[tuple[Index, ...]] = set()
+    read: set[tuple[Index, ...] | None] = set()
+    for op in nest.group.members:
+        at = tuple(loop_index(loop) for loop in nest.group.loops[op])
+        stores = [k for k, tensor in enumerate(op.outputs) if tensor.buffer is output]
+        written |= {tuple(at[axis] for axis in op.axes[k]) for k in stores}
+        for access in accesses(op):
+            if buffer_or_none(access.tensor) is given:
+                read.add(None if access.reinterpreted else _in_loops(access.index, at))
+    return len(written) == 1 and read == written
+
+
+def _in_loops(index: tuple[Index, ...] | None, at: tuple[Index, ...]) -> tuple[Index, ...] | None:
+    """An index over an operation's loops as one over the loops of its nest."""
+
+    def loop(number: Any) -> Index:
+        return at[number]
+
+    found = [axis.substitute(loop) for axis in index or ()]
+    return None if index is None else tuple(axis for axis in found if axis is not None)
+
+
+def _read(step: Nest | Product) -> Iterator[Buffer]:
+    """Buffers of inputs and stored tensors that a step may read."""
+    if isinstance(step, Product):
+        tensors = list(operands(step))
+    else:
+        tensors = [access.tensor for op in step.group.members for access in accesses(op)]
+    for tensor in tensors:
+        found = buffer_or_none(tensor)
+        if found is not None:
+            yield found
+
+
+def _written(step: Nest | Product) -> Iterator[Buffer]:
+    made = [step.output] if isinstance(step, Product) else [
+        tensor for op in step.group.members for tensor in op.outputs
+    ]  # fmt: skip
+    return (tensor.buffer for tensor in made if tensor.buffer is not None)
+
+
+__all__ = ["in_place", "shared_in_nest"]
