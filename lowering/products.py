@@ -27,9 +27,6 @@ _BY_RANKS = {(1, 1): "linalg.dot", (2, 1): "linalg.matvec", (1, 2): "linalg.vecm
 
 def matmul(b: Builder, x: Tensor, y: Tensor, type_: TensorType) -> Tensor:
     """``x @ y``: f16 and bf16 accumulate in f32, integers wrap, bool is an or of ands."""
-    if x.dtype in (F16, BF16):
-        wide = TensorType(F32, type_.shape)
-        return b.cast(matmul(b, b.cast(x, F32), b.cast(y, F32), wide), x.dtype)
     shape: tuple[Dim, ...] = type_.shape  # type: ignore[assignment]
     name = _BY_RANKS.get((x.rank, y.rank))
     if name is not None:
@@ -70,6 +67,9 @@ def _count(sizes: tuple[Dim, ...]) -> Dim:
 def _product(b: Builder, name: str, x: Tensor, y: Tensor, shape: tuple[Dim, ...]) -> Tensor:
     from mlir import ir
 
+    if x.dtype in (F16, BF16):
+        # Next to the product, so that libraries which take halves are given them.
+        return b.cast(_product(b, name, b.cast(x, F32), b.cast(y, F32), shape), x.dtype)
     type_ = TensorType(x.dtype, shape)
     into = b.fill(0, type_).value
     if x.dtype in (F32, F64):

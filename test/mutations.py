@@ -212,6 +212,31 @@ MUTATIONS = (
         ("lowering/test_gpu_fused.py::test_static_sizes[layernorm-3-1000]",),
     ),
     Mutation(
+        "what stages leave overwrites what is still needed", "lowering/gpu/staging.py",
+        "slot.free = stages[-1]", "slot.free = stages[0]",
+        ("lowering/test_gpu_shared.py::test_a_warp_per_row",),
+    ),
+    Mutation(
+        "rows of one block share their memory", "lowering/gpu/staging.py",
+        "                if self.rows > 1:\n", "                if False:\n",
+        ("lowering/test_gpu_shared.py::test_a_warp_per_row",),
+    ),
+    Mutation(
+        "neighbouring threads meet in a bank", "lowering/gpu/staging.py",
+        "        if vectors > 1:\n", "        if False:\n",
+        ("lowering/test_gpu_shared.py::test_elements_of_several_sizes",),
+    ),
+    Mutation(
+        "rows of any size are taken to fit", "lowering/gpu/rows.py",
+        'Condition("below", str(need), room + 1)', 'Condition("below", str(need), 2 * room)',
+        ("lowering/test_gpu_shared.py::test_rows_that_do_not_fit_are_read_again",),
+    ),
+    Mutation(
+        "sums of halves are rounded that somebody else reads", "lowering/schedule/halves.py",
+        "if len(users) == 1 and", "if",
+        ("lowering/test_gpu_halves.py::test_what_else_reads_the_sum_gets_all_of_it",),
+    ),
+    Mutation(
         "shared memory is used again too early", "lowering/gpu/split.py",
         "if start:\n                        gpu.barrier()",
         "if False:\n                        gpu.barrier()",

@@ -196,7 +196,15 @@ class Prod(Accumulation, name="prod"):
         return acc * element
 
 
-class Max(_Fold, name="max"):
+class _Extremum(_Fold):
+    """Family: max and min. In f32 halves are compared by one operation, which may be reordered."""
+
+    @classmethod
+    def accumulator(cls, dtype: DType) -> DType:
+        return wide(dtype)
+
+
+class Max(_Extremum, name="max"):
     """Largest element; NaN if there is one. Raises ShapeError for none."""
 
     ufunc = np.maximum
@@ -208,7 +216,7 @@ class Max(_Fold, name="max"):
         return acc.maximum(element)
 
 
-class Min(_Fold, name="min"):
+class Min(_Extremum, name="min"):
     """Smallest element; NaN if there is one. Raises ShapeError for none."""
 
     ufunc = np.minimum

@@ -24,6 +24,7 @@ _STICKY = frozenset(
     )
 )  # fmt: skip
 _NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
+_SHARED = 48 << 10  # bytes of shared memory that a block may have without being allowed to
 
 
 class BindingsDriver:
@@ -112,17 +113,20 @@ class BindingsDriver:
 
     def launch(self, device: int, node: Node, stream: int) -> None:
         with self._current(device):
-            if node.shared > 48 << 10:
-                self._allow_shared(node)
+            self._allow_shared(node)
             self._call(
                 self._api.cuLaunchKernel, node.function, *node.grid, *node.block, node.shared,
                 stream, node.arguments.address, 0,
             )  # fmt: skip
 
     def _allow_shared(self, node: Node) -> None:
-        """More than 48 KiB of shared memory has to be asked for."""
+        """Raise what a function may have of shared memory, where it is more than all may have."""
+        if node.shared <= _SHARED:
+            return
         attribute = self._api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self._call(self._api.cuFuncSetAttribute, node.function, attribute, node.shared)
+        with self._lock:  # another thread may be raising it, too
+            if self._call(self._api.cuFuncGetAttribute, attribute, node.function) < node.shared:
+                self._call(self._api.cuFuncSetAttribute, node.function, attribute, node.shared)
 
     # --- memory -----------------------------------------------------------------------------
 
@@ -188,6 +192,7 @@ class BindingsDriver:
             made = self._call(self._api.cuGraphCreate, 0)
             handles: list[Any] = []
             for node in nodes:
+                self._allow_shared(node)
                 before = handles[-1:]
                 handles.append(
                     self._call(

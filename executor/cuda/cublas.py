@@ -14,6 +14,7 @@ from .products import Gemm
 _TYPES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}
 _COMPUTE = {"f32": 68, "f64": 70, "f16": 68, "bf16": 68}
 _LIBRARIES = ("libcublas.so.13", "libcublas.so")
+_FULL_SUMS = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
 _SUCCESS = 0
 _ALLOC_FAILED = 3
 
@@ -34,7 +35,7 @@ class Cublas:
         self._check(self._library.cublasSetStream_v2(handle, ctypes.c_void_p(stream)))
         scalar = ctypes.c_double if product.dtype == "f64" else ctypes.c_float
         alpha, beta = scalar(1.0), scalar(product.beta)
-        type_ = _TYPES[product.dtype]
+        type_, output = _TYPES[product.dtype], _TYPES[product.output]
         int_, long_, pointer = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
         self._check(
             self._library.cublasGemmStridedBatchedEx(
@@ -43,7 +44,7 @@ class Cublas:
                 pointer(product.a), int_(type_), int_(product.lda), long_(product.stride_a),
                 pointer(product.b), int_(type_), int_(product.ldb), long_(product.stride_b),
                 ctypes.byref(beta),
-                pointer(product.c), int_(type_), int_(product.ldc), long_(product.stride_c),
+                pointer(product.c), int_(output), int_(product.ldc), long_(product.stride_c),
                 int_(product.batch), int_(_COMPUTE[product.dtype]), int_(-1),
             )
         )  # fmt: skip
@@ -53,6 +54,8 @@ class Cublas:
         if device not in handles:
             made = ctypes.c_void_p()
             self._check(self._library.cublasCreate_v2(ctypes.byref(made)))
+            # Or parts of long sums of halves might be added up as halves.
+            self._check(self._library.cublasSetMathMode(made, ctypes.c_int(_FULL_SUMS)))
             handles[device] = made
         return handles[device]
 

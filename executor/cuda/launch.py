@@ -12,7 +12,7 @@ import numpy as np
 from ...dialect.dtypes import dtype_named
 from ...dialect.errors import ArgumentError
 from ...dialect.symbolic import evaluate, parse_dim
-from ...lowering.gpu.abi import Choice, Launch, LibraryProduct, stride_name
+from ...lowering.gpu.abi import Launch, LibraryProduct, stride_name
 from ...lowering.gpu.artifact import GpuArtifact
 from .arrays import DeviceArray
 from .blocks import ArgumentBlock, float_bits
@@ -77,8 +77,7 @@ class GroupRunner:
         self._tested = sorted(
             {
                 (int(c.subject), c.number)
-                for step in artifact.plan.steps if isinstance(step, Choice)
-                for c in step.conditions if c.kind == "aligned"
+                for c in artifact.plan.conditions() if c.kind == "aligned"
             }
         )  # fmt: skip
 

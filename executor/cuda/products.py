@@ -18,7 +18,8 @@ class Gemm:
     """``c = op(a) @ op(b) + beta * c`` for matrices that are stored column by column.
 
     Attributes:
-        dtype: of all elements; halves are summed up in f32.
+        dtype: of the elements of a and b; halves are summed up in f32.
+        output: dtype of the elements of c.
         trans_a, trans_b: whether an operand is stored transposed.
         m, n, k: c is m by n, and k products make up each of its elements.
         a, b, c: pointers.
@@ -28,6 +29,7 @@ class Gemm:
     """
 
     dtype: str
+    output: str
     trans_a: bool
     trans_b: bool
     m: int
@@ -89,7 +91,7 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
     left = _operand(product.left, product.dtype, size, pointer, row=vector_left)
     right = _operand(product.right, product.dtype, size, pointer, column=vector_right)
     output = _operand(
-        product.output, product.dtype, size, pointer, row=vector_left, column=vector_right
+        product.output, product.output_dtype, size, pointer, row=vector_left, column=vector_right
     )
     batch, rows, columns = output.dims
     if 0 in output.dims:
@@ -101,7 +103,8 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
     if swapped:
         raise CudaError("the output of a product is not contiguous", "layout")
     return Gemm(
-        product.dtype, right_swapped, left_swapped, columns, rows, left.dims[2],
+        product.dtype, product.output_dtype, right_swapped, left_swapped,
+        columns, rows, left.dims[2],
         right.pointer, right_step, left.pointer, left_step, output.pointer, step,
         1.0 if product.accumulate else 0.0,
         right.strides[0], left.strides[0], output.strides[0], batch,

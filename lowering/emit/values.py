@@ -259,7 +259,7 @@ class Evaluator:
 
     def value(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
         """The element of a tensor."""
-        tensor, index = self._viewed(tensor, tuple(index))
+        tensor, index = self.viewed(tensor, tuple(index))
         found = self.remembered((tensor, index))
         if found is not None:
             return found
@@ -276,7 +276,7 @@ class Evaluator:
         return self.stored(tensor, index)
 
     @staticmethod
-    def _viewed(tensor: Tensor, index: Position) -> tuple[Tensor, Position]:
+    def viewed(tensor: Tensor, index: Position) -> tuple[Tensor, Position]:
         """The same element, without the reinterpretations that have a mapping."""
         producer = tensor.producer
         while (
@@ -346,7 +346,7 @@ class Evaluator:
 
     def _missing(self, read: tuple[Tensor, Position]) -> _Element | None:
         """The element to compute before ``read`` can be had without computing others."""
-        tensor, index = self._viewed(*read)
+        tensor, index = self.viewed(*read)
         op = tensor.producer
         if not isinstance(op, Compute) or not self.is_inlined(op):
             return None

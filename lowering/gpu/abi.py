@@ -78,6 +78,8 @@ class Matrix:
 class LibraryProduct:
     """``output = left @ right``, added to what ``output`` holds if ``accumulate``.
 
+    ``dtype`` is that of all three; with ``wide``, operands are halves and ``output`` is f32. Halves
+    are summed up in f32, and rounded once.
     ``kind`` is ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
     """
 
@@ -87,15 +89,20 @@ class LibraryProduct:
     right: Matrix
     output: Matrix
     accumulate: bool = False
+    wide: bool = False
+
+    @property
+    def output_dtype(self) -> str:
+        return "f32" if self.wide else self.dtype
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``then`` if all conditions hold, else ``otherwise``."""
+    """``then`` if all conditions hold, else ``otherwise``; both may choose again."""
 
     conditions: tuple[Condition, ...]
-    then: tuple[Launch, ...]
-    otherwise: tuple[Launch, ...]
+    then: tuple[Launch | Choice, ...]
+    otherwise: tuple[Launch | Choice, ...]
 
 
 Step = Union[Launch, LibraryProduct, Choice]
@@ -125,17 +132,27 @@ class LaunchPlan:
             values: of the size symbols and of run-time strides by `stride_name`.
             aligned: whether the data of an input starts at a multiple of so many bytes.
         """
-        for step in self.steps:
+        waiting: list[Step] = list(reversed(self.steps))
+        while waiting:
+            step = waiting.pop()
             if isinstance(step, LibraryProduct):
                 yield step
-                continue
-            chosen: tuple[Launch, ...] = (step,) if isinstance(step, Launch) else step.otherwise
-            if isinstance(step, Choice) and all(holds(c, values, aligned) for c in step.conditions):
-                chosen = step.then
-            for launch in chosen:
-                grid = _sizes(launch.grid, values)
+            elif isinstance(step, Choice):
+                met = all(holds(c, values, aligned) for c in step.conditions)
+                waiting += reversed(step.then if met else step.otherwise)
+            else:
+                grid = _sizes(step.grid, values)
                 if "0" not in grid:
-                    yield replace(launch, grid=grid, block=_sizes(launch.block, values))
+                    yield replace(step, grid=grid, block=_sizes(step.block, values))
+
+    def conditions(self) -> Iterator[Condition]:
+        """All that choices may test."""
+        waiting: list[Step] = list(self.steps)
+        while waiting:
+            step = waiting.pop()
+            if isinstance(step, Choice):
+                yield from step.conditions
+                waiting += (*step.then, *step.otherwise)
 
 
 def _sizes(dims: tuple[str, str, str], values: Mapping[str, int]) -> tuple[str, str, str]:

@@ -95,7 +95,11 @@ _KINDS: dict[str, type] = {cls.__name__: cls for cls in (Choice, Launch, Library
 
 
 def _step_to_json(step: Step) -> dict[str, Any]:
-    return {"step": type(step).__name__, **asdict(step)}
+    fields = asdict(step)
+    if isinstance(step, Choice):
+        for side in ("then", "otherwise"):
+            fields[side] = [_step_to_json(inner) for inner in getattr(step, side)]
+    return {"step": type(step).__name__, **fields}
 
 
 def _step_from_json(data: dict[str, Any]) -> Any:
@@ -106,11 +110,17 @@ def _step_from_json(data: dict[str, Any]) -> Any:
     if kind is LibraryProduct:
         left, right, output = (_matrix(fields[name]) for name in ("left", "right", "output"))
         return LibraryProduct(
-            fields["kind"], fields["dtype"], left, right, output, fields["accumulate"]
+            fields["kind"],
+            fields["dtype"],
+            left,
+            right,
+            output,
+            fields["accumulate"],
+            fields["wide"],
         )
     conditions = tuple(Condition(**condition) for condition in fields["conditions"])
     return Choice(
-        conditions, *(tuple(map(_launch, fields[side])) for side in ("then", "otherwise"))
+        conditions, *(tuple(map(_step_from_json, fields[side])) for side in ("then", "otherwise"))
     )
 
 

@@ -91,19 +91,8 @@ class KernelEmitter(NestEmitter):
         self.lane = None
 
     def place_spread(self, groups: Sequence[Sequence[Loop]], linear: Index) -> None:
-        """Say where groups of merged loops are, from one index over all their iterations.
-
-        In a group the last loop counts for all.
-        """
-        inner: Dim = 1
-        for position, loops in reversed(list(enumerate(groups))):
-            size = extent(loops)
-            index = linear if inner == 1 else ix.quotient(linear, inner, False)
-            if position:
-                index = ix.quotient(index, size, True)
-            self.place.update((loop, ix.constant(0)) for loop in loops)
-            self.place[loops[-1]] = index
-            inner = inner * size
+        """Say where groups of merged loops are, from one index over all their iterations."""
+        self.place.update(spread(groups, linear))
 
     # --- values ----------------------------------------------------------------------------------
 
@@ -310,6 +299,24 @@ def _merge(outer: Loop, inner: list[Loop], accessed: Offsets) -> bool:
         or offset.coefficient(outer) != offset.coefficient(inner[-1]) * size
         for _, offset in accessed.known
     )
+
+
+def spread(groups: Sequence[Sequence[Loop]], linear: Index) -> dict[Loop, Index]:
+    """Where groups of merged loops are, from one index over all their iterations.
+
+    In a group the last loop counts for all.
+    """
+    place: dict[Loop, Index] = {}
+    inner: Dim = 1
+    for position, loops in reversed(list(enumerate(groups))):
+        size = extent(loops)
+        index = linear if inner == 1 else ix.quotient(linear, inner, False)
+        if position:
+            index = ix.quotient(index, size, True)
+        place.update((loop, ix.constant(0)) for loop in loops)
+        place[loops[-1]] = index
+        inner = inner * size
+    return place
 
 
 def extent(loops: Sequence[Loop]) -> Dim:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..schedule.nests import Nest
-from .abi import Launch
+from .abi import Condition, Launch
 from .kernel import Kernel, Memory
 from .pointwise import is_pointwise, pointwise
-from .rows import is_rows, rows
+from .rows import in_shared, is_rows, rows
 from .serial import Serial
 from .split import Split, is_split
 
@@ -39,23 +39,39 @@ class Pointwise:
 
 @dataclass(frozen=True)
 class Rows:
-    """See `rows`."""
+    """See `rows`; ``staged``: what stages leave for one another is in shared memory."""
 
     nest: Nest
+    staged: bool
 
     def temporaries(self) -> list[Any]:
         return []
 
     def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
-        return [rows(memory, name, self.nest, fast)]
+        return [rows(memory, name, self.nest, fast, self.staged)]
 
 
-def family_of(nest: Nest) -> Family:
+@dataclass(frozen=True)
+class Either:
+    """One family where a size is known to fit when kernels are launched, else another."""
+
+    fits: Condition
+    small: Family
+    large: Family
+
+    def temporaries(self) -> list[Any]:
+        return [*self.small.temporaries(), *self.large.temporaries()]
+
+
+def family_of(nest: Nest, chip: str) -> Family | Either:
     """The kernels for a nest, from what gains most to what always works."""
     if is_pointwise(nest):
         return Pointwise(nest)
     if is_split(nest):
         return Split(nest)
     if is_rows(nest):
-        return Rows(nest)
+        staged, fits = in_shared(nest, chip)
+        if fits is None:
+            return Rows(nest, staged)
+        return Either(fits, Rows(nest, True), Rows(nest, False))
     return Serial(nest)

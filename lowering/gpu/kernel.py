@@ -52,6 +52,7 @@ class Kernel:
         self.names: dict[str, ir.Value] = {}
         self.arguments: list[Argument] = []
         self._shared = self._private = 0
+        self.dynamic: Dim = 0  # bytes of dynamic shared memory
         self._types: list[ir.Type] = []
         with ir.InsertionPoint(memory.block), ir.Location.unknown():
             self.function = ir.Operation.create(
@@ -140,6 +141,12 @@ class Kernel:
         type_ = ir.Type.parse(f"memref<{count}x{element}, {SHARED}>")
         return self.block.add_argument(type_, ir.Location.unknown())
 
+    def shared_by_launch(self, bytes_: Dim) -> ir.Value:
+        """Shared memory of a size that the launch decides, as bytes."""
+        self.dynamic = bytes_
+        type_ = ir.Type.parse(f"memref<?xi8, {SHARED}>")
+        return self.ops.create("gpu.dynamic_shared_memory", type_)
+
     def private(self, count: int, element: ir.Type) -> ir.Value:
         """Local memory for ``count`` elements."""
         self._private += 1
@@ -200,7 +207,7 @@ class Kernel:
         threads = self.block_size
         return Launch(
             self.name, (x, y, z), (str(threads[0]), str(threads[1]), str(threads[2])),
-            tuple(self.arguments),
+            tuple(self.arguments), str(self.dynamic),
         )  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from ..schedule.nests import Nest
 from ..schedule.plan import Schedule, schedule
 from ..stages import size_bindings
 from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
-from .families import Family, family_of
+from .chip import DEFAULT
+from .families import Either, Family, family_of
 from .kernel import Memory
 
 DIALECTS = ("gpu", "arith", "math", "scf", "memref", "vector", "llvm", "nvvm")
@@ -24,22 +25,23 @@ KERNELS = "kernels"
 ONE_ROW = 1 << 14  # elements that registers of one block hold
 
 
-def emit_gpu(function: Any) -> tuple[ir.Module, LaunchPlan]:
-    """Kernels and launches of a linalg ``func.func``, in the current context.
+def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]:
+    """Kernels and launches of a linalg ``func.func``, in the current context, for a chip.
 
     Raises LoweringError for what has no kernel.
     """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
-    families: dict[Nest, Family] = {}
+    families: dict[Nest, Family | Either] = {}
 
     def temporaries(nest: Nest) -> list[Any]:
-        families[nest] = family_of(nest)
+        families[nest] = family_of(nest, chip)
         return families[nest].temporaries()
 
     planned = schedule(
-        function, temporaries=temporaries, accumulate=False, read_constants=False, one_row=ONE_ROW
-    )
+        function, temporaries=temporaries, accumulate=False, read_constants=False, one_row=ONE_ROW,
+        halves=True,
+    )  # fmt: skip
     if planned.graph.opaque:
         raise LoweringError("a size has no closed form over the size symbols")
     with ir.Location.unknown():
@@ -59,7 +61,9 @@ def emit_gpu(function: Any) -> tuple[ir.Module, LaunchPlan]:
 
 
 class _Emitter:
-    def __init__(self, planned: Schedule, module: ir.Module, families: dict[Nest, Family]) -> None:
+    def __init__(
+        self, planned: Schedule, module: ir.Module, families: dict[Nest, Family | Either]
+    ) -> None:
         self.schedule, self.families = planned, families
         with ir.InsertionPoint(module.body):
             kernels = ir.Operation.create(
@@ -76,9 +80,16 @@ class _Emitter:
         )
 
     def _nest(self, number: int, nest: Nest) -> Step:
-        """One kernel where its conditions always hold, else a fast and a general one."""
+        """The kernels of a nest; for sizes that may be too large for them, others too."""
         name = f"{self.schedule.graph.name}_nest{number}"
         family = self.families[nest]
+        if not isinstance(family, Either):
+            return self._kernels(family, name)
+        small = self._kernels(family.small, name)
+        return Choice((family.fits,), (small,), (self._kernels(family.large, f"{name}_large"),))
+
+    def _kernels(self, family: Family, name: str) -> Launch | Choice:
+        """One kernel where its conditions always hold, else a fast and a general one."""
         conditions, fast = self._variant(family, name, True)
         if not conditions:
             return fast[0] if len(fast) == 1 else Choice((), fast, ())
@@ -96,10 +107,11 @@ class _Emitter:
 
     def _product(self, op: Product) -> LibraryProduct:
         return LibraryProduct(
-            op.kind, str(op.output.element), self._operand(op.left, *op.left_view),
+            op.kind, op.halves or str(op.output.element), self._operand(op.left, *op.left_view),
             self._operand(op.right, *op.right_view),
             self._operand(op.output, op.output, _contiguous(op.output)),
             accumulate=op.init is not None,
+            wide=op.halves is not None and str(op.output.element) == "f32",
         )  # fmt: skip
 
     def _operand(self, tensor: Tensor, stored: Tensor, offset: Index) -> Matrix:

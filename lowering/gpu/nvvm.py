@@ -12,6 +12,7 @@ from mlir.passmanager import PassManager
 
 from ...dialect.errors import LoweringError
 from .artifact import Usage
+from .chip import is_known
 from .ptxas import run_ptxas
 
 # One pass per step. Vectors that are no register each are unrolled; structured loops become
@@ -23,7 +24,6 @@ TO_NVVM = (
     "convert-scf-to-cf,convert-gpu-to-nvvm,canonicalize,cse,reconcile-unrealized-casts))"
 )
 TO_PTX = "builtin.module(gpu-module-to-binary{format=isa})"
-_CHIP = re.compile(r"sm_(8[06789]|90a?|10[013][af]?|110[af]?|12[01][af]?)")
 _INTRINSICS = {
     ("math.sqrt", "f32"): "llvm.nvvm.sqrt.rn.f",  # the correctly rounded one
     ("math.trunc", "f32"): "llvm.trunc.f32",
@@ -37,7 +37,7 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
 
     Raises LoweringError.
     """
-    if not _CHIP.fullmatch(chip):
+    if not is_known(chip):
         # LLVM would compile for a chip of its own choice, or none.
         raise LoweringError(f"there are no kernels for {chip!r}", hint="use sm_80, sm_90, …")
     with module.context, ir.Location.unknown():
@@ -45,6 +45,8 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
             _pass_pointers(kernel)
             _call_intrinsics(kernel)
         _run(TO_NVVM.format(chip=chip), module)
+        for memory in _functions(module, "llvm.mlir.global"):
+            _leave_size_to_launch(memory)
     for function in _functions(module, "llvm.func"):
         for block in function.regions[0].blocks if function.regions else ():
             for view in block.operations:
@@ -144,6 +146,12 @@ def _as_pointer(argument: ir.Value, type_: ir.Type) -> ir.Type:
     memref.move_after(value.owner)
     memref.operands[0] = value
     return pointer
+
+
+def _leave_size_to_launch(memory: ir.Operation) -> None:
+    """Declare dynamic shared memory, which MLIR defines: as static memory of a single byte."""
+    if ir.StringAttr(memory.attributes["sym_name"]).value.startswith("__dynamic_shmem_"):
+        memory.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
 
 
 def _call_intrinsics(kernel: ir.Operation) -> None:

@@ -110,6 +110,12 @@ class GpuOps(Ops):
         where = ir.DenseI64ArrayAttr.get([number])
         return self.create("vector.extract", type_, vector, static_position=where)
 
+    def viewed(self, memory: ir.Value, start: ir.Value, count: ir.Value, element: ir.Type) -> Any:
+        """``count`` elements in shared memory that is bytes, from byte ``start``."""
+        type_ = ir.Type.parse(f"memref<?x{element}, {SHARED}>")
+        sizes = [self.cast_index(v, self.index) for v in (start, count)]
+        return self.create("memref.view", type_, memory, *sizes)
+
     def undefined(self, type_: ir.Type) -> ir.Value:
         zero = ir.FloatAttr.get(type_, 0.0) if is_float(type_) else ir.IntegerAttr.get(type_, 0)
         return self.create("arith.constant", type_, value=zero)

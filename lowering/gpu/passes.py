@@ -11,6 +11,7 @@ from ...dialect.passes.base import Pass, register_pass
 from ...dialect.rewrite import functions
 from ..to_linalg_pass import ToLinalg
 from .abi import LaunchPlan
+from .chip import DEFAULT
 from .module import DIALECTS, KERNELS, emit_gpu
 from .nvvm import to_nvvm
 
@@ -25,6 +26,7 @@ class ToGpu(Pass):
     """
 
     name: ClassVar[str] = "to-gpu"
+    chip: str = DEFAULT
 
     def run(self, module: ir.Module) -> None:
         for dialect in DIALECTS:
@@ -36,7 +38,7 @@ class ToGpu(Pass):
             if func in before:
                 continue
             with func.location:
-                kernels, plan = emit_gpu(func)
+                kernels, plan = emit_gpu(func, self.chip)
             with ir.InsertionPoint(func), func.location:
                 _declare(func, plan)
                 inner = kernels.body.operations[0].operation.clone(ir.InsertionPoint.current)
@@ -61,7 +63,7 @@ class GpuToNvvm(Pass):
     """Lower kernels to the NVVM dialect, for one kind of chip."""
 
     name: ClassVar[str] = "gpu-to-nvvm"
-    chip: str = "sm_90"
+    chip: str = DEFAULT
 
     def run(self, module: ir.Module) -> None:
         to_nvvm(module, self.chip)

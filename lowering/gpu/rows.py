@@ -1,7 +1,11 @@
 """Row kernels: a warp or a block per iteration of the outer loops, all stages in one kernel.
 
-A row of known, moderate size is held in registers: iterations over it are unrolled, so that what
-one stage loads or computes is there for the next. Other rows are read again by each stage.
+What one stage loads or computes is there for the next, by size of the row:
+
+* in registers, where it is known and moderate (`_held`): iterations over it are unrolled;
+* in shared memory, where what later stages need of it fits (`in_shared`, `staging`): a row of known
+  size, or a row of any size under a condition that launches test;
+* else nowhere: each stage reads the row again.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ from ..schedule import index as ix
 from ..schedule.groups import Loop
 from ..schedule.index import Atom
 from ..schedule.nests import Nest, Stage
-from .abi import Launch
+from .abi import Condition, Launch
+from .chip import shared_bytes
 from .combine import combiners_of, in_block, is_combinable
-from .emitter import KernelEmitter, extent, merged, offsets, vector_width
-from .kernel import Kernel, Memory
+from .emitter import KernelEmitter, extent, merged, offsets, spread, vector_width
+from .kernel import Kernel, Memory, element_size
 from .ops import WARP
+from .staging import RowMemory, Staging, staging
 
 SMALL = 512  # elements up to which a row is one warp's work
 SHARE = 8  # elements of a row that each thread of a block should have
@@ -63,17 +69,59 @@ def is_rows(nest: Nest) -> bool:
     ) and not any(op.is_scan for op in nest.group.members)  # fmt: skip
 
 
-def rows(memory: Memory, name: str, nest: Nest, fast: bool) -> tuple[Kernel, Launch]:
-    """The kernel of a nest of rows."""
-    stages = [merged(nest, [*stage.parallel, *stage.reduced]) for stage in nest.stages]
+def in_shared(nest: Nest, chip: str) -> tuple[bool, Condition | None]:
+    """Whether shared memory takes what registers do not, and the size to test before a launch."""
+    stages = _stages(nest)
+    shape = _shape(nest, stages)
+    need = _staging(nest, stages, shape).bytes_ * shape.rows
+    warps = shape.threads // WARP
+    parts = [t for stage in nest.stages for op in stage.reductions for t in op.outputs]
+    combining = sum(map(element_size, parts)) * warps if warps > 1 else 0
+    room = shared_bytes(chip, shape.threads * shape.rows) - combining
+    if isinstance(need, int):
+        return 0 < need <= room, None
+    return (True, Condition("below", str(need), room + 1)) if room > 0 else (False, None)
+
+
+def rows(
+    memory: Memory, name: str, nest: Nest, fast: bool, staged: bool
+) -> tuple[Kernel, Launch]:  # fmt: skip
+    """The kernel of a nest of rows; ``staged``: with rows in shared memory (`in_shared`)."""
+    stages = _stages(nest)
     shape = _shape(nest, stages)
     kernel = Kernel(memory, name, buffers_of(nest), (shape.threads, shape.rows, 1), fast)
     if not fast or not all(kernel.divisible(_size(groups), shape.width) for groups in stages):
         shape = Shape(1, shape.threads, shape.rows)
     outer = merged(nest, nest.outer)
     count = _size(outer)
-    _Rows(kernel, nest, shape, stages, outer).run_all(count)
+    kept = _staging(nest, stages, shape) if staged else Staging()
+    _Rows(kernel, nest, shape, stages, outer, kept).run_all(count)
     return kernel, kernel.finish(((count + (shape.rows - 1)) // shape.rows, 1, 1))
+
+
+def _stages(nest: Nest) -> list[list[list[Loop]]]:
+    return [merged(nest, [*stage.parallel, *stage.reduced]) for stage in nest.stages]
+
+
+def _staging(nest: Nest, stages: list[list[list[Loop]]], shape: Shape) -> Staging:
+    held = _held(nest, shape)
+    loops = {
+        number: (_column(_size(groups)), groups) for number, groups in enumerate(stages)
+        if not _is_unrolled(_size(groups), shape, held)
+    }  # fmt: skip
+    return staging(nest, spread(merged(nest, nest.outer), ix.atom(ROW)), loops)
+
+
+def _column(size: Dim) -> Atom:
+    return ("column", size)
+
+
+def _chunks(size: int, shape: Shape) -> int:
+    return -(-size // (shape.threads * shape.width))
+
+
+def _is_unrolled(size: Dim, shape: Shape, held: int) -> bool:
+    return isinstance(size, int) and _chunks(size, shape) * shape.width <= held
 
 
 def _size(groups: Sequence[Sequence[Loop]]) -> Dim:
@@ -101,10 +149,11 @@ def _shape(nest: Nest, stages: list[list[list[Loop]]]) -> Shape:
 class _Rows(KernelEmitter):
     def __init__(
         self, kernel: Kernel, nest: Nest, shape: Shape, stages: list[list[list[Loop]]],
-        outer: list[list[Loop]],
+        outer: list[list[Loop]], kept: Staging,
     ) -> None:  # fmt: skip
         super().__init__(kernel, nest)
         self.shape, self.stage_groups, self.outer_groups = shape, stages, outer
+        self.row = RowMemory(self, kept, shape.width, shape.rows)
         self.held = _held(nest, shape)
 
     def run_all(self, count: Dim) -> None:
@@ -113,6 +162,7 @@ class _Rows(KernelEmitter):
         with self.scope.point():
             row = gpu.position("block_id", "x")
             self.thread = gpu.position("thread_id", "x")
+            self.row.declare()
             if self.shape.rows > 1:
                 row = gpu.mul(row, gpu.constant(self.shape.rows))
                 row = gpu.add(row, gpu.position("thread_id", "y"))
@@ -135,15 +185,12 @@ class _Rows(KernelEmitter):
             with self.scope.point():
                 starts = self.neutrals(carried)
             size = _size(groups)
-            if isinstance(size, int) and self._chunks(size) * self.shape.width <= self.held:
+            if isinstance(size, int) and _is_unrolled(size, self.shape, self.held):
                 ends = self._unrolled(stage, groups, size, carried, starts)
             else:
                 ends = self._looped(stage, groups, size, carried, starts)
             self._finish(carried, ends)
         self._store_results()
-
-    def _chunks(self, size: int) -> int:
-        return -(-size // (self.shape.threads * self.shape.width))
 
     # --- one stage -------------------------------------------------------------------------------
 
@@ -151,7 +198,7 @@ class _Rows(KernelEmitter):
         self, stage: Stage, groups: list[list[Loop]], size: int, carried: list[Carried],
         totals: list[ir.Value],
     ) -> list[ir.Value]:  # fmt: skip
-        for number in range(self._chunks(size)):
+        for number in range(_chunks(size, self.shape)):
             atom, inside = self._chunk(size, number)
             if inside is None:
                 self.store_lanes(atom, self.shape.width, groups, stage)
@@ -189,12 +236,18 @@ class _Rows(KernelEmitter):
         shape = self.shape
         with self.scope.point():
             first = self.gpu.mul(self.thread, self.gpu.constant(shape.width))
-        atom = ("column", size)
+        atom = _column(size)
         step = shape.threads * shape.width
         with self.loop(atom, first, self.size(size), step, starts) as loop:
+            with self.scope.point():
+                self.row.take(self.stage_number)
             self.store_lanes(atom, shape.width, groups, stage)
-            inner = list(loop.inner_iter_args)
-            self.end_loop(self._folded(stage, groups, atom, carried, inner, None))
+            inner = self._folded(
+                stage, groups, atom, carried, list(loop.inner_iter_args), None
+            )  # fmt: skip
+            with self.scope.point():
+                self.row.leave(self.stage_number, groups)
+            self.end_loop(inner)
         return list(loop.results)
 
     def _folded(

@@ -40,7 +40,7 @@ def compile_gpu(
         linalg = to_linalg(function)
     note("linalg", linalg)
     with linalg.context, _timed(seconds, "gpu"):
-        module, plan = emit_gpu(linalg.body.operations[0].operation)
+        module, plan = emit_gpu(linalg.body.operations[0].operation, chip)
     note("gpu", module)
     artifact = GpuArtifact(plan.name, chip, plan, stages=stages, seconds=seconds)
     if until == "gpu":

@@ -204,6 +204,7 @@ class Product:
 
     Attributes:
         kind: ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
+        halves: ``"f16"`` or ``"bf16"`` if its operands are; its output is f32, or rounded to them.
         left_view, right_view: the stored tensor to read and the offset over the operand's axes.
     """
 
@@ -214,6 +215,7 @@ class Product:
     output: Tensor
     name: str = "product"
     location: Any = None
+    halves: str | None = None
     left_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
     right_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
 

@@ -31,6 +31,7 @@ from .graph import (
     operands,
 )
 from .groups import Group, Grouper, stored_roots
+from .halves import narrow_products
 from .nests import Nest, Scratch, build_nest
 from .read import read_graph
 
@@ -61,7 +62,7 @@ class Schedule:
 
 def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
-    accumulate: bool = True, read_constants: bool = True, one_row: int = 0,
+    accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``; raises LoweringError for what cannot be scheduled.
 
@@ -71,8 +72,11 @@ def schedule(
         accumulate: a nest may reduce over its outer loops, one iteration after the other.
         one_row: elements up to which operations that share no loop do share a nest.
         read_constants: library products can read constants where they are.
+        halves: library products take f16 and bf16.
     """
     graph = read_graph(function)
+    if halves:
+        narrow_products(graph)
     _give_outputs_buffers(graph)
     _copy_operands(graph, read_constants)
     choose_anchors(graph)

@@ -34,7 +34,13 @@ def matrix(argument, dims, strides, offset="0"):
 
 def product(dtype, left, right, output, accumulate=False):
     return SimpleNamespace(
-        kind="matmul", dtype=dtype, left=left, right=right, output=output, accumulate=accumulate
+        kind="matmul",
+        dtype=dtype,
+        left=left,
+        right=right,
+        output=output,
+        accumulate=accumulate,
+        output_dtype=dtype,
     )
 
 

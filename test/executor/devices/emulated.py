@@ -63,12 +63,14 @@ class EmulatedDriver:
         faults: method name -> what it raises; a sticky one is raised by every method from then on.
         calls: how often each method was called.
         log: what was given to streams: (what, stream), with the kernel's name of launches.
+        shared: kernel -> bytes of dynamic shared memory that its last launch asked for.
     """
 
     devices: int = 1
     faults: dict[str, Fault] = field(default_factory=dict)
     calls: Counter = field(default_factory=Counter)
     log: list[tuple[str, int]] = field(default_factory=list)
+    shared: dict[str, int] = field(default_factory=dict)
     image: str = "gpu"
 
     def __post_init__(self) -> None:
@@ -183,6 +185,7 @@ class EmulatedDriver:
         args = [self._argument(value, type_) for value, type_ in given]
         run_kernel(program, node.grid, node.block, args, node.shared)
         self.log.append((f"launch {program.name}", stream))
+        self.shared[program.name] = node.shared
 
     def _argument(self, value: int, type_: Any) -> Any:
         if isinstance(type_, ir.MemRefType):
@@ -209,21 +212,21 @@ class EmulatedDriver:
     @_alone
     def product(self, device: int, product: Gemm, stream: int) -> None:
         self._count("product")
-        dtype = dtype_named(product.dtype).numpy
+        dtype, output = (dtype_named(name).numpy for name in (product.dtype, product.output))
         wide = np.float64 if dtype.itemsize == 8 else np.float32
         for k in range(product.batch):
             p = product
             a = self._matrix(p.a, p.lda, p.stride_a * k, (p.m, p.k), p.trans_a, dtype)
             b = self._matrix(p.b, p.ldb, p.stride_b * k, (p.k, p.n), p.trans_b, dtype)
             places, view, buffer = self._places(
-                p.c, p.ldc, p.stride_c * k, (p.m, p.n), False, dtype
+                p.c, p.ldc, p.stride_c * k, (p.m, p.n), False, output
             )
             found = a.astype(wide) @ b.astype(wide)
             if p.beta:
                 found = found + p.beta * view[places].astype(wide)
-            view[places] = found.astype(dtype)
-            for byte in range(dtype.itemsize):
-                buffer.defined[places * dtype.itemsize + byte] = True
+            view[places] = found.astype(output)
+            for byte in range(output.itemsize):
+                buffer.defined[places * output.itemsize + byte] = True
         self.log.append(("product", stream))
 
     def _matrix(self, *where: Any) -> np.ndarray:

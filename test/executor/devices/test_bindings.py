@@ -43,6 +43,7 @@ class Api:
             "cuEventCreate": ("event",), "cuGraphCreate": ("graph",),
             "cuGraphAddKernelNode": ("node",), "cuGraphInstantiate": ("executable",),
             "cuDeviceGetAttribute": (9,), "cuPointerGetAttribute": (1,),
+            "cuFuncGetAttribute": (0,),
         }  # fmt: skip
 
     cuuint64_t = int
@@ -109,11 +110,25 @@ def test_work_runs_in_the_primary_context_and_leaves_the_callers(driver, api):
 
 
 def test_much_shared_memory_is_asked_for(driver, api):
+    driver.launch(0, node(shared=48 << 10), 7)
+    assert not any(name.startswith("cuFunc") for name in api.names())
     driver.launch(0, node(shared=100_000), 7)
     *_, (name, args, _), (last, _, _) = api.calls
     assert (name, args[0], args[2], last) == (
         "cuFuncSetAttribute", "f", 100_000, "cuLaunchKernel",
     )  # fmt: skip
+
+
+def test_allowed_shared_memory_never_shrinks(driver, api):
+    """A graph may still ask for more than the launch before it."""
+    api.gives["cuFuncGetAttribute"] = (100_000,)
+    driver.launch(0, node(shared=60_000), 7)
+    driver.graph(0, [node(shared=100_000)])
+    assert "cuFuncSetAttribute" not in api.names()
+    driver.graph(0, [node(shared=100_001)])
+    assert api.names()[-4:] == [
+        "cuFuncGetAttribute", "cuFuncSetAttribute", "cuGraphAddKernelNode", "cuGraphInstantiate",
+    ]  # fmt: skip
 
 
 def test_code_ends_in_a_zero(driver, api):
@@ -234,13 +249,16 @@ def product(**changes):
     fields = dict(
         zip(("m", "n", "k", "a", "lda", "b", "ldb", "c", "ldc"), range(2, 11), strict=True)
     )
-    return Gemm(**{"dtype": "f32", "trans_a": True, "trans_b": False} | fields | changes)
+    return Gemm(
+        **{"dtype": "f32", "output": "f32", "trans_a": True, "trans_b": False} | fields | changes
+    )
 
 
 def test_products(driver, library, api):
     driver.product(0, product(beta=1.0, stride_a=20, batch=3), 7)
     driver.product(0, product(), 8)
-    made, stream, gemm = library.calls[:3]
+    made, mode, stream, gemm = library.calls[:4]
+    assert (mode[0], mode[1][1]) == ("cublasSetMathMode", 16)
     assert (made[0], stream[0], stream[1][1]) == ("cublasCreate_v2", "cublasSetStream_v2", 7)
     name, args = gemm
     assert name == "cublasGemmStridedBatchedEx"
@@ -250,6 +268,14 @@ def test_products(driver, library, api):
     assert args[-3:] == [3, 68, -1]  # of the batch, in f32, by the default algorithm
     # One handle per thread and device.
     assert [name for name, _ in library.calls].count("cublasCreate_v2") == 1
+
+
+def test_products_of_halves_are_summed_up_in_f32(driver, library, api):
+    driver.product(0, product(dtype="bf16", output="f32"), 7)
+    driver.product(0, product(dtype="f16", output="f16"), 7)
+    found = [args for name, args in library.calls if name == "cublasGemmStridedBatchedEx"]
+    # Types of both operands, of the result, and of sums.
+    assert [(a[8], a[12], a[17], a[-2]) for a in found] == [(14, 14, 0, 68), (2, 2, 2, 68)]
 
 
 @pytest.mark.parametrize("status, transient", [(3, True), (15, False)])

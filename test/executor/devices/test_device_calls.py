@@ -87,6 +87,7 @@ def test_streams_wait_for_arguments_made_elsewhere(device):
 CASES = {
     "gelu_bias": (kernels.gelu_bias, [(6, 40), (40,)]),
     "softmax": (kernels.softmax, [(6, 40)]),
+    "long softmax": (kernels.softmax, [(2, 20_000)]),
     "layernorm": (kernels.layernorm, [(6, 40), (40,), (40,)]),
     "rmsnorm": (kernels.rmsnorm, [(6, 40), (40,)]),
     "column_sum": (kernels.column_sum, [(300, 7)]),
@@ -105,6 +106,31 @@ def test_kernels(device, name, strategy):
         np.testing.assert_allclose(out, fn(*args), rtol=2e-5, atol=2e-6)
     assert counts(f, "guard_misses", "compile_failures", "device_fallbacks") == [0, 0, 0]
     assert counts(f, "kernel_launches")[0] >= 3
+
+
+def called(device, f, *shape):
+    """Kernels that a call launches, without its function's name, and their shared memory."""
+    x = host(*shape)
+    device.log.clear()
+    np.testing.assert_allclose(f(xp.array(x)).get(), kernels.softmax(x), rtol=2e-5, atol=2e-6)
+    return [(name.split("_", 1)[1], device.shared[name]) for name in device.launched]
+
+
+def test_rows_of_known_length_in_shared_memory(device):
+    """More than registers hold, and more than a launch has without asking for it."""
+    f = warmed(kernels.softmax, xp.array(host(2, 20_000)), strategy=[("static", 1)])
+    ((name, shared),) = called(device, f, 2, 20_000)
+    assert (name.endswith("nest0"), shared) == (True, 80_000)
+    assert counts(f, "device_fallbacks", "compile_failures") == [0, 0]
+
+
+def test_rows_of_any_length_in_shared_memory_while_they_fit(device):
+    f = warmed(kernels.softmax, xp.array(host(3, 40)), strategy=[("dynamic", 1)])
+    found = [called(device, f, 3, columns) for columns in (40, 1003, 20_000, 20_001)]
+    suffixes = ["nest0", "nest0_general", "nest0_large", "nest0_large_general"]
+    assert [shared for ((_, shared),) in found] == [160, 4016, 0, 0]
+    assert all(n.endswith(s) for ((n, _),), s in zip(found, suffixes, strict=True))
+    assert counts(f, "compiles", "guard_misses", "device_fallbacks") == [1, 0, 0]
 
 
 def test_one_dynamic_kernel_serves_all_sizes(device):

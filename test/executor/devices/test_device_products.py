@@ -4,10 +4,11 @@ import fakelib as xp
 import numpy as np
 import profuse as pf
 import pytest
+from ml_dtypes import bfloat16
 from profuse.executor.cuda.driver import CudaError
 from profuse.executor.cuda.products import gemm_of
 from profuse.lowering.gpu.abi import LibraryProduct, Matrix
-from support import counts, host
+from support import counts, host, warmed
 
 PRODUCTS = {
     "matmul": (lambda a, b: a @ b + 1, (5, 7), (7, 3)),
@@ -56,6 +57,19 @@ def test_other_dtypes(device, dtype):
     for _ in range(3):
         got = f(xp.array(a), xp.array(b)).get()
     np.testing.assert_allclose(got, a @ b + 1, rtol=2e-3 if dtype == np.float16 else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+def test_halves_are_multiplied_as_they_are(device, dtype):
+    a, b = host(5, 7).astype(dtype), host(7, 3).astype(dtype)
+    f = warmed(lambda a, b: np.tanh(a @ b), a, b, device="cuda")
+    device.log.clear()
+    got = f(a, b)
+    kinds = [what.split()[0] for what, _ in device.log if not what.startswith("to_")]
+    assert kinds == ["product", "launch"]
+    wanted = np.tanh(a @ b)
+    assert got.dtype == wanted.dtype
+    np.testing.assert_allclose(got.astype("f4"), wanted.astype("f4"), rtol=2e-3, atol=2e-3)
 
 
 def product(left, right=None, **options):

@@ -6,6 +6,7 @@ import kernels
 import numpy as np
 import profuse as pf
 import pytest
+from ml_dtypes import bfloat16
 from profuse.executor.cuda.driver import unavailable
 from support import counts, host, modulus
 from test_device_calls import CASES
@@ -41,6 +42,16 @@ def test_numpy_in_and_out(name, strategy):
     assert counts(f, "device_fallbacks", "compile_failures", "guard_misses") == [0, 0, 0]
     assert counts(f, "kernel_launches")[0] >= 3
     assert "registers" in f.explain()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+def test_products_of_halves(dtype):
+    f = pf.jit(lambda a, b: np.tanh(a @ b), device="cuda")
+    for _ in range(4):
+        a, b = host(33, 4096).astype(dtype), host(4096, 17).astype(dtype)
+        wanted = np.tanh(a.astype(np.float32) @ b.astype(np.float32))
+        np.testing.assert_allclose(f(a, b).astype(np.float32), wanted, rtol=2e-3, atol=2e-3)
+    assert counts(f, "device_fallbacks", "library_calls") == [0, 3]
 
 
 def test_arrays_of_a_library(library):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,28 +157,29 @@ class _Run:
 
     def _product(self, step: Any) -> None:
         """What the library would do: accumulate in f32 at least, round once."""
-        dtype = dtype_named(step.dtype).numpy
+        dtype, output = (dtype_named(n).numpy for n in (step.dtype, step.output_dtype))
         wide = np.float64 if dtype.itemsize == 8 else np.float32
-        left, right = (self._read(m).astype(wide) for m in (step.left, step.right))
+        left, right = (self._read(m, dtype).astype(wide) for m in (step.left, step.right))
         result = np.matmul(left, right)
         if step.accumulate:
-            result = result + self._read(step.output).astype(wide)
-        ref, places = self._places(step.output)
+            result = result + self._read(step.output, output).astype(wide)
+        ref, places = self._places(step.output, output)
         start = places * ref.dtype.itemsize // ref.buffer.unit
-        ref.buffer.raw.view(ref.dtype)[places] = result.astype(dtype)
+        ref.buffer.raw.view(ref.dtype)[places] = result.astype(output)
         for unit in range(ref.dtype.itemsize // ref.buffer.unit):
             ref.buffer.defined[start + unit] = True
 
-    def _read(self, matrix: Any) -> np.ndarray:
-        ref, places = self._places(matrix)
+    def _read(self, matrix: Any, dtype: np.dtype) -> np.ndarray:
+        ref, places = self._places(matrix, dtype)
         start = places * ref.dtype.itemsize // ref.buffer.unit
         if not ref.buffer.defined[start].all():
             raise SimtError(f"a library product reads {ref}, parts of which nothing has written")
         return ref.buffer.raw.view(ref.dtype)[places]
 
-    def _places(self, matrix: Any) -> tuple[MemRef, np.ndarray]:
+    def _places(self, matrix: Any, dtype: np.dtype) -> tuple[MemRef, np.ndarray]:
         """The memory of a matrix, and where its elements are in it."""
-        ref = self._argument(matrix.argument)
+        # What kernels take for integers, as they do bf16, are numbers here.
+        ref = replace(self._argument(matrix.argument), dtype=dtype)
         dims = [self._size(n) for n in matrix.dims]
         places = np.full(dims, self._size(matrix.offset) + ref.offset // ref.dtype.itemsize)
         for axis, text in enumerate(matrix.strides):
