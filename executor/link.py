@@ -123,10 +123,14 @@ def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list
     if into is not None:
         return _run_into(plan, inputs, into)
     outputs = _run_donating(plan, inputs) if plan.donations else plan.run(inputs)
-    LAST.plan, RECENT[0] = plan.ref, 0
+    _note_last(plan)
     return [
         out if fresh else own(out, inputs) for out, fresh in zip(outputs, plan.fresh, strict=True)
     ]
+
+
+def _note_last(plan: Plan) -> None:
+    LAST.plan, RECENT[0] = plan.ref, 0
 
 
 def _run_donating(plan: Plan, inputs: list) -> list:
@@ -140,7 +144,7 @@ def _run_donating(plan: Plan, inputs: list) -> list:
 def _run_into(plan: Plan, inputs: list, into: Destinations) -> list:
     into.open(inputs)
     outputs = plan.run(inputs, into.direct) if plan.kind == "optimized" else plan.run(inputs)
-    LAST.plan, RECENT[0] = plan.ref, 0
+    _note_last(plan)
     made = zip(outputs, plan.fresh, into.arrays, strict=True)
     into.fill([out if fresh or out is array else own(out, inputs) for out, fresh, array in made])
     return into.arrays

@@ -283,7 +283,7 @@ MUTATIONS = (
     ),
     Mutation(
         "operands of products are swapped", "executor/cuda/products.py",
-        "right_swapped, left_swapped, columns, rows", "left_swapped, right_swapped, columns, rows",
+        "right_swapped, left_swapped,\n", "left_swapped, right_swapped,\n",
         ("executor/devices/test_device_products.py::test_values",),
     ),
     Mutation(
@@ -318,7 +318,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recording stays on", "executor/observe/timeline.py",
-        "        cls.__call__ = original", "        _ = original",
+        "        setattr(cls, name, original)", "        _ = original",
         ("executor/test_trace_file.py::test_calls_are_as_ever_when_nobody_records",),
     ),
     Mutation(
@@ -399,8 +399,9 @@ MUTATIONS = (
         ("executor/test_dispatch_threads.py::test_long_kernels_release_the_gil",),
     ),
     Mutation(
-        "emitted code outlives a flush", "executor/jit.py",
-        "        self._native = self._dispatcher = None\n", "        self._dispatcher = None\n",
+        "emitted code outlives a flush", "executor/native.py",
+        "        self._native = self._native_into = self._dispatcher = self._writer = None\n",
+        "        self._dispatcher = None\n",
         ("executor/test_dispatch.py::test_flush_goes_back_to_python",),
     ),
     Mutation(
