@@ -5,24 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import ProfuseError, WorkerError
 from .compile import CompileRequest, CompileResult, compile_cached, compiler_errors
 from .events import Counters
+from .fork_lock import ForkLock
 from .gate import loaded
 from .knobs import knobs
 
 if TYPE_CHECKING:
     from .options import Options
     from .worker import Outcome, Pool, Ticket
-
-
-class Lock(Protocol):
-    """What `threading.Lock` and `RLock` have in common."""
-
-    def acquire(self, blocking: bool = ...) -> bool: ...
-    def release(self) -> None: ...
 
 
 class Pending:
@@ -42,7 +36,7 @@ class Pending:
         request: CompileRequest,
         make: Callable[[CompileResult], Any],
         swap: Callable[[Pending, Any], None],
-        lock: Lock,
+        lock: ForkLock,
     ) -> None:
         self.request = request
         self.seconds = 0.0  # from the request to what was made of the result
@@ -59,7 +53,7 @@ class Pending:
         request: CompileRequest,
         make: Callable[[CompileResult], Any],
         swap: Callable[[Pending, Any], None],
-        lock: Lock,
+        lock: ForkLock,
     ) -> Pending | None:
         """One whose request is handed over; None if that has to be tried again later.
 

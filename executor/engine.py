@@ -177,12 +177,11 @@ class Executor(ChainMember):
             if not self.record.ready:
                 assert self._profiling is not None
                 return self._profiling
-            made = self._optimize(self._recalled) if at_once else None
+            recalls = at_once and self.record.is_restored
+            waits = self.options.strict or is_strict() or not self.options.background
+            made = self._optimize(recalls, waits) if recalls or waits else None
             if made is None:
-                if self.options.background and not (self.options.strict or is_strict()):
-                    return self._meanwhile()
-                made = self._optimize(self._compiled)
-            assert made is not None
+                return self._meanwhile()
             self._timer.stamp()
             if at_once and self._timer.pending:
                 self._release()
@@ -239,17 +238,17 @@ class Executor(ChainMember):
 
     # --- compiling ----------------------------------------------------------------------------
 
-    def _optimize(self, obtain: Callable[[CompileRequest], CompileResult | None]) -> Plan | None:
+    def _optimize(self, recalls: bool, waits: bool) -> Plan | None:
         """Obtain and install the plan, on this call; the graph is pinned if that goes wrong.
 
-        None where there is nothing to obtain. Raises StrictFusionError where `strict_fusion` asks
-        for what cannot be done.
+        ``recalls``: it may be stored; ``waits``: it is compiled otherwise. None where neither gives
+        one. Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
         """
         strict = self.options.strict or is_strict()
         start = time.perf_counter()
         try:
             with compiler_errors("specialising the graph"):
-                result = obtain(self._make_request())
+                result = self._obtain(self._make_request(), recalls, waits)
                 if result is None:
                     return None
                 if strict:
@@ -271,12 +270,13 @@ class Executor(ChainMember):
         )  # fmt: skip
         return plan
 
-    def _compiled(self, request: CompileRequest) -> CompileResult:
-        return compile_now(request, self.counters, background=self.options.background)
-
-    def _recalled(self, request: CompileRequest) -> CompileResult | None:
-        assert self.warm is not None
-        return self.warm.stored(request, self.counters, self.reasons)
+    def _obtain(self, request: CompileRequest, recalls: bool, waits: bool) -> CompileResult | None:
+        found = None
+        if recalls and self.warm is not None:
+            found = self.warm.stored(request, self.counters, self.reasons)
+        if found is None and waits:
+            found = compile_now(request, self.counters, background=self.options.background)
+        return found
 
     @property
     def _behavior(self) -> str:

@@ -58,8 +58,7 @@ class DispatchedFunction(GraphFunction):
         if self._writer is None:
             with self._lock:
                 self._writer = self._writer or Dispatcher(
-                    self._name, _slow_path(self, DispatchedFunction._into_python, "_writer"),
-                    into=True,
+                    self._name, _slow_path(self, "_into_python", "_writer"), into=True
                 )  # fmt: skip
             self._plans_seen = -1
         self._look()
@@ -81,13 +80,10 @@ class DispatchedFunction(GraphFunction):
     def _dispatchers(self) -> tuple[list[Dispatcher], dict[tuple, Variant]]:
         with self._lock:
             if self._dispatcher is None:
-                slow = _slow_path(self, DispatchedFunction._call_plainly, "_dispatcher")
+                slow = _slow_path(self, "_call_python", "_dispatcher")
                 self._dispatcher = Dispatcher(self._name, slow)
             found = [self._dispatcher, *([self._writer] if self._writer else [])]
             return found, dict(self._flat)
-
-    def _call_plainly(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return self._call_python(args, kwargs)
 
     def _emit(self) -> None:
         """Emit code for the plans there are, which takes as long as a compile: under no lock."""
@@ -137,10 +133,11 @@ class DispatchedFunction(GraphFunction):
                 dispatcher.forget_current()
 
 
-def _slow_path(
-    function: DispatchedFunction, run: Callable[..., Any], dispatcher: str
-) -> Callable[..., Any]:
-    """What emitted code calls where none of its specialisations fits; keeps nothing alive."""
+def _slow_path(function: DispatchedFunction, method: str, dispatcher: str) -> Callable[..., Any]:
+    """What emitted code calls where none of its specialisations fits; keeps nothing alive.
+
+    ``method`` takes the call, ``dispatcher`` is the attribute that holds whose code it is.
+    """
     known = weakref.ref(function)
 
     def call(*args: Any) -> Any:
@@ -150,6 +147,6 @@ def _slow_path(
         found = getattr(called, dispatcher)
         if found is not None:
             found.add_up_misses()
-        return run(called, args, {})
+        return getattr(called, method)(args, {})
 
     return call

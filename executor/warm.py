@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import IRError, Loc
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .cache.entry import Entry
     from .cache.key import Key
     from .cache.profiles import Profile
-    from .saved.file import SavedFile
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,6 @@ class WarmState:
         self._name, self._saved, self._recall = options.name, options.saved, options.recall
         self._graph, self._history, self._runs = graph, history, runs
         self._device = options.processor.device
-        self._key: Key | None = None
         self._packed: _Packed | None = None
 
     def restore(self, record: Record, counters: Counters, reasons: list[str]) -> Sequence[Types]:
@@ -83,12 +82,7 @@ class WarmState:
         """The compile of a request, if it is stored."""
         from .cache.lookup import stored
 
-        missed = ""
-        if self._saved is not None:
-            found, missed = self._in_file(self._saved, request)
-            if found is not None:
-                return found
-        result = stored(request, counters)
+        result, missed = stored(request, counters, self._saved)
         if result is None and missed:
             log("profile", self._name, f"compiles anew: {missed}")
             reasons.append(f"compiled anew: {missed}")
@@ -169,46 +163,25 @@ class WarmState:
             reasons.append(f"{what}: {missed}")
         return found, "the disk cache"
 
-    def _in_file(
-        self, saved: SavedFile, request: CompileRequest
-    ) -> tuple[CompileResult | None, str]:
-        """The compile in a file, or why it is not there."""
-        from .cache.codec import from_sections
-        from .cache.entry import CorruptEntry
-        from .cache.key import key_of, obstacle
-        from .cache.places import Places
-
-        why = obstacle(request)
-        if why:
-            return None, why
-        places = Places.of(request.ir)
-        key = key_of(request, places)
-        entry = saved.find(key)
-        if entry is None:
-            return None, saved.why_missed(key)
-        try:
-            result = from_sections(entry.sections, places.listed)
-        except CorruptEntry as error:
-            return None, f"what {saved.path} holds is damaged: {error}"
-        result.found_in = saved.path
-        return result, ""
-
     def _profile(self, record: Record, inputs: Sequence[Types]) -> Profile:
         from .cache.profiles import Profile
 
         return Profile(record.observations(), tuple(inputs))
 
     def _profile_key(self) -> Key:
-        from .cache.profiles import key_of_graph
-
-        if self._key is None:
-            text = self._graph().to_mlir()
-            self._key = key_of_graph(text, self._history, self._runs, self._device)
-        return self._key
+        return self._identity[0]
 
     def _obstacle(self) -> str:
         """Why profiles of this graph are good for this process only; "" = they are not."""
         if has_claims():
             return "register_profiled_ops holds in this process only"
-        own = users_op(self._graph().to_mlir())
+        own = self._identity[1]
         return f"{own} is of this process only" if own else ""
+
+    @cached_property
+    def _identity(self) -> tuple[Key, str]:
+        """What the profile is stored under, and an op of the user's that the graph has, if any."""
+        from .cache.profiles import key_of_graph
+
+        text = self._graph().to_mlir()
+        return key_of_graph(text, self._history, self._runs, self._device), users_op(text)

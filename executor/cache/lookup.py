@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..compile import CompileRequest, CompileResult
 from ..events import Counters, log
 from .codec import from_sections, to_sections
 from .disk import DiskCache, users_cache
+from .entry import CorruptEntry
 from .key import Key, key_of, obstacle
 from .places import Places
+
+if TYPE_CHECKING:
+    from ..saved.file import SavedFile
 
 
 class _Asked:
@@ -31,6 +36,18 @@ class _Asked:
             result.found_in = "the disk cache"
         return result
 
+    def find_in(self, saved: SavedFile) -> tuple[CompileResult | None, str]:
+        """The result in a file, or why it is not there."""
+        entry = saved.find(self.key)
+        if entry is None:
+            return None, saved.why_missed(self.key)
+        try:
+            result = from_sections(entry.sections, self.places.listed)
+        except CorruptEntry as error:
+            return None, f"what {saved.path} holds is damaged: {error}"
+        result.found_in = saved.path
+        return result, ""
+
     def keep(self, cache: DiskCache, result: CompileResult) -> None:
         """Store a result, unless it may be a better one the next time."""
         if result.faulty:
@@ -39,10 +56,23 @@ class _Asked:
         cache.keep(self.key, lambda: to_sections(result, self.places.listed), self.name)
 
 
-def stored(request: CompileRequest, counters: Counters) -> CompileResult | None:
-    """The stored result of a request, None = there is none, which is not counted."""
+def stored(
+    request: CompileRequest, counters: Counters, saved: SavedFile | None = None
+) -> tuple[CompileResult | None, str]:
+    """The stored result of a request, if there is one, and why ``saved`` has none.
+
+    The file is asked first, then the disk cache, of which no miss is counted.
+    """
+    reason = obstacle(request)
+    if reason:
+        return None, reason if saved is not None else ""
+    asked, missed = _Asked(request), ""
+    if saved is not None:
+        found, missed = asked.find_in(saved)
+        if found is not None:
+            return found, ""
     cache = users_cache()
-    return None if cache is None or obstacle(request) else _Asked(request).find(cache, counters)
+    return None if cache is None else asked.find(cache, counters), missed
 
 
 def cached(

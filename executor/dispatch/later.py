@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable
 
+from ..events import log
 from ..fork_lock import ForkLock
 from ..gate import no_fork
 
@@ -45,7 +46,8 @@ class Later:
             thread = threading.Thread(target=self._run, name="profuse-dispatch", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # the interpreter ends, or the system has no more threads
+            except RuntimeError as error:  # the interpreter ends, or there are no more threads
+                log("dispatch-refused", "", f"no thread to emit code on: {error}")
                 return
             self._thread = thread
 

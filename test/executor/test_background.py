@@ -346,3 +346,21 @@ def test_no_call_waits_for_the_dispatcher(monkeypatch):
     assert f.wait(30)
     assert f._native is not None
     right(f)
+
+
+def test_a_dispatcher_that_gets_no_thread_is_told(monkeypatch):
+    f = jitted(name="threadless")
+    right(f), right(f)
+    assert f.wait(30)
+    seen = len(pf.events())
+
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    right(f)
+    monkeypatch.undo()
+    (event,) = [e for e in pf.events()[seen:] if e.kind == "dispatch-refused"]
+    assert event.reason == "no thread to emit code on: can't start new thread"
+    assert f._native is None
+    right(f)

@@ -14,6 +14,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.dtypes import dtype_of_mlir
+from profuse.dialect.program import Module
 from profuse.executor.cache.store import Store
 from profuse.executor.engine import Executor, Options
 from profuse.executor.history import tensor_types
@@ -151,6 +152,19 @@ def test_a_corrupt_profile_is_recorded_anew(cache):
     again = pf.jit(layer, background=False)
     check(again, 4)
     assert counts(again).profiled_runs == 0
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_what_is_compiled_is_printed_once(monkeypatch, background):
+    """Without a profile to restore nothing is looked up, so the request is made once."""
+    made = []
+    to_mlir = Module.to_mlir
+    monkeypatch.setattr(Module, "to_mlir", lambda self: made.append(self) or to_mlir(self))
+    f = pf.jit(lambda x: np.tanh(x) * 2, background=background, profiled_runs=0)
+    f(W)
+    assert f.wait(30)
+    (executor,) = f._executors()
+    assert sum(module is executor.record.module for module in made) == 1
 
 
 # --- files -------------------------------------------------------------------------------------
