@@ -9,6 +9,7 @@ from ..dialect.device import HOST, DeviceTensor, is_foreign
 from ..dialect.errors import ProfuseError, TraceError
 from ..dialect.importers.pytree import register_leaf_conversion
 from .flat import NUMBERS
+from .plan import PLANS
 
 
 def as_leaf(value: Any) -> DeviceTensor | None:
@@ -19,8 +20,15 @@ def as_leaf(value: Any) -> DeviceTensor | None:
 
     leaf = convert(value)
     if leaf is not None:
+        if type(value) not in _converts:
+            PLANS.made += 1  # emitted code may be able to read arrays that it could not
         _converts[type(value)] = convert
     return leaf
+
+
+def kinds_met() -> int:
+    """How many types of device arrays this process has seen."""
+    return len(_converts)
 
 
 def check_captured(captured: Sequence[Any], home: str) -> None:

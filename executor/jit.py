@@ -71,7 +71,6 @@ class JitFunction(DispatchedFunction):
         functools.update_wrapper(self, fn)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
-        self._on_device: dict[tuple, Variant] = {}  # `_flat` of calls on device arrays
         self._looks = itertools.count(1)
         live.add(self)
 
@@ -93,7 +92,7 @@ class JitFunction(DispatchedFunction):
         for dispatcher in (self._dispatcher, self._writer):
             reasons |= dispatcher.reasons if dispatcher else {}
         with self._lock:
-            plain = tuple(self._flat.values())
+            plain = (*self._flat.values(), *self._on_device.values())
             every = [v for known in self._variants.values() for v in known]
         reasons |= {why: None for v in every if (why := unserved(v, v in plain)) is not None}
         lines = [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
@@ -166,6 +165,7 @@ class JitFunction(DispatchedFunction):
                 # Else another thread has dropped it.
                 if variant in self._variants.get(variant.key, ()):
                     table[flat] = variant
+                    self._plans_seen = -1  # its plan may be one that has been seen before
 
     def _call_traced(self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict) -> Any:
         """A call from within another function's trace.

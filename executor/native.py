@@ -30,6 +30,7 @@ class DispatchedFunction(GraphFunction):
         self._called: AnyExecutor | None = None
         super().__init__(name, options)
         self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
+        self._on_device: dict[tuple, Variant] = {}  # the same of calls on device arrays
         self._native: Callable[..., Any] | None = None
         self._native_into: Callable[..., Any] | None = None
         self._plans_seen = 0
@@ -83,7 +84,7 @@ class DispatchedFunction(GraphFunction):
                 slow = _slow_path(self, "_call_python", "_dispatcher")
                 self._dispatcher = Dispatcher(self._name, slow)
             found = [self._dispatcher, *([self._writer] if self._writer else [])]
-            return found, dict(self._flat)
+            return found, self._flat | self._on_device
 
     def _emit(self) -> None:
         """Emit code for the plans there are, which takes as long as a compile: under no lock."""

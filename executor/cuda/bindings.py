@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Sequence
 from types import TracebackType
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..knobs import knobs
 from .cublas import Cublas
-from .driver import CudaError, Node
+from .driver import CudaError, Direct, Node
 from .products import Gemm
 
 # After these the context is lost (cuda.h: "This leaves the process in an inconsistent state").
@@ -24,6 +25,7 @@ _STICKY = frozenset(
     )
 )  # fmt: skip
 _NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
+_MOST_SHARED = "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"
 _SHARED = 48 << 10  # bytes of shared memory that a block may have without being allowed to
 
 
@@ -113,20 +115,44 @@ class BindingsDriver:
 
     def launch(self, device: int, node: Node, stream: int) -> None:
         with self._current(device):
-            self._allow_shared(node)
+            self._allow_shared(node.function, node.shared)
             self._call(
                 self._api.cuLaunchKernel, node.function, *node.grid, *node.block, node.shared,
                 stream, node.arguments.address, 0,
             )  # fmt: skip
 
-    def _allow_shared(self, node: Node) -> None:
+    def direct(self, device: int) -> Direct:
+        with self._current(device):
+            context = int(self._call(self._api.cuCtxGetCurrent))
+        try:
+            library = ctypes.CDLL("libcuda.so.1")  # the one that cuda-bindings has loaded
+            launch, current = (
+                ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+                for name in ("cuLaunchKernel", "cuCtxGetCurrent")
+            )
+        except (OSError, AttributeError) as error:
+            raise CudaError(f"the driver's functions have no addresses: {error}") from None
+        return Direct(launch, current, context)
+
+    def handle(self, device: int, function: Any, shared: int | None) -> int:
+        with self._current(device):
+            if shared is None:
+                most = f"CU_DEVICE_ATTRIBUTE_{_MOST_SHARED}"
+                attribute = getattr(self._api.CUdevice_attribute, most)
+                shared = int(self._call(self._api.cuDeviceGetAttribute, attribute, device))
+                static = self._api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+                shared -= self._call(self._api.cuFuncGetAttribute, static, function)
+            self._allow_shared(function, shared)
+        return int(function)
+
+    def _allow_shared(self, function: Any, shared: int) -> None:
         """Raise what a function may have of shared memory, where it is more than all may have."""
-        if node.shared <= _SHARED:
+        if shared <= _SHARED:
             return
         attribute = self._api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         with self._lock:  # another thread may be raising it, too
-            if self._call(self._api.cuFuncGetAttribute, attribute, node.function) < node.shared:
-                self._call(self._api.cuFuncSetAttribute, node.function, attribute, node.shared)
+            if self._call(self._api.cuFuncGetAttribute, attribute, function) < shared:
+                self._call(self._api.cuFuncSetAttribute, function, attribute, shared)
 
     # --- memory -----------------------------------------------------------------------------
 
@@ -192,7 +218,7 @@ class BindingsDriver:
             made = self._call(self._api.cuGraphCreate, 0)
             handles: list[Any] = []
             for node in nodes:
-                self._allow_shared(node)
+                self._allow_shared(node.function, node.shared)
                 before = handles[-1:]
                 handles.append(
                     self._call(

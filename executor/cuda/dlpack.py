@@ -19,20 +19,26 @@ _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT = 4
 
 
-class _Device(ctypes.Structure):
+class Device(ctypes.Structure):
+    """``DLDevice``."""
+
     _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
 
 
-class _DataType(ctypes.Structure):
+class DataType(ctypes.Structure):
+    """``DLDataType``."""
+
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
+    """``DLTensor``."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
-        ("device", _Device),
+        ("device", Device),
         ("ndim", ctypes.c_int32),
-        ("dtype", _DataType),
+        ("dtype", DataType),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
@@ -45,14 +51,14 @@ class _Managed(ctypes.Structure):
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
 _Managed._fields_ = [
-    ("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter),
+    ("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter),
 ]  # fmt: skip
 
 _api = ctypes.pythonapi
 _new = _api.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_pointer = _api.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+pointer_of = _api.PyCapsule_GetPointer
+pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 # For a capsule that is being destroyed, by address: a reference to it would destroy it again.
 _is_valid = _api["PyCapsule_IsValid"]
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
@@ -68,7 +74,7 @@ def read(capsule: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...], np.d
     The capsule is left as it is: memory stays valid for as long as it lives. Raises ValueError for
     what is in no CUDA device's memory or of a dtype that there is none for.
     """
-    tensor = _Managed.from_address(_pointer(capsule, _NAME)).tensor
+    tensor = _Managed.from_address(pointer_of(capsule, _NAME)).tensor
     if tensor.device.type != CUDA:
         raise ValueError("the memory is no CUDA device's")
     dtype = _dtype(tensor.dtype)
@@ -78,13 +84,19 @@ def read(capsule: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...], np.d
     return tensor.device.index, (tensor.data or 0) + tensor.byte_offset, shape, in_bytes, dtype
 
 
-def _dtype(type_: _DataType) -> np.dtype:
+def _dtype(type_: DataType) -> np.dtype:
     if type_.code == _BFLOAT and type_.bits == 16 and type_.lanes == 1:
         return BF16.numpy
     for kind, code in _KINDS.items():
         if code == type_.code and type_.lanes == 1:
             return np.dtype(f"{kind}{type_.bits // 8}")
     raise ValueError(f"DLPack type ({type_.code}, {type_.bits}, {type_.lanes}) has no dtype")
+
+
+def data_type(dtype: np.dtype) -> DataType:
+    """What DLPack calls a dtype."""
+    code = _BFLOAT if dtype == BF16.numpy else _KINDS[dtype.kind]
+    return DataType(code, 8 * dtype.itemsize, 1)
 
 
 def row_major(shape: tuple[int, ...], step: int = 1) -> tuple[int, ...]:
@@ -143,12 +155,10 @@ class Loan:
         rank = len(self._shape)
         shape = (ctypes.c_int64 * rank)(*self._shape)
         strides = (ctypes.c_int64 * rank)(*row_major(self._shape))
-        dtype = self._dtype
-        code = _BFLOAT if dtype == BF16.numpy else _KINDS[dtype.kind]
         managed = _Managed()
-        managed.tensor = _Tensor(
-            self._pointer, _Device(CUDA, self._index), rank,
-            _DataType(code, 8 * dtype.itemsize, 1), shape, strides, 0,
+        managed.tensor = Tensor(
+            self._pointer, Device(CUDA, self._index), rank,
+            data_type(self._dtype), shape, strides, 0,
         )  # fmt: skip
         managed.deleter = _give_back_c
         place = ctypes.addressof(managed)
@@ -158,7 +168,7 @@ class Loan:
 
 def take(capsule: Any) -> Callable[[], None]:
     """Take what is in a capsule, as a borrower does; returns what gives it back."""
-    place = _pointer(capsule, _NAME)
+    place = pointer_of(capsule, _NAME)
     managed = _Managed.from_address(place)
     _set_name(capsule, _USED)
     return lambda: managed.deleter(ctypes.pointer(managed))

@@ -64,6 +64,21 @@ class Node:
         return (id(self.function), self.grid, self.block, self.shared)
 
 
+@dataclass(frozen=True)
+class Direct:
+    """Functions of a driver that emitted code calls by itself; C functions, by address.
+
+    Attributes:
+        launch: ``cuLaunchKernel``.
+        current: ``cuCtxGetCurrent``.
+        context: what the latter gives where a device's context is the thread's.
+    """
+
+    launch: int
+    current: int
+    context: int
+
+
 class Driver(Protocol):
     """A CUDA driver; devices by index, streams and pointers as integers.
 
@@ -92,6 +107,13 @@ class Driver(Protocol):
 
     def launch(self, device: int, node: Node, stream: int) -> None:
         """Start a kernel."""
+
+    def direct(self, device: int) -> Direct:
+        """What launches kernels without Python."""
+
+    def handle(self, device: int, function: Any, shared: int | None) -> int:
+        """A kernel as `Direct.launch` takes it, allowed so many bytes of dynamic shared memory, or
+        as many as a block can have."""
 
     def allocate(self, device: int, nbytes: int, stream: int) -> int:
         """Memory that may be used on the stream from now on, 256-byte aligned."""

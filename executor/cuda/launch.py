@@ -14,6 +14,7 @@ from ...dialect.errors import ArgumentError
 from ...dialect.symbolic import evaluate, parse_dim
 from ...lowering.gpu.abi import Launch, LibraryProduct, stride_name
 from ...lowering.gpu.artifact import GpuArtifact
+from ..dispatch.launches import DeviceKernel
 from .arrays import DeviceArray
 from .blocks import ArgumentBlock, float_bits
 from .call import DeviceCall, current_call
@@ -80,6 +81,15 @@ class GroupRunner:
                 for c in artifact.plan.conditions() if c.kind == "aligned"
             }
         )  # fmt: skip
+
+    def native(self) -> DeviceKernel:
+        """What emitted code needs to do the same; raises CudaError."""
+
+        def handle(kernel: str, shared: int | None) -> int:
+            return driver().handle(self.index, self._function(kernel), shared)
+
+        plan = self.artifact.plan
+        return DeviceKernel(plan.abi, plan.steps, self.device, handle, driver().direct(self.index))
 
     def __call__(self, *args: Any) -> Any:
         """The results; one, or a tuple of several. Raises CudaError, ArgumentError."""

@@ -16,8 +16,10 @@ import numpy as np
 
 from ...dialect.dtypes import BF16
 from ...dialect.errors import ArgumentError
+from ..dispatch.sizes import Refused
 from .dlpack import CUDA, Loan, read, row_major
 from .driver import LEGACY_STREAM, CudaError, driver
+from .exchange import Exchange, functions_of, verify
 
 
 class Place(NamedTuple):
@@ -85,6 +87,10 @@ class Library:
         capsule = array.__dlpack__(stream=LEGACY_STREAM)
         index, pointer, shape, strides, dtype = read(capsule)
         return Place(index, pointer, shape, strides, dtype, None, (array, capsule))
+
+    def exchange(self) -> Exchange:
+        """How emitted code reads and makes arrays; raises Refused."""
+        raise Refused(f"arrays of {self.name} are read by Python")
 
     def stream(self, index: int) -> int:
         """The caller's current stream on a device."""
@@ -219,10 +225,21 @@ class Torch(Library):
                 "a tensor that requires gradients was passed: there are none to give",
                 hint="pass x.detach()",
             )
+        if array.is_neg():  # what memory holds is to be read with the other sign
+            array = array.resolve_neg()
         dtype = self._numpy(array.dtype)
         strides = tuple(s * dtype.itemsize for s in array.stride())
         index = array.device.index
         return Place(index, array.data_ptr(), tuple(array.shape), strides, dtype, None, array)
+
+    def exchange(self) -> Exchange:
+        kind = self.namespace.Tensor
+        describe, stream = functions_of(kind)
+        return Exchange(
+            kind, describe, stream, self.namespace.empty_strided, ("dtype", "device"),
+            lambda dtype, index: (self._torch(dtype), self.namespace.device(f"cuda:{index}")),
+            false=("requires_grad",), negative=("is_neg",),
+        )  # fmt: skip
 
     def stream(self, index: int) -> int:
         return self.namespace.cuda.current_stream(index).cuda_stream or LEGACY_STREAM
@@ -310,6 +327,25 @@ def library_of(array: Any) -> Library | None:
             return None
         _known[root] = found
     return found
+
+
+def exchanges(device: int) -> tuple[list[Exchange], list[str]]:
+    """Of the libraries met so far, as to a device: those that were found to be as expected, and why
+    the others cannot be used. Raises CudaError where no arrays can be made to find out."""
+    found, reasons = [], []
+    for library in tuple(_known.values()):
+        try:
+            found.append(_verified(library, device))
+        except Refused as reason:
+            reasons.append(str(reason))
+    return found, reasons
+
+
+@functools.cache
+def _verified(library: Library, device: int) -> Exchange:
+    made = library.exchange()
+    verify(made, library, device)
+    return made
 
 
 def _is_dlpack(array: Any) -> bool:

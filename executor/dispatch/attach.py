@@ -14,6 +14,7 @@ from .. import arrays, scratch
 from ..compile import compiler_errors
 from ..engine import Executor
 from ..events import log
+from ..foreign import kinds_met
 from ..fork_lock import ForkLock
 from ..kernel import native_kernel
 from ..knobs import knobs
@@ -24,12 +25,12 @@ from .counts import LeafCounts, Level
 from .entry import Entry, make_entry
 from .layout import refusal
 from .reader import leaf_of
-from .spec import ArrayValue, Leaf, Refused, inputs_of
+from .sizes import Refused
+from .spec import ArrayValue, HostKernel, Kernel, Leaf, inputs_of
 
 if TYPE_CHECKING:
-    from ...lowering.abi import KernelArtifact
-    from ...lowering.loader import Loaded
     from ..choice import AnyExecutor
+    from ..cuda.exchange import Exchange
     from ..jit import Variant
 
 Chain = list[tuple[Executor, Plan]]
@@ -64,7 +65,7 @@ class Dispatcher:
         self.reasons: dict[str, None] = {}
         self._lock = ForkLock()  # around emitting; calls take none
         self._made: _Made | None = None
-        self._served: list[tuple[Any, Chain]] = []
+        self._served: list[tuple[Any, Chain, int]] = []
         self._clock = 0  # up to which misses in emitted code have been counted up
 
     @property
@@ -102,7 +103,16 @@ class Dispatcher:
 
     def needs(self, variants: Mapping[tuple, Variant]) -> bool:
         """Whether `refresh` has something to do."""
-        return knobs.native_dispatch and _chains(variants) != self._served
+        return knobs.native_dispatch and self._chains(variants) != self._served
+
+    def _chains(self, variants: Mapping[tuple, Variant]) -> list[tuple[tuple, Chain, int]]:
+        """The plans of graphs, and of how many types device arrays may be."""
+        out = []
+        for key, variant in variants.items():
+            on_host, chain = variant.executor.options.processor.is_host, _chain(variant.executor)
+            if chain and (on_host or not self._into):  # `into` is for host arrays
+                out.append((key, chain, 0 if on_host else kinds_met()))
+        return out
 
     def refresh(self, variants: Mapping[tuple, Variant]) -> None:
         """Make the builtin anew if there are other plans than those it serves.
@@ -114,7 +124,7 @@ class Dispatcher:
             self._refresh(variants)
 
     def _refresh(self, variants: Mapping[tuple, Variant]) -> None:
-        found = _chains(variants)
+        found = self._chains(variants)
         if found == self._served or not knobs.native_dispatch:
             return
         self._served = found
@@ -124,7 +134,7 @@ class Dispatcher:
         start = time.perf_counter()
         try:
             with compiler_errors("emitting the dispatcher"):
-                made = self._make([(key, variants[key], chain) for key, chain in found])
+                made = self._make([(key, variants[key], chain) for key, chain, _ in found])
         except ProfuseError as error:
             self._refuse(error.what)
             made = None
@@ -136,15 +146,16 @@ class Dispatcher:
     def _make(self, found: Sequence[tuple[tuple, Variant, Chain]]) -> _Made | None:
         leaves: list[tuple[Leaf, list[Level]]] = []
         executors: list[Executor] = []
-        keep: list[Loaded] = []
+        keep: list[Any] = []
         for key, variant, chain in found:
-            try:
-                for leaf, levels, loaded in _leaves(key, variant, chain, self._into):
-                    leaves.append((leaf, levels))
-                    executors.append(chain[0][0])
-                    keep += loaded
-            except Refused as reason:
-                self._refuse(str(reason))
+            for exchange in self._exchanges(variant):
+                try:
+                    for leaf, levels, kept in _leaves(key, variant, chain, exchange, self._into):
+                        leaves.append((leaf, levels))
+                        executors.append(chain[0][0])
+                        keep += kept
+                except Refused as reason:
+                    self._refuse(str(reason))
         if not leaves:
             return None
         if len(leaves) > MAX_LEAVES:
@@ -159,6 +170,22 @@ class Dispatcher:
             LeafCounts(leaf, number, entry, levels) for number, (leaf, levels) in enumerate(leaves)
         ]
         return _Made(entry, tuple(executors), tuple(counts))
+
+    def _exchanges(self, variant: Variant) -> Sequence[Exchange | None]:
+        """Of the libraries that the device arrays of a graph may be of; of host arrays none."""
+        processor = variant.executor.options.processor
+        if processor.is_host:
+            return (None,)
+        from ..cuda.driver import CudaError, index_of
+        from ..cuda.libraries import exchanges
+
+        try:
+            found, reasons = exchanges(index_of(processor.device))
+        except CudaError as error:
+            found, reasons = [], [error.what]
+        for reason in reasons:
+            self._refuse(reason)
+        return found
 
     def _refuse(self, reason: str) -> None:
         if reason not in self.reasons:
@@ -183,8 +210,6 @@ def unserved(variant: Variant, plain: bool) -> str | None:
 
     ``plain``: arguments that are arrays and numbers by themselves have been met.
     """
-    if not variant.executor.options.processor.is_host:
-        return "arrays are on a device"
     if not isinstance(variant.executor, Executor):
         return "without profiling, plans are looked up by argument spec"
     if variant.trace.guards:
@@ -192,10 +217,6 @@ def unserved(variant: Variant, plain: bool) -> str | None:
     if not plain:
         return "arguments are nested, are passed by keyword, or have to be copied"
     return None
-
-
-def _chains(variants: Mapping[tuple, Variant]) -> list[tuple[tuple, Chain]]:
-    return [(key, chain) for key, v in variants.items() if (chain := _chain(v.executor))]
 
 
 def _chain(executor: AnyExecutor | None) -> Chain:
@@ -217,14 +238,14 @@ def _chain(executor: AnyExecutor | None) -> Chain:
 
 
 def _leaves(
-    key: tuple, variant: Variant, chain: Chain, into: bool
-) -> Iterator[tuple[Leaf, list[Level], list[Loaded]]]:
+    key: tuple, variant: Variant, chain: Chain, exchange: Exchange | None, into: bool
+) -> Iterator[tuple[Leaf, list[Level], list[Any]]]:
     """Per specialisation that calls with this key can meet: its leaf, its levels, its kernels.
 
     Raises Refused at the first that cannot be emitted; calls that come so far go to Python.
     """
     arguments = list(_arguments(key))
-    inputs = given = inputs_of(arguments, variant.trace.captured, first=int(into))
+    inputs = given = inputs_of(arguments, variant.trace.captured, int(into), exchange)
     container = _container(variant.trace.out_tree.spec)
     levels: list[Level] = []
     missed: list[tuple[ArrayValue, ...]] = []
@@ -234,7 +255,7 @@ def _leaves(
             raise Refused("guards fail on purpose (stress)")
         kernels, keep = _kernels(plan)
         leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
-        leaf.missed = tuple(missed)
+        leaf.missed, leaf.exchange = tuple(missed), exchange
         leaf.remembered = chain[0][1].ref
         leaf.finish(given, len(arguments) + into, container)
         if into:
@@ -249,22 +270,44 @@ def _leaves(
         missed.append(fallback.checked)
 
 
-def _kernels(plan: Plan) -> tuple[dict[str, tuple[KernelArtifact, int]], list[Loaded]]:
-    kernels, keep = {}, []
+def _kernels(plan: Plan) -> tuple[dict[str, Kernel], list[Any]]:
+    """The kernels of a plan, by fusion function, and what has to outlive their use."""
+    kernels: dict[str, Kernel] = {}
+    keep: list[Any] = []
     for name, runner in plan.kernels.items():
-        kernel = native_kernel(runner)
-        if kernel is not None:
-            artifact, loaded = kernel
-            kernels[name] = artifact, loaded.address
+        found = native_kernel(runner)
+        if found is not None:
+            artifact, loaded = found
+            kernels[name] = HostKernel(artifact, loaded.address)
             keep.append(loaded)
+        elif (native := getattr(runner, "native", None)) is not None:
+            kernels[name] = _device_kernel(native)
+            keep.append(runner)
     return kernels, keep
 
 
+def _device_kernel(native: Callable[[], Kernel]) -> Kernel:
+    from ..cuda.driver import CudaError
+
+    try:
+        return native()
+    except CudaError as error:
+        raise Refused(error.what) from None
+
+
 def _arguments(key: Sequence[Any]) -> Iterator[Any]:
-    """Per argument of a `flat.flat_key`: a type of numbers, or (dtype, rank)."""
+    """Per argument of a call's key what `inputs_of` takes.
+
+    Keys are `flat.flat_key`'s, or, of calls on device arrays, `foreign.flat_leaves`'.
+    """
     items = iter(key)
     for item in items:
-        yield item if isinstance(item, type) else (dtype_of(item).numpy, next(items))
+        if isinstance(item, type):
+            yield item
+        elif isinstance(item, tuple):
+            yield (dtype_of(item[0]).numpy, *item[1:])
+        else:
+            yield dtype_of(item).numpy, next(items)
 
 
 def _container(spec: Any) -> str:

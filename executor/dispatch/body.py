@@ -11,7 +11,8 @@ from ..arrays import ALIGN_FROM
 from .cells import Settings
 from .layout import LAYOUT
 from .reads import emit_size
-from .spec import MadeValue, Ref, Size
+from .sizes import Ref, Size
+from .spec import MadeValue
 from .text import Writer
 
 STACK_BYTES = 4096  # of arrays between kernels, up to which they lie on the stack
@@ -90,14 +91,16 @@ class Body:
         self.leave_unless(self.w.op(f"icmp ne ptr {pointer}, null"), clear=True)
         return pointer
 
-    def python_call(self, function: Any, *arguments: str) -> str:
+    def python_call(self, function: Any, *arguments: str, names: tuple[str, ...] = ()) -> str:
+        """A call of a Python function; the last arguments are named."""
         w = self.w
         listed = w.alloca(f"[{len(arguments)} x ptr]")
         for k, argument in enumerate(arguments):
             w.store("ptr", argument, w.element(listed, k))
         return w.call(
             "PyObject_Vectorcall", "ptr", f"ptr {w.object(function)}", f"ptr {listed}",
-            f"i64 {len(arguments)}", "ptr null",
+            f"i64 {len(arguments) - len(names)}",
+            f"ptr {w.object(names)}" if names else "ptr null",
         )  # fmt: skip
 
     # --- memory -----------------------------------------------------------------------------
@@ -169,16 +172,25 @@ class Body:
 
     def big_array(self, words: list[str], descr: str) -> str:
         """A new array from `arrays.empty`, aligned or out of its pool."""
-        w = self.w
-        shape = self.check(w.call("PyTuple_New", "ptr", f"i64 {len(words)}"))
-        self.owned.append(shape)
-        for k, word in enumerate(words):
-            size = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
-            w.call("PyTuple_SetItem", "i32", f"ptr {shape}", f"i64 {k}", f"ptr {size}")
+        shape = self.tuple_of(words)
         made = self.python_call(self.settings.empty, shape, descr)
-        self.owned.pop()
-        w.call("Py_DecRef", "void", f"ptr {shape}")
+        self.let_go(shape)
         return self.raise_unless(made)
+
+    def tuple_of(self, words: list[str]) -> str:
+        """A tuple of numbers, owned."""
+        w = self.w
+        made = self.check(w.call("PyTuple_New", "ptr", f"i64 {len(words)}"))
+        self.owned.append(made)
+        for k, word in enumerate(words):
+            number = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
+            w.call("PyTuple_SetItem", "i32", f"ptr {made}", f"i64 {k}", f"ptr {number}")
+        return made
+
+    def let_go(self, reference: str) -> None:
+        """Drop something owned."""
+        self.owned.remove(reference)
+        self.drop([reference])
 
     def workspace(self, size: Size) -> str:
         """Address of the kernel's scratch memory, as a number."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .spec import Leaf, Ref
+from ...dialect.device import HOST
+from .sizes import Ref
+from .spec import Leaf
 from .text import Writer
 
 
@@ -24,6 +26,8 @@ class LeafCells:
             None for leaves that no guard has missed.
         missed: per array that outer guards check: the first of the cells for its flags, sizes and
             strides at that hit.
+        launched: kernels that were started on a device, of which a call starts some; None on the
+            host, where it starts all.
     """
 
     hits: int
@@ -32,6 +36,7 @@ class LeafCells:
     slow: list[int] = field(default_factory=list)
     when: int | None = None
     missed: dict[Ref, int] = field(default_factory=dict)
+    launched: int | None = None
 
 
 def cells_of(leaf: Leaf, w: Writer) -> LeafCells:
@@ -42,6 +47,8 @@ def cells_of(leaf: Leaf, w: Writer) -> LeafCells:
         if step.guard is not None and step.guard not in cells.timed:
             cells.timed[step.guard] = w.cell()
             cells.nanoseconds[step.guard] = w.cell()
+    if leaf.device != HOST:
+        cells.launched = w.cell()
     for value in leaf.checked():
         places = [w.cell() for _ in range(1 + 2 * len(value.sizes))]
         cells.missed[value.ref] = places[0]

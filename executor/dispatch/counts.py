@@ -75,7 +75,7 @@ class LeafCounts:
         self._alive = weakref.ref(entry.call)
         self._levels = levels
         self._launches = len(leaf.steps)
-        self._library_calls = sum(step.artifact.library_calls for step in leaf.steps)
+        self._library_calls = sum(step.kernel.library_calls for step in leaf.steps)
         self._seen: dict[int, int] = {}
         self._lock = ForkLock()  # re-entrant: counters are read in finalizers too
         for level in levels:
@@ -112,7 +112,10 @@ class LeafCounts:
     def _add_hits(self, level: Level, hits: int) -> None:
         counters, held = level.counters, hits * len(level.guards)
         counters.guard_hits += held
-        counters.kernel_launches += hits * self._launches
+        launched = self._cells.launched
+        counters.kernel_launches += (
+            hits * self._launches if launched is None else self._new(launched)
+        )
         counters.library_calls += hits * self._library_calls
         counters.donated_results += hits * self._leaf.donated
         for guard in level.guards:
@@ -140,4 +143,4 @@ class LeafCounts:
         strides: tuple[int | None, ...] | str = CONTIGUOUS
         if not flags:
             strides = tuple(None if s % size else s // size for s in rest[rank:])
-        return TensorType(dtype, tuple(rest[:rank]), strides, "cpu", False, True)
+        return TensorType(dtype, tuple(rest[:rank]), strides, value.device, False, True)

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...dialect.device import HOST
 from .cells import LeafCells, Settings, Shared, cells_of
+from .host_leaf import HostLeaf
 from .leaf import LeafWriter
 from .reads import emit_test
 from .spec import Leaf, Test
@@ -74,7 +76,8 @@ class _Emitter:
         index, tests = rows[0]
         if not tests:
             leaf, cells = self.leaves[index], self.cells[index]
-            LeafWriter(self.w, leaf, cells, index + 1, self.shared, self.settings).write()
+            made = _writer(leaf)(self.w, leaf, cells, index + 1, self.shared, self.settings)
+            made.write()
             return
         asked = tests[0].field
         group = _leading(rows, asked)
@@ -103,6 +106,14 @@ class _Emitter:
         if isinstance(value, int):
             return "i64", str(value)
         return "ptr", self.w.object(value)
+
+
+def _writer(leaf: Leaf) -> type[LeafWriter]:
+    if leaf.device == HOST:
+        return HostLeaf
+    from .device_leaf import DeviceLeaf
+
+    return DeviceLeaf
 
 
 def _leading(rows: list[tuple[int, list[Test]]], asked: tuple) -> list[tuple[int, list[Test]]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...lowering.loader import Loaded, link_object
+from ...lowering.loader import link_object
 from ..fork_lock import ForkLock
 from .cells import LeafCells, Settings
 from .emit import Emitted, emit
@@ -119,7 +119,7 @@ def make_entry(
     leaves: Sequence[Leaf],
     slow: Callable[..., Any],
     settings: Settings,
-    keep: Sequence[Loaded] = (),
+    keep: Sequence[Any] = (),
 ) -> Entry:
     """A builtin for these leaves.
 

@@ -14,8 +14,8 @@ from ...dialect.guards import symbol_name
 from ...dialect.symbolic import Sym
 from ...dialect.types import TensorType, Type, contiguous_strides
 from ...lowering.abi import CONTIGUOUS
-from .layout import C_CONTIGUOUS
-from .spec import ArrayValue, MadeValue, Refused, Size, Test, Value, size_of
+from .sizes import Refused, Size, size_of
+from .spec import ArrayValue, MadeValue, Test, Value
 
 
 def guard_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
@@ -31,7 +31,11 @@ def guard_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
             raise Refused("a guard checks what is no array")
         if not isinstance(type_, TensorType) or not type_.is_complete or not type_.dtype:
             raise Refused(f"a guard on {type_} leaves sizes open")
-        if type_.device not in (None, "cpu") or type_.requires_grad or type_.defined is False:
+        if (
+            type_.device not in (None, value.device)
+            or type_.requires_grad
+            or type_.defined is False
+        ):
             raise Refused(f"a guard on {type_} checks more than layout")
         if len(type_.shape or ()) != len(value.sizes) or type_.dtype.numpy != value.dtype:
             raise Refused(f"a guard on {type_} never holds for these arguments")
@@ -69,7 +73,7 @@ def _layout_tests(type_: TensorType, value: ArrayValue | MadeValue) -> Iterator[
             raise Refused(f"a guard on {type_} checks the strides of a kernel's output")
         return
     if type_.strides == CONTIGUOUS:
-        yield Test(("flags", value.ref, C_CONTIGUOUS), C_CONTIGUOUS)
+        yield value.is_contiguous()
         return
     assert type_.dtype is not None
     itemsize = type_.dtype.itemsize

@@ -30,9 +30,9 @@ _ABI_VERSION = 0x02000000  # of NumPy 2; the order of its function table is part
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
 _PYTHON_API = (
     "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread",
-    "PyEval_SaveThread",
-    "PyFloat_AsDouble", "PyList_New", "PyList_SetItem", "PyLong_AsLongLongAndOverflow",
-    "PyLong_FromSsize_t", "PyObject_SetAttr", "PyObject_Vectorcall", "PyThreadState_Get",
+    "PyEval_SaveThread", "PyFloat_AsDouble", "PyList_New", "PyList_SetItem",
+    "PyLong_AsLongLongAndOverflow", "PyLong_FromSsize_t", "PyObject_GetAttr", "PyObject_SetAttr",
+    "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyThreadState_Get",
     "PyThreadState_GetID", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...dialect.dtypes import dtype_named
-from ...dialect.symbolic import parse_dim
-from ...lowering.abi import TensorSpec
-from ..arrays import ALIGN_FROM
 from .body import Body
 from .cells import LeafCells, Settings, Shared
-from .layout import C_CONTIGUOUS, LAYOUT
 from .memory import lay_out
 from .reads import emit_size, emit_test, pointer_to, stride
-from .spec import ArrayValue, Leaf, MadeValue, NumberValue, Size, Step, bytes_of, size_of
+from .sizes import Size
+from .spec import ArrayValue, Leaf, NumberValue, Step
 from .text import Writer
 
-# Bytes read and written from which a kernel is taken to run for longer than the GIL takes to
-# release, even if it has never been timed.
-RELEASE_BYTES = 1 << 16
 _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
 
 
 @dataclass
-class _Made:
+class Made:
     """An output in the making: its data, and the object where it is an array already."""
 
     data: str
@@ -32,7 +26,10 @@ class _Made:
 
 
 class LeafWriter(Body):
-    """Writes one leaf; every way out returns from the function or goes to ``miss``."""
+    """Writes one leaf; every way out returns from the function or goes to ``miss``.
+
+    What depends on where the kernels run is left to `host_leaf` and `device_leaf`.
+    """
 
     def __init__(
         self, w: Writer, leaf: Leaf, cells: LeafCells, number: int, shared: Shared,
@@ -41,9 +38,8 @@ class LeafWriter(Body):
         super().__init__(w, settings)
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
-        self.made: dict[int, _Made] = {}
+        self.made: dict[int, Made] = {}
         self.places = lay_out(leaf.steps, leaf.values, leaf.outputs)
-        self.base = ""  # of what the kernels hand to each other
 
     def write(self) -> None:
         w = self.w
@@ -56,21 +52,28 @@ class LeafWriter(Body):
                 self.known |= {size: emit_size(w, size) for size in known.sizes}
         for ref, axis in self.leaf.strides():
             self.strides[ref, axis] = stride(w, ref, axis)
+        for value in self.leaf.values.values():
+            if isinstance(value, ArrayValue):
+                self.known |= dict(self.elements(value))
         numbers = self.numbers()
-        if self.places.offsets:
-            inner = [
-                v for k in self.places.offsets if isinstance(v := self.leaf.values[k], MadeValue)
-            ]
-            self.base = self.block(self.places.total, inner)
+        self.begin()
         for index, step in enumerate(self.leaf.steps):
             self.step(index, step, numbers, timed)
         result = self.results()
         self.remember()
+        self.end()
         w.add_to_cell(self.cells.hits)
         self.note_misses()
         w.store("i64", self.number, w.place(self.shared.current))
         self.check_signals(timed, result)
         w.do(f"ret ptr {result}")
+
+    def elements(self, value: ArrayValue) -> Iterator[tuple[Size, str]]:
+        """The strides of an array that have been read, in elements."""
+        for axis in range(len(value.sizes)):
+            found = self.strides.get((value.ref, axis))
+            if found is not None:
+                yield value.stride(axis), self.w.op(f"sdiv i64 {found}, {value.dtype.itemsize}")
 
     def check_signals(self, timed: str, result: str) -> None:
         """Deliver signals now and then even to a caller that never runs Python between calls."""
@@ -85,7 +88,7 @@ class LeafWriter(Body):
         w.do("ret ptr null")
         w.label(on)
 
-    # --- one kernel -------------------------------------------------------------------------
+    # --- arguments --------------------------------------------------------------------------
 
     def numbers(self) -> dict[int, str]:
         """Python numbers as the 8 bytes that kernels take; ints too big for that go to Python."""
@@ -105,113 +108,17 @@ class LeafWriter(Body):
                 self.leave_unless(w.op(f"icmp eq i32 {w.load('i32', overflow)}, 0"))
         return out
 
+    # --- what the processor decides ---------------------------------------------------------
+
+    def begin(self) -> None:
+        """What comes before the first step."""
+
     def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
-        w, abi = self.w, step.abi
-        start = self.start(step, timed)
-        sizes = self.leaf.sizes(step)
-        moved: list[Size] = []  # bytes
-        results, voids, pointers = iter(step.results), [], []
-        for spec in abi.outputs:
-            dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
-            result = None if spec.kind == "violation" else next(results)
-            made = self.output(spec, dims, result)
-            pointers.append(made.data)
-            moved.append(bytes_of(dtype_named(spec.dtype).itemsize, dims))
-            if result is None:
-                voids.append(made.data)
-            else:
-                self.made[result] = made
-        scratch = size_of(parse_dim(abi.workspace), sizes)
-        workspace = self.workspace(scratch)
-        data, taken = [], []
-        for operand in step.operands:
-            value = self.leaf.values[operand]
-            if isinstance(value, NumberValue):
-                data.append(numbers[operand])
-                continue
-            taken.append(bytes_of(value.dtype.itemsize, value.sizes))
-            if isinstance(value, ArrayValue):
-                data.append(w.field("i64", pointer_to(w, value.ref), LAYOUT.data))
-            else:
-                data.append(self.number_of(self.made[operand].data))
-        data += [self.number_of(pointer) for pointer in pointers]
-        data.append(workspace)
-        data += [self.size(size) for size in sizes.values()]
-        data += [self.element_stride(step, operand, axis) for operand, axis in abi.strides]
-        slots = w.alloca(f"[{len(data)} x i64]")
-        for k, word in enumerate(data):
-            w.store("i64", word, w.element(slots, k))
-        self.launch(index, step, slots, [*moved, *taken, scratch])
-        self.overwritten = self.leaf.donated > 0 and not self.leaf.targets.keys().isdisjoint(
-            step.results
-        )
-        for void in voids:
-            self.leave_unless(w.op(f"icmp eq i8 {w.load('i8', void)}, 0"))
-        self.stop(index, step, start)
-        for result, spec in zip(
-            step.results, [s for s in abi.outputs if s.kind != "violation"], strict=True
-        ):
-            if not spec.dims and result in self.leaf.outputs:
-                self.scalar(result)
+        """One kernel call."""
+        raise NotImplementedError
 
-    def number_of(self, pointer: str) -> str:
-        return self.w.op(f"ptrtoint ptr {pointer} to i64")
-
-    def element_stride(self, step: Step, operand: int, axis: int) -> str:
-        value = self.leaf.values[step.operands[operand]]
-        if isinstance(value, MadeValue):
-            size: Size = 1
-            for inner in value.sizes[axis + 1 :]:
-                size = inner if size == 1 else ("*", size, inner)
-            return self.size(size)
-        assert isinstance(value, ArrayValue)
-        return self.w.op(f"sdiv i64 {self.strides[value.ref, axis]}, {value.dtype.itemsize}")
-
-    def output(self, spec: TensorSpec, dims: tuple[Size, ...], result: int | None) -> _Made:
-        """Memory for one output: on the stack for rank 0, which leaves as a NumPy scalar."""
-        w, dtype = self.w, dtype_named(spec.dtype).numpy
-        if not dims:
-            return _Made(w.alloca("[16 x i8]"), None)
-        if result is not None and result in self.leaf.targets:
-            given = pointer_to(w, self.leaf.targets[result].ref)
-            w.call("Py_IncRef", "void", f"ptr {given}")
-            self.owned.append(given)
-            return _Made(w.field("ptr", given, LAYOUT.data), given)
-        if result is not None and result in self.places.offsets:
-            offset = self.size(self.places.offsets[result])
-            return _Made(w.op(f"getelementptr i8, ptr {self.base}, i64 {offset}"), None)
-        nbytes = bytes_of(dtype.itemsize, dims)
-        descr = w.object(dtype)
-        words = [self.size(dim) for dim in dims]
-        if isinstance(nbytes, int):
-            small = nbytes < ALIGN_FROM
-            array = self.small_array(words, descr) if small else self.big_array(words, descr)
-        else:
-            array = self.array_of_either_size(nbytes, words, descr)
-        self.owned.append(array)
-        return _Made(w.field("ptr", array, LAYOUT.data), array)
-
-    def launch(self, index: int, step: Step, slots: str, moved: list[Size]) -> None:
-        """Call the kernel, with the GIL released if that is worth it."""
-        w = self.w
-        total: Size = sum(size for size in moved if isinstance(size, int))
-        for size in moved:
-            if not isinstance(size, int):
-                total = ("+", total, size)
-        kernel = w.address(step.address)
-        big = w.op(f"icmp sge i64 {self.size(total)}, {RELEASE_BYTES}")
-        slow = w.op(f"icmp ne i64 {w.load('i64', w.place(self.cells.slow[index]))}, 0")
-        release, keep, on = w.name(), w.name(), w.name()
-        w.branch(w.op(f"or i1 {big}, {slow}"), release, keep)
-        w.label(release)
-        thread = w.call("PyEval_SaveThread", "ptr")
-        w.do(f"call void {kernel}(ptr {slots})")
-        w.call("PyEval_RestoreThread", "void", f"ptr {thread}")
-        w.jump(on)
-        w.label(keep)
-        w.do(f"call void {kernel}(ptr {slots})")
-        w.jump(on)
-        w.label(on)
+    def end(self) -> None:
+        """What comes once nothing can go wrong any more."""
 
     # --- time -------------------------------------------------------------------------------
 
@@ -253,16 +160,6 @@ class LeafWriter(Body):
 
     # --- results ----------------------------------------------------------------------------
 
-    def scalar(self, value: int) -> None:
-        known = self.leaf.values[value]
-        assert isinstance(known, MadeValue)
-        descr = self.w.object(known.dtype)
-        made = self.made[value]
-        made.array = self.check(
-            self.w.call("PyArray_Scalar", "ptr", f"ptr {made.data}", f"ptr {descr}", "ptr null")
-        )
-        self.owned.append(made.array)
-
     def results(self) -> str:
         """What is returned; every reference that was made is in it or dropped."""
         w, found = self.w, [self.made[o].array or "" for o in self.leaf.outputs]
@@ -286,7 +183,7 @@ class LeafWriter(Body):
         w.store("i64", w.add_to_cell(self.shared.clock), w.place(cells.when))
         for value in self.leaf.checked():
             ref, first, rank = value.ref, cells.missed[value.ref], len(value.sizes)
-            w.store("i64", emit_test(w, ("flags", ref, C_CONTIGUOUS)), w.place(first))
+            w.store("i64", emit_test(w, value.contiguous), w.place(first))
             for axis in range(rank):
                 w.store("i64", self.size(("dim", ref, axis)), w.place(first + 1 + axis))
                 w.store("i64", self.strides[ref, axis], w.place(first + 1 + rank + axis))

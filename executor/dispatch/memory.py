@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...dialect.device import HOST
 from ..arrays import ALIGNMENT
-from .spec import MadeValue, Size, Step, Value, bytes_of
+from .sizes import Size, bytes_of
+from .spec import MadeValue, Step, Value
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ def lay_out(
     for index, step in enumerate(steps):
         for result in step.results:
             made = values[result]
-            if isinstance(made, MadeValue) and made.sizes and result not in outputs:
+            if not isinstance(made, MadeValue) or result in outputs:
+                continue
+            if made.sizes or made.device != HOST:  # the host's of rank 0 lie on the stack
                 where[result] = _take(bytes_of(made.dtype.itemsize, made.sizes), sizes, free)
         touched = dict.fromkeys((*step.results, *step.operands))
         free += [where[v] for v in touched if v in where and last[v] == index]
@@ -51,6 +55,13 @@ def lay_out(
     return Placement({value: starts[k] for value, k in where.items()}, starts[-1])
 
 
+def larger(a: Size, b: Size) -> Size:
+    """The larger of two sizes."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return a if a == b else ("max", a, b)
+
+
 def _take(size: Size, sizes: list[Size], free: list[int]) -> int:
     """A free place for so many bytes, made bigger if need be, or a new one."""
     if not free:
@@ -58,7 +69,7 @@ def _take(size: Size, sizes: list[Size], free: list[int]) -> int:
         return len(sizes) - 1
     found = min(free, key=lambda k: _misfit(sizes[k], size))
     free.remove(found)
-    sizes[found] = _larger(sizes[found], size)
+    sizes[found] = larger(sizes[found], size)
     return found
 
 
@@ -69,12 +80,6 @@ def _misfit(room: Size, size: Size) -> tuple[int, int]:
     if isinstance(room, int) and isinstance(size, int):
         return (1, room - size) if room > size else (2, size - room)
     return 3, 0
-
-
-def _larger(a: Size, b: Size) -> Size:
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    return a if a == b else ("max", a, b)
 
 
 def _sum(a: Size, b: Size) -> Size:

@@ -5,24 +5,16 @@ A plan that does anything besides guards, kernels and fallbacks is refused with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ...dialect.dtypes import dtype_named
 from ...dialect.program import Block, Instr, Module
 from ...dialect.symbolic import parse_dim
-from ...lowering.abi import KernelArtifact
 from .guards import guard_tests
-from .spec import (
-    ArrayValue,
-    Leaf,
-    MadeValue,
-    NumberValue,
-    Refused,
-    Step,
-    Value,
-    size_of,
-)  # fmt: skip
+from .launches import DeviceKernel
+from .sizes import Refused, Size, size_of
+from .spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Value
 
 # Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
 _NUMBERS: dict[str, tuple[type, ...]] = {
@@ -49,7 +41,7 @@ class Fallback:
 
 def leaf_of(
     module: Module,
-    kernels: dict[str, tuple[KernelArtifact, int]],
+    kernels: Mapping[str, Kernel],
     inputs: Sequence[Value],
     order: Sequence[int] | None = None,
 ) -> tuple[Leaf, Fallback | None]:
@@ -59,7 +51,7 @@ def leaf_of(
 
     Args:
         module: the decoded graph.
-        kernels: fusion function -> artifact and address; functions without a kernel are absent.
+        kernels: of fusion functions; those without a kernel are absent.
         inputs: of the graph.
         order: which outputs are returned; None = all.
     """
@@ -72,7 +64,7 @@ class _Reader:
     def __init__(
         self,
         module: Module,
-        kernels: dict[str, tuple[KernelArtifact, int]],
+        kernels: Mapping[str, Kernel],
         inputs: Sequence[Value],
     ) -> None:
         self.module, self.kernels = module, kernels
@@ -155,9 +147,11 @@ class _Reader:
     ) -> None:
         if callee not in self.kernels:
             raise Refused(f"@{callee} has no kernel")
-        artifact, address = self.kernels[callee]
+        kernel = self.kernels[callee]
+        if self.leaf.steps and kernel.device != self.leaf.device:
+            raise Refused("kernels run on several devices")
         values = self.leaf.values
-        for spec, operand in zip(artifact.abi.inputs, operands, strict=True):
+        for spec, operand in zip(kernel.abi.inputs, operands, strict=True):
             value = values[operand]
             if spec.kind == "scalar":
                 kinds = _NUMBERS[dtype_named(spec.dtype).kind]
@@ -165,12 +159,28 @@ class _Reader:
                     raise Refused(f"@{callee} takes a number of another kind than the argument")
             elif isinstance(value, NumberValue):
                 raise Refused(f"@{callee} takes a number as a tensor")
+            elif value.device != kernel.device:
+                raise Refused(f"@{callee} runs on {kernel.device} and reads an array elsewhere")
             if isinstance(value, ArrayValue) and operand not in checked:
                 raise Refused(f"@{callee} reads an array that no guard has checked")
-        made = Step(artifact, address, operands, results, guard)
-        self.leaf.steps.append(made)
+        made = Step(kernel, operands, results, guard)
         sizes = self.leaf.sizes(made)
-        outs = [spec for spec in artifact.abi.outputs if spec.kind != "violation"]
+        made = replace(made, workspace=size_of(parse_dim(kernel.abi.workspace), sizes))
+        if isinstance(kernel, DeviceKernel):
+            made = replace(made, actions=kernel.actions(sizes, self.strides(kernel, operands)))
+        self.leaf.steps.append(made)
+        outs = [spec for spec in kernel.abi.outputs if spec.kind != "violation"]
+        if len(outs) != len(kernel.abi.outputs) and isinstance(kernel, DeviceKernel):
+            raise Refused("a kernel reports indices out of range, which the host has to look at")
         for result, spec in zip(results, outs, strict=True):
             dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
-            values[result] = MadeValue(dtype_named(spec.dtype).numpy, dims)
+            values[result] = MadeValue(dtype_named(spec.dtype).numpy, dims, kernel.device)
+
+    def strides(self, kernel: DeviceKernel, operands: tuple[int, ...]) -> dict[str, Size]:
+        """What the run-time strides of a kernel stand for, in elements."""
+        out = {}
+        for name, (k, axis) in kernel.strides().items():
+            value = self.leaf.values[operands[k]]
+            assert not isinstance(value, NumberValue)
+            out[name] = value.stride(axis)
+        return out

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from . import device_reads
 from .layout import LAYOUT
-from .spec import Ref, Size
+from .sizes import Held, OnDevice, Ref, Size
 from .text import Writer
 
 
 def pointer_to(w: Writer, ref: Ref) -> str:
     """The object: an argument, or an array that was captured."""
-    if isinstance(ref, int):
-        return w.load("ptr", w.element("%args", ref))
-    return w.object(ref.array)
+    if isinstance(ref, Held):
+        return w.object(ref.array)
+    position = ref.position if isinstance(ref, OnDevice) else ref
+    return w.load("ptr", w.element("%args", position))
 
 
 def emit_test(w: Writer, field: tuple) -> str:
@@ -30,6 +32,8 @@ def emit_size(w: Writer, size: Size, known: Mapping[Size, str] = MappingProxyTyp
         return known[size]
     if size[0] == "dim":
         return _dimension(w, *size[1:])
+    if size[0] == "elements":
+        return w.op(f"sdiv i64 {stride(w, *size[1:3])}, {size[3]}")
     op, a, b = size[0], emit_size(w, size[1], known), emit_size(w, size[2], known)
     if op in ("+", "*"):
         return w.op(f"{'add' if op == '+' else 'mul'} i64 {a}, {b}")
@@ -48,11 +52,15 @@ def emit_size(w: Writer, size: Size, known: Mapping[Size, str] = MappingProxyTyp
 
 def stride(w: Writer, ref: Ref, axis: int) -> str:
     """A stride in bytes."""
+    if isinstance(ref, OnDevice):
+        return device_reads.stride(w, ref, axis)
     steps = w.field("ptr", pointer_to(w, ref), LAYOUT.strides)
     return w.load("i64", w.element(steps, axis))
 
 
 def _dimension(w: Writer, ref: Ref, axis: int) -> str:
+    if isinstance(ref, OnDevice):
+        return device_reads.dimension(w, ref, axis)
     dims = w.field("ptr", pointer_to(w, ref), LAYOUT.dimensions)
     return w.load("i64", w.element(dims, axis))
 
@@ -62,10 +70,14 @@ def _type(w: Writer, ref: Ref) -> str:
 
 
 def _dtype(w: Writer, ref: Ref) -> str:
+    if isinstance(ref, OnDevice):
+        return device_reads.dtype(w, ref)
     return w.field("i64", w.field("ptr", pointer_to(w, ref), LAYOUT.descr), LAYOUT.dtype)
 
 
 def _nd(w: Writer, ref: Ref) -> str:
+    if isinstance(ref, OnDevice):
+        return device_reads.rank(w, ref)
     return w.op(f"sext i32 {w.field('i32', pointer_to(w, ref), LAYOUT.nd)} to i64")
 
 
@@ -132,4 +144,5 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
     "size": emit_size, "positive": _positive, "same": _same, "step": _step,
     "multiple": _multiple, "apart": _apart, "view": _view,
+    "described": device_reads.described, "device": device_reads.device, "dense": device_reads.dense,
 }  # fmt: skip

@@ -1,44 +1,21 @@
-"""What one specialisation needs to run without Python: tests, kernel calls, outputs.
-
-A *size* is an int, ``("dim", ref, axis)`` or ``(operator, size, size)``; a *ref* names an array:
-the position of an argument, or a `Held` array that the graph captured.
-"""
+"""What one specialisation needs to run without Python: tests, kernel calls, outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 import numpy as np
 
-from ...dialect.symbolic import BINARY, Dim
+from ...dialect.device import HOST
 from ...lowering.abi import KernelABI, KernelArtifact
+from .launches import Action, DeviceKernel
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
+from .sizes import Held, OnDevice, Ref, Refused, Size, bytes_of
 
-Size = Union[int, tuple]
-
-
-class Refused(Exception):
-    """The plan cannot be dispatched natively; the text says why."""
-
-
-class Held:
-    """An array that the emitted code knows by address; compared by identity."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and self.array is other.array
-
-    def __hash__(self) -> int:
-        return id(self.array)
-
-
-Ref = Union[int, Held]
+if TYPE_CHECKING:
+    from ..cuda.exchange import Exchange
 
 
 @dataclass(frozen=True)
@@ -50,7 +27,8 @@ class Test:
     ``("same", size, size)``, ``("step", ref, axis, bytes)`` (that stride, or only one element) and
     ``("multiple", ref, axis, bytes)`` and ``("apart", ref, size, ref, rank, bytes)`` (the first
     array, contiguous and of so many bytes, lies outside of where the second has its elements)
-    and ``("view", ref)``.
+    and ``("view", ref)``. Of arrays on a device also ``("described", ref)``, on which what follows
+    relies, ``("device", ref)`` and ``("dense", ref, rank)``. `relaxed_guards` has two of its own.
     """
 
     field: tuple
@@ -64,6 +42,22 @@ class ArrayValue:
     ref: Ref
     dtype: np.dtype
     sizes: tuple[Size, ...]
+    device: str = HOST
+
+    @property
+    def contiguous(self) -> tuple:
+        """The field that is nonzero if elements lie in C order without gaps."""
+        if isinstance(self.ref, OnDevice):
+            return "dense", self.ref, len(self.sizes)
+        return "flags", self.ref, C_CONTIGUOUS
+
+    def is_contiguous(self) -> Test:
+        """The test for that."""
+        return Test(self.contiguous, 1 if isinstance(self.ref, OnDevice) else C_CONTIGUOUS)
+
+    def stride(self, axis: int) -> Size:
+        """A stride, in elements."""
+        return "elements", self.ref, axis, self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -80,9 +74,39 @@ class MadeValue:
 
     dtype: np.dtype
     sizes: tuple[Size, ...]
+    device: str = HOST
+
+    def stride(self, axis: int) -> Size:
+        """A stride, in elements."""
+        size: Size = 1
+        for inner in self.sizes[axis + 1 :]:
+            size = inner if size == 1 else ("*", size, inner)
+        return size
 
 
 Value = Union[ArrayValue, NumberValue, MadeValue]
+
+
+@dataclass(frozen=True, eq=False)
+class HostKernel:
+    """Machine code of a fusion function."""
+
+    artifact: KernelArtifact
+    address: int
+    device: ClassVar[str] = HOST
+
+    @property
+    def abi(self) -> KernelABI:
+        """How to call it."""
+        return self.artifact.abi
+
+    @property
+    def library_calls(self) -> int:
+        """Library products per call."""
+        return self.artifact.library_calls
+
+
+Kernel = Union[HostKernel, DeviceKernel]
 
 
 @dataclass(frozen=True)
@@ -90,21 +114,24 @@ class Step:
     """One kernel call.
 
     Attributes:
-        artifact, address: the kernel.
+        kernel: of the host, or of a device.
         operands: values of the graph, in slot order.
         results: values of the graph; fewer than outputs where the kernel reports violations.
         guard: index of the guard whose hits are timed with this call, or None.
+        workspace: bytes that the kernel needs besides.
+        actions: what starts a device's kernels.
     """
 
-    artifact: KernelArtifact
-    address: int
+    kernel: Kernel
     operands: tuple[int, ...]
     results: tuple[int, ...]
     guard: int | None
+    workspace: Size = 0
+    actions: tuple[Action, ...] = ()
 
     @property
     def abi(self) -> KernelABI:
-        return self.artifact.abi
+        return self.kernel.abi
 
 
 @dataclass
@@ -122,6 +149,7 @@ class Leaf:
         targets: outputs -> arguments that they are written into.
         donated: how many of them are donated arguments.
         remembered: weak reference to the plan, what `last_graph.LAST.plan` is to hold.
+        exchange: of the library that arguments and outputs are of; None on the host.
     """
 
     arity: int = 0
@@ -134,6 +162,12 @@ class Leaf:
     targets: dict[int, ArrayValue] = field(default_factory=dict)
     donated: int = 0
     remembered: Any = None
+    exchange: Exchange | None = None
+
+    @property
+    def device(self) -> str:
+        """Where the kernels run."""
+        return self.steps[0].kernel.device if self.steps else HOST
 
     def finish(self, inputs: Sequence[Value], arity: int, container: str) -> None:
         """Complete the leaf of a graph with these inputs; raises Refused."""
@@ -141,9 +175,9 @@ class Leaf:
         if container == "leaf" and len(self.outputs) != 1:
             raise Refused("the outputs are nested")
         # Cheap and common ones first, stable: the types of all arguments before any of their sizes.
-        order = {"type": 0, "nd": 1, "dtype": 1, "flags": 1}
+        order = {"type": 0, "described": 1, "nd": 2, "dtype": 2, "flags": 2, "device": 2}
         tests = dict.fromkeys([*tests_of(inputs), *self.tests])
-        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 2))
+        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 3))
 
     def write_to(self, position: int, inputs: Sequence[Value]) -> None:
         """Have the only output written into the argument at a position; raises Refused."""
@@ -205,13 +239,20 @@ class Leaf:
         return out
 
 
-def inputs_of(arguments: Sequence[Any], captured: Sequence[Any], first: int = 0) -> list[Value]:
+def inputs_of(
+    arguments: Sequence[Any],
+    captured: Sequence[Any],
+    first: int = 0,
+    exchange: Exchange | None = None,
+) -> list[Value]:
     """The inputs of a traced graph as values; raises Refused.
 
     Args:
-        arguments: per argument a (dtype, rank) pair or the type of a Python number.
+        arguments: per argument (dtype, rank), (dtype, rank, device) of one that is not the host's,
+            or the type of a Python number.
         captured: the inputs after the arguments.
         first: position of the first argument.
+        exchange: of the library that device arrays are of.
     """
     out: list[Value] = []
     for position, given in enumerate(arguments, first):
@@ -219,17 +260,23 @@ def inputs_of(arguments: Sequence[Any], captured: Sequence[Any], first: int = 0)
             raise Refused("a complex Python number is an argument")
         if isinstance(given, type):
             out.append(NumberValue(position, given))
-        else:
+        elif len(given) == 2:
             out.append(_array(position, *given))
+        else:
+            assert exchange is not None
+            dtype, rank, device = given
+            out.append(_array(OnDevice(position, dtype.itemsize, exchange), dtype, rank, device))
     for held in captured:
         if type(held) is not np.ndarray:
             raise Refused(f"a {type(held).__name__} is captured")
+        if exchange is not None:
+            raise Refused("an array is captured, which is copied to the device for each call")
         out.append(_array(Held(held), held.dtype, held.ndim))
     return out
 
 
-def _array(ref: Ref, dtype: np.dtype, rank: int) -> ArrayValue:
-    return ArrayValue(ref, dtype, tuple(("dim", ref, axis) for axis in range(rank)))
+def _array(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:
+    return ArrayValue(ref, dtype, tuple(("dim", ref, axis) for axis in range(rank)), device)
 
 
 def tests_of(inputs: Sequence[Value]) -> list[Test]:
@@ -238,6 +285,8 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
     for value in inputs:
         if isinstance(value, NumberValue):
             tests.append(Test(("type", value.position), value.kind))
+        elif isinstance(value, ArrayValue) and isinstance(value.ref, OnDevice):
+            tests += _device_tests(value, value.ref)
         elif isinstance(value, ArrayValue):
             if isinstance(value.ref, int):
                 tests.append(Test(("type", value.ref), np.ndarray))
@@ -249,31 +298,13 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
     return tests
 
 
-def bytes_of(itemsize: int, sizes: tuple[Size, ...]) -> Size:
-    """Bytes of an array."""
-    known, rest = itemsize, []
-    for size in sizes:
-        if isinstance(size, int):
-            known *= size
-        else:
-            rest.append(size)
-    total: Size = known
-    for size in rest:
-        total = ("*", total, size)
-    return total if known else 0
+def _device_tests(value: ArrayValue, ref: OnDevice) -> list[Test]:
+    from ..cuda.exchange import device_word, type_word
 
-
-def size_of(dim: Dim, symbols: dict[str, Size]) -> Size:
-    """A size expression over symbols that stand for sizes; raises Refused."""
-    if isinstance(dim, int):
-        return dim
-
-    def binary(op: str, a: Size, b: Size) -> Size:
-        if op in ("//", "%") and not (isinstance(b, int) and b > 0):
-            raise Refused(f"a size is divided by another one ({dim})")
-        return BINARY[op](a, b) if isinstance(a, int) and isinstance(b, int) else (op, a, b)
-
-    try:
-        return dim.fold(lambda name: symbols[name], int, binary)
-    except KeyError as error:
-        raise Refused(f"size symbol {error} is not bound") from None
+    return [
+        Test(("type", ref), ref.exchange.kind),
+        Test(("described", ref), 1),
+        Test(("nd", ref), len(value.sizes)),
+        Test(("dtype", ref), type_word(value.dtype)),
+        Test(("device", ref), device_word(value.device)),
+    ]

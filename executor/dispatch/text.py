@@ -32,6 +32,7 @@ class Writer:
         self._slots: dict[Any, int] = {}
         self._lines: list[str] = []
         self._head: list[str] = []
+        self._shared: dict[tuple, str] = {}
         self._serial = itertools.count()
 
     # --- the table --------------------------------------------------------------------------
@@ -60,6 +61,10 @@ class Writer:
         """Pointer with this value."""
         return self.load("ptr", self.place(self._slot(("address", value), Address(value))))
 
+    def number(self, value: int) -> str:
+        """A number that differs from process to process, hence is no part of the text."""
+        return self.load("i64", self.place(self._slot(("address", value), Address(value))))
+
     # --- instructions -----------------------------------------------------------------------
 
     def name(self) -> str:
@@ -84,6 +89,12 @@ class Writer:
         self._head.append(f"  {name} = alloca {type_}, align 64")
         return name
 
+    def shared_alloca(self, key: tuple, type_: str) -> str:
+        """The same memory whenever it is asked for."""
+        if key not in self._shared:
+            self._shared[key] = self.alloca(type_)
+        return self._shared[key]
+
     def load(self, type_: str, pointer: str) -> str:
         return self.op(f"load {type_}, ptr {pointer}")
 
@@ -101,6 +112,13 @@ class Writer:
     def call(self, function: str, result: str, *arguments: str) -> str:
         """Call a C function by name; arguments are ``"type value"``."""
         target = self.load("ptr", self.place(self._slot(("function", function), function)))
+        return self._call(target, result, arguments)
+
+    def call_address(self, address: int, result: str, *arguments: str) -> str:
+        """Call the C function at an address."""
+        return self._call(self.address(address), result, arguments)
+
+    def _call(self, target: str, result: str, arguments: tuple[str, ...]) -> str:
         text = f"call {result} {target}({', '.join(arguments)})"
         if result == "void":
             self.do(text)

@@ -18,7 +18,8 @@ from profuse.executor import arrays, scratch
 from profuse.executor.dispatch.cells import Settings
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
-from profuse.executor.dispatch.spec import Leaf, Refused, inputs_of
+from profuse.executor.dispatch.sizes import Refused
+from profuse.executor.dispatch.spec import Leaf, inputs_of
 from profuse.executor.last_graph import LAST
 
 DTYPES = (F32, F64, I64, C128, C64, F16, I32, U8, BOOL)

@@ -251,7 +251,7 @@ def test_places_of_live_arrays_never_overlap(data):
         results = tuple(len(values) + k for k in range(data.draw(st.integers(1, 2))))
         for r in results:
             values[r] = MadeValue(np.dtype(np.uint8), (data.draw(st.integers(0, 500)),))
-        steps.append(Step(None, 0, operands, results, None))  # type: ignore[arg-type]
+        steps.append(Step(None, operands, results, None))  # type: ignore[arg-type]
     outputs = data.draw(st.lists(st.sampled_from(list(values)), min_size=1, max_size=2))
     made = lay_out(steps, values, outputs)
     assert set(made.offsets) == set(values) - set(outputs)

@@ -7,6 +7,7 @@ written) fails the test that launched it.
 from __future__ import annotations
 
 import bisect
+import ctypes
 import functools
 import threading
 from collections import Counter
@@ -18,12 +19,18 @@ import numpy as np
 from mlir import ir
 from profuse.dialect.dtypes import dtype_named
 from profuse.executor.cuda.blocks import ArgumentBlock, bits_float
-from profuse.executor.cuda.driver import CudaError, Node
+from profuse.executor.cuda.driver import CudaError, Direct, Node
 from profuse.executor.cuda.products import Gemm
 from simt import parse, programs, run_kernel, types
 from simt.memory import Buffer, MemRef
 
 ALIGNMENT = 256
+CONTEXT = 0xC0DE
+_LAUNCH = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_size_t, *[ctypes.c_uint] * 7, ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_size_t), ctypes.c_void_p,
+)  # fmt: skip
+_CURRENT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_size_t))
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,8 @@ class EmulatedDriver:
         calls: how often each method was called.
         log: what was given to streams: (what, stream), with the kernel's name of launches.
         shared: kernel -> bytes of dynamic shared memory that its last launch asked for.
+        context: which is the thread's.
+        failures: of launches by emitted code.
     """
 
     devices: int = 1
@@ -72,6 +81,8 @@ class EmulatedDriver:
     log: list[tuple[str, int]] = field(default_factory=list)
     shared: dict[str, int] = field(default_factory=dict)
     image: str = "gpu"
+    context: int = CONTEXT
+    failures: list[Exception] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()  # re-entrant: memory is freed at any point
@@ -79,6 +90,8 @@ class EmulatedDriver:
         self._buffers: dict[int, tuple[Buffer, int]] = {}
         self._next = 1 << 32
         self._lost: CudaError | None = None
+        self._handles: list[tuple[Function, int | None]] = []
+        self._functions: tuple[Any, ...] = ()
 
     @property
     def launched(self) -> list[str]:
@@ -178,6 +191,43 @@ class EmulatedDriver:
     def launch(self, device: int, node: Node, stream: int) -> None:
         self._count("launch")
         self._run(node, stream)
+
+    # --- kernels that emitted code starts ---------------------------------------------------
+
+    def direct(self, device: int) -> Direct:
+        self._count("direct")
+        if not self._functions:
+            self._functions = _LAUNCH(self._launch_direct), _CURRENT(self._context)
+        launch, current = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions)
+        return Direct(launch, current, CONTEXT)
+
+    def handle(self, device: int, function: Function, shared: int | None) -> int:
+        self._count("handle")
+        self._handles.append((function, shared))
+        return len(self._handles)
+
+    def _context(self, found: Any) -> int:
+        found[0] = self.context
+        return 0
+
+    def _launch_direct(self, handle: int, *rest: Any) -> int:
+        *shape, shared, stream, parameters, _extra = rest
+        function, allowed = self._handles[handle - 1]
+        assert allowed is None or shared <= allowed
+        # The types of workgroup memory come last; nobody passes it.
+        count = sum(
+            not isinstance(type_, ir.MemRefType) or type_.memory_space is None
+            for type_ in function.program.argument_types
+        )
+        values = [ctypes.c_int64.from_address(parameters[k]).value for k in range(count)]
+        grid, block = tuple(shape[:3]), tuple(shape[3:])
+        self.calls["launched directly"] += 1
+        try:
+            self.launch(0, Node(function, grid, block, shared, ArgumentBlock(values), []), stream)
+        except Exception as error:  # C code gets a status; whoever asks again gets the reason
+            self.failures.append(error)
+            return 719
+        return 0
 
     def _run(self, node: Node, stream: int) -> None:
         program = node.function.program

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import exchange_api
 import numpy as np
 from fakelib import Array, array
 from profuse.dialect.dtypes import BF16
@@ -28,8 +29,14 @@ def _download(held: Array) -> np.ndarray:
     return out
 
 
-def _empty(shape: Any, dtype: np.dtype) -> Array:
-    made = array(np.zeros(shape, dtype))
+def _index(device: str) -> int:
+    kind, _, index = device.partition(":")
+    assert kind == "cuda"
+    return int(index)
+
+
+def _empty(shape: Any, dtype: np.dtype, index: int = 0) -> Array:
+    made = array(np.zeros(shape, dtype), index)
     buffer, *_ = driver()._find(made.pointer)
     buffer.defined[:] = False
     return made
@@ -38,12 +45,21 @@ def _empty(shape: Any, dtype: np.dtype) -> Array:
 class Tensor:
     """A torch tensor."""
 
-    def __init__(self, held: Any, *, cuda: bool = True, requires_grad: bool = False) -> None:
+    def __init__(
+        self, held: Any, *, cuda: bool = True, requires_grad: bool = False, index: int = 0
+    ) -> None:
         self.held, self.is_cuda, self.requires_grad = held, cuda, requires_grad
-        self.device = SimpleNamespace(index=0 if cuda else None, type="cuda" if cuda else "cpu")
+        self.device = SimpleNamespace(index=index if cuda else None, type="cuda" if cuda else "cpu")
 
     __cuda_array_interface__ = property()  # torch has it, for what it can name
     __dlpack__ = None
+    negated = False
+
+    def is_neg(self) -> bool:
+        return self.negated
+
+    def resolve_neg(self) -> Tensor:
+        return Tensor(array(-_download(self.held)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,6 +69,13 @@ class Tensor:
     def dtype(self) -> Any:
         name = "bfloat16" if self.held.dtype == BF16.numpy else self.held.dtype.name
         return getattr(torch, name)
+
+    def described(self) -> Any:
+        """What C functions say of it."""
+        assert self.is_cuda or self.held.flags.c_contiguous
+        pointer = self.held.pointer if self.is_cuda else self.held.ctypes.data
+        device = (2, self.device.index) if self.is_cuda else (1, 0)
+        return pointer, self.shape, self.stride(), self.held.dtype, device
 
     def stride(self) -> tuple[int, ...]:
         return tuple(s // self.held.dtype.itemsize for s in self.held.strides)
@@ -79,8 +102,8 @@ class Tensor:
         return self.held
 
     def to(self, device: str) -> Tensor:
-        assert device == "cuda:0"
-        return Tensor(array(self.held))
+        index = _index(device)
+        return Tensor(array(self.held, index), index=index)
 
 
 class _TorchDtype:
@@ -98,24 +121,50 @@ def _from_numpy(host: np.ndarray) -> Tensor:
 
 
 def _torch_empty(shape: Any, dtype: _TorchDtype, device: str) -> Tensor:
-    assert device == "cuda:0"
+    index = _index(device)
     if torch.full:
         raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB\nmore of it")
     plain = BF16.numpy if dtype.name == "bfloat16" else np.dtype(dtype.name)
-    return Tensor(_empty(shape, plain))
+    return Tensor(_empty(shape, plain, index), index=index)
+
+
+def _empty_strided(shape: Any, strides: Any, dtype: _TorchDtype, device: str) -> Tensor:
+    dense = _torch_empty(
+        (1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)),), dtype, device
+    )
+    step = dense.held.dtype.itemsize
+    held = Array(
+        dense.held.pointer, tuple(shape), dense.held.dtype, tuple(s * step for s in strides),
+        dense.held.owner,
+    )  # fmt: skip
+    return Tensor(held, index=dense.device.index)
 
 
 Tensor.__module__ = "torch"
 torch = SimpleNamespace(
     full=False,
+    Tensor=Tensor,
+    device=lambda name: name,
     empty=_torch_empty,
+    empty_strided=_empty_strided,
     from_numpy=_from_numpy,
     cuda=SimpleNamespace(current_stream=lambda index: SimpleNamespace(cuda_stream=STREAM)),
     **{
         name: _TorchDtype(name)
-        for name in ("float32", "float64", "float16", "bfloat16", "int64", "int16", "uint8", "bool")
+        for name in (
+            "float32",
+            "float64",
+            "float16",
+            "bfloat16",
+            "int64",
+            "int32",
+            "int16",
+            "uint8",
+            "bool",
+        )
     },
 )
+Tensor.__dlpack_c_exchange_api__ = exchange_api.capsule(Tensor.described, lambda: STREAM)
 
 
 class ndarray(Array):

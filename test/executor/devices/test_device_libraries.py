@@ -1,5 +1,6 @@
 """Adapters of array libraries, against as much of their interfaces as they use."""
 
+import ctypes
 import sys
 
 import fakelib as xp
@@ -8,8 +9,8 @@ import numpy as np
 import profuse as pf
 import pytest
 import stand_ins
-from profuse.executor.cuda import libraries
-from profuse.executor.cuda.dlpack import Loan, read, take
+from profuse.executor.cuda import exchange, libraries
+from profuse.executor.cuda.dlpack import Loan, Tensor, data_type, read, take
 from profuse.executor.cuda.driver import using
 from support import counts, host, modulus
 
@@ -223,3 +224,24 @@ def test_a_library_that_takes_no_results_says_so(device):
     given = Mute(held.pointer, held.shape, held.dtype, held.strides, held)
     with pytest.raises(pf.ArgumentError, match="cannot become arrays of mutelib"):
         pf.jit(lambda x: x * 2)(given)
+
+
+def test_torch_lends_what_is_expected():
+    """The real one, on its own memory: layouts that it has and stand-ins do not."""
+    torch = pytest.importorskip("torch")
+    describe, stream = exchange.functions_of(torch.Tensor)
+    assert stream
+    call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(describe)
+    base = torch.arange(24.0).reshape(2, 3, 4)
+    for t in (base, base.mT, base[:, ::2], base[0, 0, 0], base[:0], base.expand(5, 2, 3, 4)):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool):
+            given, tensor = t.to(dtype), Tensor()
+            assert call(given, ctypes.addressof(tensor)) == 0
+            assert (tensor.data or 0) + tensor.byte_offset == given.data_ptr()
+            assert tuple(tensor.shape[: tensor.ndim]) == tuple(given.shape)
+            assert tuple(tensor.strides[: tensor.ndim]) == given.stride()
+            name = str(dtype).removeprefix("torch.")
+            numpy = BF16 if name == "bfloat16" else name
+            assert bytes(tensor.dtype) == bytes(data_type(np.dtype(numpy)))
+    with pytest.raises(RuntimeError):
+        call(base.to("meta"), ctypes.addressof(Tensor()))

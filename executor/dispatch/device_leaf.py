@@ -1,0 +1,192 @@
+"""A leaf whose kernels run on a device: C functions of the driver and the array library, no Python.
+
+Kernels run on the library's current stream, in memory of its allocator, which uses memory again in
+the order of that stream. So what the kernels hand to each other is let go of at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from ...dialect.dtypes import dtype_named
+from ...dialect.symbolic import parse_dim
+from ..cuda.dlpack import CUDA, row_major
+from ..cuda.driver import LEGACY_STREAM, index_of
+from .device_reads import BYTES, address, description
+from .launches import MOST_GRID, Action, DeviceKernel, Pick, Start
+from .leaf import LeafWriter, Made
+from .memory import larger
+from .sizes import OnDevice, Size, size_of
+from .spec import ArrayValue, NumberValue, Step
+
+_BYTE = np.dtype(np.uint8)
+
+
+class DeviceLeaf(LeafWriter):
+    """See `leaf.LeafWriter`."""
+
+    base = stream = launched = status = ""
+
+    def begin(self) -> None:
+        w, kernel = self.w, self.leaf.steps[0].kernel
+        assert isinstance(kernel, DeviceKernel)
+        assert self.leaf.exchange is not None
+        self.index, self.exchange = index_of(kernel.device), self.leaf.exchange
+        self.direct = kernel.direct
+        context = w.alloca("ptr")
+        self.check_status(w.call_address(self.direct.current, "i32", f"ptr {context}"))
+        current = w.load("i64", context)
+        self.leave_unless(w.op(f"icmp eq i64 {current}, {w.number(self.direct.context)}"))
+        stream = w.alloca("ptr")
+        self.check_status(
+            w.call_address(
+                self.exchange.stream, "i32", f"i32 {CUDA}", f"i32 {self.index}", f"ptr {stream}"
+            )
+        )
+        found = w.load("i64", stream)
+        none = w.op(f"icmp eq i64 {found}, 0")
+        chosen = w.op(f"select i1 {none}, i64 {LEGACY_STREAM}, i64 {found}")
+        self.stream = w.op(f"inttoptr i64 {chosen} to ptr")
+        self.launched, self.status = w.alloca("i64"), w.alloca("i32")
+        w.store("i64", 0, self.launched)
+        w.store("i32", 0, self.status)
+        workspace = functools.reduce(larger, (step.workspace for step in self.leaf.steps))
+        if (self.places.total, workspace) != (0, 0):
+            self.base = self.new_array((("+", self.places.total, workspace),), _BYTE).data
+
+    def end(self) -> None:
+        assert self.cells.launched is not None
+        self.w.add_to_cell(self.cells.launched, self.w.load("i64", self.launched))
+
+    def check_status(self, status: str) -> None:
+        self.leave_unless(self.w.op(f"icmp eq i32 {status}, 0"), clear=True)
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def new_array(self, sizes: Sequence[Size], dtype: np.dtype) -> Made:
+        """A new contiguous array of the library, owned. Python meets what fails again."""
+        w, exchange = self.w, self.exchange
+        made_of = [w.object(given) for given in exchange.made_of(dtype, self.index)]
+        static = [size for size in sizes if isinstance(size, int)]
+        if len(static) == len(sizes):
+            given = [w.object(tuple(static)), w.object(row_major(tuple(static)))]
+            array = self.python_call(exchange.empty, *given, *made_of, names=exchange.keywords)
+        else:
+            words = [self.size(size) for size in sizes]
+            steps = accumulate(
+                reversed(words[1:]), lambda a, b: w.op(f"mul i64 {a}, {b}"), initial="1"
+            )
+            given = [self.tuple_of(words), self.tuple_of(list(steps)[::-1])]
+            array = self.python_call(exchange.empty, *given, *made_of, names=exchange.keywords)
+            for reference in given:
+                self.let_go(reference)
+        self.leave_unless(w.op(f"icmp ne ptr {array}, null"), clear=True)
+        self.owned.append(array)
+        at = w.alloca(f"[{BYTES} x i8]")
+        self.check_status(w.call_address(exchange.describe, "i32", f"ptr {array}", f"ptr {at}"))
+        return Made(address(w, at), array)
+
+    def place(self, offset: Size) -> str:
+        """An address in the block."""
+        return self.w.op(f"add i64 {self.base}, {self.size(offset)}")
+
+    # --- kernels ----------------------------------------------------------------------------
+
+    def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
+        w = self.w
+        start = self.start(step, timed)
+        sizes, outputs = self.leaf.sizes(step), []
+        for spec, result in zip(step.abi.outputs, step.results, strict=True):
+            if result in self.places.offsets:
+                made = Made(self.place(self.places.offsets[result]), None)
+            else:
+                dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
+                made = self.new_array(dims, dtype_named(spec.dtype).numpy)
+            self.made[result] = made
+            outputs.append(made.data)
+        inputs = [self.operand(operand, numbers) for operand in step.operands]
+        thread = w.call("PyEval_SaveThread", "ptr")
+        self.run(step.actions, {"input": inputs, "scalar": inputs, "output": outputs})
+        w.call("PyEval_RestoreThread", "void", f"ptr {thread}")
+        self.check_status(w.load("i32", self.status))
+        self.stop(index, step, start)
+
+    def operand(self, operand: int, numbers: dict[int, str]) -> str:
+        """The number or address that a kernel is given."""
+        value = self.leaf.values[operand]
+        if isinstance(value, NumberValue):
+            return numbers[operand]
+        if isinstance(value, ArrayValue):
+            assert isinstance(value.ref, OnDevice)
+            return address(self.w, description(self.w, value.ref))
+        return self.made[operand].data
+
+    def run(self, actions: Sequence[Action], given: dict[str, list[str]]) -> None:
+        w = self.w
+        for action in actions:
+            if isinstance(action, Start):
+                self.launch(action, given)
+                continue
+            then, other, on = w.name(), w.name(), w.name()
+            w.branch(self.holds(action, given["input"]), then, other)
+            for label, side in ((then, action.then), (other, action.otherwise)):
+                w.label(label)
+                self.run(side, given)
+                w.jump(on)
+            w.label(on)
+
+    def holds(self, pick: Pick, inputs: list[str]) -> str:
+        w, found = self.w, "true"
+        for kind, subject, number in pick.conditions:
+            if kind == "aligned":
+                assert isinstance(subject, int)
+                rest = w.op(f"urem i64 {inputs[subject]}, {number}")
+                one = w.op(f"icmp eq i64 {rest}, 0")
+            elif kind == "below":
+                one = w.op(f"icmp slt i64 {self.size(subject)}, {number}")
+            else:
+                rest = w.op(f"srem i64 {self.size(subject)}, {number}")
+                one = w.op(f"icmp eq i64 {rest}, 0")
+            found = w.op(f"and i1 {found}, {one}")
+        return found
+
+    def launch(self, start: Start, given: dict[str, list[str]]) -> None:
+        """Start one kernel; what goes wrong is kept, as the GIL is released."""
+        w = self.w
+        grid = [self.size(size) for size in start.grid]
+        skip, on = w.name(), w.name()
+        for size, word in zip(start.grid, grid, strict=True):
+            if not isinstance(size, int):
+                w.unless(w.op(f"icmp ne i64 {word}, 0"), on)
+                w.unless(w.op(f"icmp ule i64 {word}, {MOST_GRID}"), skip)
+        words = [self.argument(argument, given) for argument in start.arguments]
+        slots, places = (w.alloca(f"[{len(words)} x i64]") for _ in range(2))
+        for k, word in enumerate(words):
+            w.store("i64", word, w.element(slots, k))
+            w.store("ptr", w.element(slots, k), w.element(places, k))
+        numbers = [*grid, *map(self.size, start.block), self.size(start.shared)]
+        narrow = [f"i32 {w.op(f'trunc i64 {number} to i32')}" for number in numbers]
+        function = w.address(start.function)
+        status = w.call_address(
+            self.direct.launch, "i32", f"ptr {function}", *narrow, f"ptr {self.stream}",
+            f"ptr {places}", "ptr null",
+        )  # fmt: skip
+        w.store("i64", w.op(f"add i64 {w.load('i64', self.launched)}, 1"), self.launched)
+        w.store("i32", w.op(f"or i32 {w.load('i32', self.status)}, {status}"), self.status)
+        w.jump(on)
+        w.label(skip)
+        w.store("i32", 1, self.status)
+        w.jump(on)
+        w.label(on)
+
+    def argument(self, argument: tuple, given: dict[str, list[str]]) -> str:
+        kind, what = argument
+        if kind == "size":
+            return self.size(what)
+        return (
+            self.place(("+", self.places.total, what)) if kind == "workspace" else given[kind][what]
+        )

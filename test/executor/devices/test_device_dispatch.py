@@ -1,0 +1,344 @@
+"""Calls on device arrays in emitted code: the same values, counts and errors as Python's."""
+
+import ctypes
+import gc
+import sys
+
+import exchange_api
+import fakelib as xp
+import numpy as np
+import profuse as pf
+import pytest
+import stand_ins
+from emulated import Fault
+from profuse.dialect.errors import ArgumentError
+from profuse.executor import foreign
+from profuse.executor.cuda import exchange, libraries
+from profuse.executor.cuda.driver import CudaError
+from profuse.executor.dispatch import launches
+from profuse.executor.dispatch.sizes import Refused
+from profuse.executor.knobs import knobs
+from support import counts, host, modulus
+from test_device_calls import CASES
+from test_device_graphs import LONG, normalised
+
+
+@pytest.fixture(autouse=True)
+def torch(device, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
+    monkeypatch.setattr(libraries, "_known", {})
+    monkeypatch.setattr(foreign, "_converts", {})
+    monkeypatch.setattr(stand_ins.torch, "full", False)
+    return stand_ins.torch
+
+
+def tensor(array, device=0):
+    return stand_ins.Tensor(xp.array(array, device), index=device)
+
+
+def get(t):
+    return stand_ins._download(t.held)
+
+
+def warmed(fn, *args, **options):
+    """A function whose calls on these arguments are emitted."""
+    f = pf.jit(fn, **options)
+    for _ in range(3):
+        f(*args)
+    assert f._native is not None, f.explain()
+    return f
+
+
+def hits(f):
+    entry = f._dispatcher.entry
+    return sum(entry.read(cells.hits) for cells in entry.cells)
+
+
+def is_native(f, *args):
+    before = hits(f)
+    f(*args)
+    return hits(f) == before + 1
+
+
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_counts_are_those_of_python(device, name, strategy):
+    fn, shapes = CASES[name]
+    args = [host(*shape) for shape in shapes]
+    given = [tensor(a) for a in args]
+    found = {}
+    for native in (True, False):
+        with knobs.override(native_dispatch=native):
+            f = pf.jit(fn, strategy=[(strategy, 1)])
+            for _ in range(6):
+                np.testing.assert_allclose(get(f(*given)), fn(*args), rtol=2e-5, atol=2e-6)
+            assert (f._native is not None) is native, f.explain()
+            counters = f.state().counters
+            found[native] = {k: n for k, n in counters.items() if k != "graph_replays"}
+    assert found[True] == found[False]
+    assert device.calls["launched directly"] >= 3
+    assert not device.failures
+
+
+def test_a_call_launches_on_the_current_stream_and_does_nothing_else(device):
+    x, b = tensor(host(4, 8)), tensor(host(8))
+    f = warmed(lambda x, b: np.tanh(x + b) * 0.5, x, b)
+    device.log.clear()
+    calls = device.calls.copy()
+    f(x, b)
+    started = [entry for entry in device.log if entry[0].startswith("launch")]
+    assert [stream for _, stream in started] == [stand_ins.STREAM]
+    grown = {k: n - calls[k] for k, n in device.calls.items() if n != calls[k]}
+    result = {"allocate": 1, "to_device": 1, "free": 1}  # made by the stand-in, and dropped
+    assert grown == {"launch": 1, "launched directly": 1, **result}
+
+
+def test_sizes_that_guards_do_not_hold_for_are_specialised_for(device):
+    """R1.39: a miss is Python's, and a leaf of its own afterwards."""
+    f = pf.jit(lambda x: np.exp(x) * 2, strategy=[("static", 1), ("dynamic", 1)])
+    for rows in (4, 4, 5, 5, 5, 6, 7, 4):
+        x = host(rows, 8)
+        np.testing.assert_allclose(get(f(tensor(x))), np.exp(x) * 2, rtol=1e-5)
+    assert counts(f, "compiles", "profiled_runs", "kernel_launches") == [2, 2, 6]
+    assert is_native(f, tensor(host(9, 8))) and is_native(f, tensor(host(4, 8)))
+    static, dynamic = f.state().specializations
+    assert (static.behavior, static.hits, dynamic.hits) == ("static", 3, 5)
+    assert "cuda:0" in f.explain()
+
+
+def test_what_is_no_plain_tensor_is_left_to_python(device):
+    x = host(4, 8)
+    f = warmed(lambda x: x * 2 + 1, tensor(x))
+    assert is_native(f, tensor(x))
+    device.devices = 2
+    negated = tensor(-x)
+    negated.negated = True
+    for given in (tensor(x.T.copy()), negated, tensor(x.astype(np.float64)), tensor(x, 1)):
+        assert not is_native(f, given)
+    np.testing.assert_allclose(get(f(negated)), x * 2 + 1, rtol=1e-6)
+    learning = tensor(x)
+    learning.requires_grad = True
+    with pytest.raises(ArgumentError, match="requires gradients"):
+        f(learning)
+    with pytest.raises(ArgumentError, match="in the host's memory"):
+        f(stand_ins.Tensor(x, cuda=False))
+    np.testing.assert_array_equal(f(x), x * 2 + 1)  # a host array: a graph of its own
+
+
+def test_views_are_read_where_they_are(device):
+    x = host(6, 4)
+    held = xp.array(x)
+    for view, expected in ((held.T, x.T), (held[::2], x[::2])):
+        given = stand_ins.Tensor(view)
+        f = warmed(lambda x: np.exp(x) * 2, given)
+        assert is_native(f, given)
+        assert not is_native(f, tensor(expected.copy()))  # of the same shape, contiguous
+        np.testing.assert_allclose(get(f(given)), np.exp(expected) * 2, rtol=1e-5)
+
+
+def test_kernels_are_chosen_by_alignment(device):
+    """The same specialisation, with vectors of 16 bytes and without."""
+    x = host(4096 + 1)
+    held = xp.array(x)
+    aligned, odd = stand_ins.Tensor(held[0:4096]), stand_ins.Tensor(held[1:4097])
+    f = warmed(lambda x: x * 2 + 1, aligned)
+    seen = []
+    for given, expected in ((aligned, x[:4096]), (odd, x[1:])):
+        device.log.clear()
+        assert is_native(f, given)
+        seen += device.launched
+        np.testing.assert_allclose(get(f(given)), expected * 2 + 1, rtol=1e-6)
+    assert len(set(seen)) == 2
+    assert not device.failures
+
+
+def test_numbers_are_arguments(device):
+    x = host(30)
+    f = warmed(lambda x, k: x * k + 1, tensor(x), 2.5)
+    assert is_native(f, tensor(x), -1.5)
+    np.testing.assert_allclose(get(f(tensor(x), -1.5)), x * np.float32(-1.5) + 1, rtol=1e-6)
+    i = np.arange(6)
+    f = warmed(lambda x, k: x * k + 1, tensor(i), 3)
+    assert is_native(f, tensor(i), 4)
+    np.testing.assert_array_equal(get(f(tensor(i), 4)), i * 4 + 1)
+    with pytest.raises(Exception) as native:
+        f(tensor(i), 2**70)
+    with knobs.override(native_dispatch=False):
+        g = pf.jit(lambda x, k: x * k + 1)
+        for k in (3, 3):
+            g(tensor(i), k)
+        with pytest.raises(type(native.value)):
+            g(tensor(i), 2**70)
+
+
+def test_kernels_hand_each_other_memory_that_is_let_go(device):
+    x = host(LONG)
+    f = warmed(normalised, tensor(x))
+    given = tensor(x)
+    before, allocated = device.held, device.calls["allocate"]
+    out = f(given)
+    assert device.calls["launched directly"] > 1
+    assert device.calls["allocate"] == allocated + 2  # the result, and a block for all else
+    np.testing.assert_allclose(get(out), normalised(x), rtol=1e-5)
+    del out
+    gc.collect()
+    assert device.held == before
+
+
+def test_many_launches_stay_a_graph(device, monkeypatch):
+    monkeypatch.setattr(launches, "MOST_LAUNCHES", 1)
+    x = tensor(host(LONG))
+    f = pf.jit(normalised)
+    for _ in range(4):
+        f(x)
+    assert f._native is None
+    assert "launches more than 1 kernels: they are a graph" in f.explain()
+    assert counts(f, "graph_replays") == [2]
+
+
+@pytest.mark.parametrize(
+    ("fn", "shapes", "reason"),
+    [
+        (lambda a, b: a @ b, [(4, 8), (8, 3)], "a matrix product is the library's"),
+        (lambda a: modulus(a * 2) + 1, [(3, 9)], "runs in Python"),
+    ],
+)
+def test_what_python_does_says_why(device, fn, shapes, reason):
+    args = [host(*shape) for shape in shapes]
+    f = pf.jit(fn)
+    for _ in range(4):
+        np.testing.assert_allclose(get(f(*map(tensor, args))), fn(*args), rtol=1e-5)
+    assert f._native is None
+    assert reason in f.explain()
+
+
+def test_arrays_of_other_libraries_say_why(device):
+    f = pf.jit(lambda x: x * 2 + 1)
+    for _ in range(3):
+        f(xp.array(host(4)))
+    assert "arrays of fakelib are read by Python" in f.explain()
+    x = tensor(host(4))  # the same graph, of which emitted code can read the arrays
+    for _ in range(3):
+        f(x)
+    assert is_native(f, x)
+    assert not is_native(f, xp.array(host(4)))
+    assert counts(f, "traces") == [1]
+
+
+# --- failures --------------------------------------------------------------------------------
+
+
+def test_a_launch_that_fails_is_pythons(device):
+    x = host(4, 8)
+    f = warmed(lambda x: x * 2 + 1, tensor(x))
+    device.faults["launch"] = Fault(
+        CudaError("cuLaunchKernel fails", "CUDA_ERROR_INVALID_VALUE"), device.calls["launch"] + 1, 2
+    )
+    np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
+    assert len(device.failures) == 1
+    assert counts(f, "device_fallbacks") == [1]
+    np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
+
+
+def test_memory_that_runs_out_is_pythons(device, torch):
+    x = host(4, 8)
+    f = warmed(lambda x: x * 2 + 1, tensor(x))
+    torch.full = True
+    np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
+    assert counts(f, "device_fallbacks") == [1]
+    assert "CUDA out of memory" in f.explain()
+    torch.full = False
+    assert is_native(f, tensor(x))
+
+
+def test_a_thread_with_another_context_is_pythons(device):
+    x = host(4, 8)
+    f = warmed(lambda x: x * 2 + 1, tensor(x))
+    device.context = 0
+    assert not is_native(f, tensor(x))
+    np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
+    device.context = stand_ins.driver().direct(0).context
+    assert is_native(f, tensor(x))
+
+
+def test_nothing_is_leaked(device):
+    x, b = tensor(host(4, 8)), tensor(host(8))
+    f = warmed(lambda x, b: (x + b).sum(axis=0), x, b, strategy=[("dynamic", 1)])
+    other = tensor(host(8, 4).T.copy())
+    f(x, b), f(other, b)
+    gc.collect()
+    references = [sys.getrefcount(v) for v in (x, b, x.held, False, stand_ins.torch.float32)]
+    held, blocks = device.held, sys.getallocatedblocks()
+    for _ in range(300):
+        f(x, b)
+        f(stand_ins.Tensor(x.held), b)
+        device.log.clear()
+    gc.collect()
+    now = [sys.getrefcount(v) for v in (x, b, x.held, False, stand_ins.torch.float32)]
+    assert now[:3] == references[:3]
+    assert abs(now[3] - references[3]) < 50 and abs(now[4] - references[4]) < 50
+    assert device.held == held
+    assert abs(sys.getallocatedblocks() - blocks) < 300
+
+
+# --- what libraries lend -----------------------------------------------------------------------
+
+
+def lending(monkeypatch, capsule):
+    monkeypatch.setattr(stand_ins.Tensor, "__dlpack_c_exchange_api__", capsule)
+
+
+def shifted(t):
+    pointer, shape, strides, dtype, place = t.described()
+    return pointer + 4, shape, strides, dtype, place
+
+
+def reversed_strides(t):
+    pointer, shape, strides, dtype, place = t.described()
+    return pointer, shape, strides[::-1], dtype, place
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: None, "torch has no __dlpack_c_exchange_api__"),
+        (lambda: 7, "__dlpack_c_exchange_api__ of torch cannot be read"),
+        (
+            lambda: exchange_api.capsule(stand_ins.Tensor.described, lambda: 5, version=2),
+            "__dlpack_c_exchange_api__ of torch is of version 2, not 1",
+        ),
+        (
+            lambda: exchange_api.capsule(shifted, lambda: 5),
+            "torch describes an array in C otherwise than in Python",
+        ),
+        (
+            lambda: exchange_api.capsule(reversed_strides, lambda: 5),
+            "torch describes an array in C otherwise than in Python",
+        ),
+        (
+            lambda: exchange_api.capsule(lambda t: 1 / 0, lambda: 5),
+            "an array of torch is not described as expected",
+        ),
+    ],
+)
+def test_a_library_that_is_not_as_expected_is_read_by_python(device, monkeypatch, make, reason):
+    lending(monkeypatch, make())
+    x = host(4, 8)
+    f = pf.jit(lambda x: x * 2 + 1)
+    for _ in range(4):
+        np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
+    assert f._native is None
+    assert reason in f.explain()
+    assert counts(f, "kernel_launches", "device_fallbacks") == [3, 0]
+
+
+def test_functions_that_are_missing():
+    class Kind:
+        pass
+
+    words = (ctypes.c_uint64 * 7)(1)
+    Kind.__dlpack_c_exchange_api__ = exchange_api.new_capsule(
+        ctypes.addressof(words), ctypes.addressof(exchange_api.NAME), None
+    )
+    with pytest.raises(Refused, match="lacks functions"):
+        exchange.functions_of(Kind)
