@@ -49,15 +49,23 @@ def _layout_mismatch(want: TensorType, got: TensorType) -> str | None:
     if 0 in (got.shape or ()):
         return None  # no element, hence no address, depends on the strides
     wanted, strides = _strides(want), _strides(got)
-    order = _order(want, wanted)
+    order, wanted_dense = layout_of(want)
     found = [strides[axis] for axis in order if strides[axis] and (got.shape or ())[axis] != 1]
     if any(a < b for a, b in pairwise(found)):  # type: ignore[operator]
         return f"strides {strides} are in another order, specialised for {wanted}"
     dense = _dense(got, strides, order)
-    for axis in _dense(want, wanted, order):
+    for axis in wanted_dense:
         if axis not in dense and (got.shape or ())[axis] != 1:
             return f"dimension {axis} is not contiguous, specialised for a contiguous one"
     return None
+
+
+def layout_of(type_: TensorType) -> tuple[list[int], set[int]]:
+    """What a guard asks of strides: the axes from the widest to the closest, those of one element
+    and those that broadcast left out, and which of them have no gaps."""
+    strides = _strides(type_)
+    order = _order(type_, strides)
+    return order, _dense(type_, strides, order)
 
 
 def _strides(type_: TensorType) -> tuple[int | None, ...]:
@@ -108,27 +116,21 @@ def relaxed(type_: Type) -> Type:
 # --- size checks -------------------------------------------------------------------------------
 
 
-class _Switch:
-    """Whether size checks compare at all; one for the process."""
-
-    def __init__(self) -> None:
-        self.checks = True
-        self.lock = threading.Lock()
-
-
-_switch = _Switch()
+# Whether size checks compare at all, 1 or 0: in memory that emitted code reads, too.
+SIZE_CHECKS = bytearray([1])
+_lock = threading.Lock()
 
 
 def set_size_checks(on: bool) -> bool:
     """Let `size_eq` compare, or answer true always; returns the previous setting (R3.43)."""
-    with _switch.lock:
-        before, _switch.checks = _switch.checks, bool(on)
-    return before
+    with _lock:
+        before, SIZE_CHECKS[0] = SIZE_CHECKS[0], bool(on)
+    return bool(before)
 
 
 def get_size_checks() -> bool:
     """Whether `size_eq` compares."""
-    return _switch.checks
+    return bool(SIZE_CHECKS[0])
 
 
 def sizes_match(sizes: Sequence[int] | None, reference: Sequence[int]) -> bool:
@@ -136,7 +138,7 @@ def sizes_match(sizes: Sequence[int] | None, reference: Sequence[int]) -> bool:
 
     An empty reference stands for None. Else lengths are equal, and the same positions are 1.
     """
-    if not _switch.checks:
+    if not SIZE_CHECKS[0]:
         return True
     if not reference or sizes is None:
         return not reference and sizes is None

@@ -117,6 +117,7 @@ class LeafCounts:
             hits * self._launches if launched is None else self._new(launched)
         )
         counters.library_calls += hits * self._library_calls
+        counters.evaluated_ops += hits * self._leaf.evaluated
         counters.donated_results += hits * self._leaf.donated
         for guard in level.guards:
             guard.counted += hits

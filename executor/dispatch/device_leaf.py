@@ -14,8 +14,9 @@ import numpy as np
 
 from ...dialect.dtypes import dtype_named
 from ...dialect.symbolic import parse_dim
-from ..cuda.dlpack import CUDA, row_major
+from ..cuda.dlpack import row_major
 from ..cuda.driver import LEGACY_STREAM, index_of
+from ..cuda.exchange import device_word
 from .device_reads import BYTES, address, description
 from .launches import MOST_GRID, Action, DeviceKernel, Pick, Start
 from .leaf import LeafWriter, Made
@@ -41,10 +42,10 @@ class DeviceLeaf(LeafWriter):
         self.check_status(w.call_address(self.direct.current, "i32", f"ptr {context}"))
         current = w.load("i64", context)
         self.leave_unless(w.op(f"icmp eq i64 {current}, {w.number(self.direct.context)}"))
-        stream = w.alloca("ptr")
+        stream, type_ = w.alloca("ptr"), device_word(kernel.device) & 0xFFFFFFFF
         self.check_status(
             w.call_address(
-                self.exchange.stream, "i32", f"i32 {CUDA}", f"i32 {self.index}", f"ptr {stream}"
+                self.exchange.stream, "i32", f"i32 {type_}", f"i32 {self.index}", f"ptr {stream}"
             )
         )
         found = w.load("i64", stream)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...dialect.dtypes import dtype_named
+from ...dialect.ops.sizes import normalize_axis
+from ...dialect.ops.speculation import Guard
 from ...dialect.program import Block, Instr, Module
 from ...dialect.symbolic import parse_dim
 from .guards import guard_tests
 from .launches import DeviceKernel
+from .relaxed_guards import relaxed_tests, size_tests
 from .sizes import Refused, Size, size_of
 from .spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Value
 
@@ -20,6 +24,7 @@ from .spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Value
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": (),
 }  # fmt: skip
+_SIZES = ("dim", "list_construct", "size_eq")
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,9 @@ class _Reader:
         self.module, self.kernels = module, kernels
         self.leaf = Leaf()
         self.alias: dict[int, int] = {}
-        self.guarded: dict[int, tuple[int, set[int]]] = {}  # boolean -> guard, values it checks
+        # Boolean -> the guard that times what comes behind it, and all values that are checked.
+        self.guarded: dict[int, tuple[int | None, set[int]]] = {}
+        self.sizes: dict[int, tuple[Size, ...]] = {}  # sizes, and lists of them, that are asked for
         self.checks: list[tuple[int, ...]] = []  # per guard the values that it checks
         self.others: list[tuple[Instr, Block]] = []  # guarded instructions, their other sides
         if len(module.main.inputs) != len(inputs):
@@ -86,7 +93,7 @@ class _Reader:
         return self.leaf
 
     def fallback_for(self, order: Sequence[int]) -> Fallback | None:
-        if len(self.others) != 1 or len(self.checks) != 1:
+        if len(self.others) != 1 or len(self.checks) != 1 or self.sizes:
             return None
         branch, other = self.others[0]
         calls = [inner for inner in other.walk() if inner.op.name == "call_fallback"]
@@ -118,13 +125,17 @@ class _Reader:
         for instr in block.instrs:
             name = instr.op.name
             operands = tuple(self.root(o) for o in instr.operands)
-            if name in ("type_check", "dynamic_guard"):
+            if issubclass(instr.op, Guard):
                 *aliases, ok = instr.results
                 self.alias |= dict(zip(aliases, operands, strict=True))
                 self.guarded[ok] = len(self.checks), set(operands) | checked
                 self.checks.append(operands)
                 values = [self.leaf.values[o] for o in operands]
-                self.leaf.tests += guard_tests(instr.attrs["types"], values)
+                tests = relaxed_tests if name == "cuda_guard" else guard_tests
+                self.leaf.tests += tests(instr.attrs["types"], values)
+            elif name in _SIZES:
+                self.leaf.evaluated += 1
+                getattr(self, f"read_{name}")(instr, operands, guard, checked)
             elif name == "if" and instr.operands[0] in self.guarded:
                 then, other = instr.blocks
                 if any(inner.op.name != "call_fallback" for inner in other.walk()):
@@ -136,6 +147,27 @@ class _Reader:
                 self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
             else:
                 raise Refused(f"{instr.op.full_name()} runs in Python")
+
+    def read_dim(self, instr: Instr, operands: tuple[int, ...], *_: Any) -> None:
+        value = self.leaf.values.get(operands[0])
+        if not isinstance(value, (ArrayValue, MadeValue)):
+            raise Refused("a size of what is no array is asked for")
+        axis = normalize_axis(instr.attrs["axis"], len(value.sizes))
+        self.sizes[instr.results[0]] = (value.sizes[axis],)
+
+    def read_list_construct(self, instr: Instr, operands: tuple[int, ...], *_: Any) -> None:
+        if any(operand not in self.sizes for operand in operands):
+            raise Refused("a list holds something else than sizes")
+        found = (size for operand in operands for size in self.sizes[operand])
+        self.sizes[instr.results[0]] = tuple(found)
+
+    def read_size_eq(
+        self, instr: Instr, operands: tuple[int, ...], guard: int | None, checked: set[int]
+    ) -> None:
+        if operands[0] not in self.sizes:
+            raise Refused("sizes that are no list of sizes are checked")
+        self.guarded[instr.results[0]] = guard, checked
+        self.leaf.tests += size_tests(instr.attrs["reference"], self.sizes[operands[0]])
 
     def step(
         self,

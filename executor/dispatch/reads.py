@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from . import device_reads
+from . import device_reads, relaxed_guards
 from .layout import LAYOUT
 from .sizes import Held, OnDevice, Ref, Size
 from .text import Writer
@@ -140,9 +140,30 @@ def _address(w: Writer, ref: Ref) -> str:
     return w.field("i64", pointer_to(w, ref), LAYOUT.data)
 
 
+def _is(w: Writer, size: Size, special: int) -> str:
+    return relaxed_guards.emit_is(w, emit_size(w, size), special)
+
+
+def _profiled(w: Writer, size: Size, is_one: int) -> str:
+    return relaxed_guards.emit_profiled(w, emit_size(w, size), is_one)
+
+
+def _ordered(
+    w: Writer, ref: Ref, itemsize: int, contiguous: tuple, order: tuple, dense: tuple
+) -> str:
+    """Whether strides are as a relaxed guard asks."""
+    flag = w.op(f"icmp ne i64 {emit_test(w, contiguous)}, 0")
+    sizes = [_dimension(w, ref, axis) for axis in order]
+    steps = [stride(w, ref, axis) for axis in order]
+    layout = relaxed_guards.Layout(w, itemsize, order, sizes, steps)
+    fits = w.op(f"and i1 {layout.ordered()}, {layout.dense(dense, flag)}")
+    return _truth(w, fits)
+
+
 _FIELDS: dict[str, Callable[..., str]] = {
     "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
     "size": emit_size, "positive": _positive, "same": _same, "step": _step,
     "multiple": _multiple, "apart": _apart, "view": _view,
     "described": device_reads.described, "device": device_reads.device, "dense": device_reads.dense,
+    "is": _is, "profiled": _profiled, "ordered": _ordered,
 }  # fmt: skip

@@ -28,7 +28,9 @@ class Test:
     ``("multiple", ref, axis, bytes)`` and ``("apart", ref, size, ref, rank, bytes)`` (the first
     array, contiguous and of so many bytes, lies outside of where the second has its elements)
     and ``("view", ref)``. Of arrays on a device also ``("described", ref)``, on which what follows
-    relies, ``("device", ref)`` and ``("dense", ref, rank)``. `relaxed_guards` has two of its own.
+    relies, ``("device", ref)`` and ``("dense", ref, rank)``. Of relaxed guards, true or false:
+    ``("is", size, number)``, ``("profiled", size, whether 1 was profiled)`` and ``("ordered", ref,
+    bytes, field that tells contiguity, axes by stride, axes without gaps)``.
     """
 
     field: tuple
@@ -150,6 +152,7 @@ class Leaf:
         donated: how many of them are donated arguments.
         remembered: weak reference to the plan, what `last_graph.LAST.plan` is to hold.
         exchange: of the library that arguments and outputs are of; None on the host.
+        evaluated: ops that Python would evaluate, and a hit need not.
     """
 
     arity: int = 0
@@ -163,6 +166,7 @@ class Leaf:
     donated: int = 0
     remembered: Any = None
     exchange: Exchange | None = None
+    evaluated: int = 0
 
     @property
     def device(self) -> str:

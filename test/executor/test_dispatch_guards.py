@@ -84,16 +84,20 @@ def expected(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool:
     return plain and check_types(types, given)
 
 
-def entry_for(types: tuple[TensorType, ...]):
+def entry_for(types: tuple[TensorType, ...], tests_of=guard_tests):
     """A dispatcher that answers () where the guard holds, else None."""
     values = inputs_of([(t.dtype.numpy, t.rank) for t in types], ())
-    leaf = Leaf(tests=guard_tests(types, values))
+    leaf = Leaf(tests=tests_of(types, values))
     leaf.finish(values, len(types), "tuple")
     recent = np.zeros(3, np.int64)
-    settings = Settings(
+    return make_entry([leaf], lambda *_: None, plain_settings(recent)), recent
+
+
+def plain_settings(recent: np.ndarray) -> Settings:
+    """``recent``: three numbers that outlive the dispatcher."""
+    return Settings(
         64, 10_000, recent.ctypes.data, LAST, arrays.empty, arrays.workspace, scratch.take
     )  # fmt: skip
-    return make_entry([leaf], lambda *_: None, settings), recent
 
 
 def answers(seed: int) -> Counter:

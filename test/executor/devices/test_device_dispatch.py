@@ -2,7 +2,10 @@
 
 import ctypes
 import gc
+import random
 import sys
+from collections import Counter
+from dataclasses import replace
 
 import exchange_api
 import fakelib as xp
@@ -12,15 +15,25 @@ import pytest
 import stand_ins
 from emulated import Fault
 from profuse.dialect.errors import ArgumentError
+from profuse.dialect.guards import check_types, generalize
+from profuse.dialect.relaxed import fits_relaxed
+from profuse.dialect.types import type_of
 from profuse.executor import foreign
 from profuse.executor.cuda import exchange, libraries
+from profuse.executor.cuda.arrays import as_leaf
 from profuse.executor.cuda.driver import CudaError
 from profuse.executor.dispatch import launches
+from profuse.executor.dispatch.entry import make_entry
+from profuse.executor.dispatch.guards import guard_tests
+from profuse.executor.dispatch.relaxed_guards import relaxed_tests
 from profuse.executor.dispatch.sizes import Refused
+from profuse.executor.dispatch.spec import Leaf, inputs_of
 from profuse.executor.knobs import knobs
 from support import counts, host, modulus
 from test_device_calls import CASES
 from test_device_graphs import LONG, normalised
+from test_dispatch_guards import plain_settings
+from test_dispatch_relaxed import random_layout, relaxed_type
 
 
 @pytest.fixture(autouse=True)
@@ -223,6 +236,41 @@ def test_arrays_of_other_libraries_say_why(device):
     assert is_native(f, x)
     assert not is_native(f, xp.array(host(4)))
     assert counts(f, "traces") == [1]
+
+
+# --- guards ------------------------------------------------------------------------------------
+
+
+def as_on_device(array):
+    """A tensor that lies in a device's memory as an array does in the host's."""
+    return stand_ins.Tensor(xp.Array(1 << 40, array.shape, array.dtype, array.strides, None))
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_random_guards(device, relaxed):
+    """R1.39, R3.42: emitted, they answer as their definitions do."""
+    lent = libraries.library_of(as_on_device(np.zeros(1))).exchange()
+    seen = Counter()
+    for seed in range(120):
+        rng = random.Random(seed)
+        rank, pool = rng.randrange(4), rng.sample((0, 1, 2, 3), 2)
+        layouts = [random_layout(rng, tuple(rng.choices(pool, k=rank))) for _ in range(25)]
+        kind = relaxed_type if relaxed else lambda _, array: type_of(array)
+        type_ = replace(kind(rng, layouts[0]), device="cuda:0", requires_grad=False)
+        if not relaxed and rng.random() < 0.5:
+            (type_,) = generalize((type_,)) or (type_,)
+        values = inputs_of([(np.dtype(np.float64), rank, "cuda:0")], (), 0, lent)
+        leaf = Leaf(tests=(relaxed_tests if relaxed else guard_tests)([type_], values))
+        leaf.finish(values, 1, "tuple")
+        recent = np.zeros(3, np.int64)
+        entry = make_entry([leaf], lambda *_: None, plain_settings(recent))
+        for array in layouts:
+            given = as_on_device(array)
+            leaf_array = as_leaf(given)
+            fits = (fits_relaxed if relaxed else check_types)([type_], [leaf_array])
+            assert (entry.call(given) == ()) == fits, (seed, type_, array.shape, array.strides)
+            seen[fits] += 1
+    assert min(seen[True], seen[False]) > 300
 
 
 # --- failures --------------------------------------------------------------------------------

@@ -94,6 +94,24 @@ def test_the_current_stream_of_torch():
     assert counts(f, "device_fallbacks") == [0]
 
 
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
+@pytest.mark.parametrize("name", CASES)
+def test_emitted_calls_on_torch_tensors(name, strategy):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch is installed without support for CUDA")
+    fn, shapes = CASES[name]
+    f = pf.jit(fn, strategy=[(strategy, 1)])
+    for _ in range(20):
+        args = [host(*shape) for shape in shapes]
+        out = f(*(torch.from_numpy(a).cuda() for a in args))
+        np.testing.assert_allclose(out.cpu().numpy(), fn(*args), rtol=2e-5, atol=2e-6)
+    assert f._native is not None, f.explain()
+    entry = f._dispatcher.entry
+    assert sum(entry.read(cells.hits) for cells in entry.cells) >= 17
+    assert counts(f, "device_fallbacks", "guard_misses") == [0, 0]
+
+
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name):
     fn, left, right = PRODUCTS[name]

@@ -1,0 +1,128 @@
+"""The tests of relaxed guards and of size checks (R3.42, R3.43).
+
+`dialect.relaxed` is their definition; test_dispatch_guards.py asserts of random types that both
+agree.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+
+from ...dialect.relaxed import SIZE_CHECKS, layout_of
+from ...dialect.types import TensorType, Type
+from .sizes import Refused, Size
+from .spec import ArrayValue, Test, Value
+from .text import Writer
+
+_checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # keeps it where it is
+
+
+def relaxed_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
+    """What has to hold for these values to fit these types.
+
+    They may rely on `spec.tests_of`. Raises Refused for a guard on anything else than arrays.
+    """
+    tests: list[Test] = []
+    for type_, value in zip(types, values, strict=True):
+        if not isinstance(value, ArrayValue):
+            raise Refused("a relaxed guard checks what is no argument")
+        if not _may_hold(type_, value):
+            raise Refused(f"a relaxed guard on {type_} never holds, or leaves sizes open")
+        assert isinstance(type_, TensorType)
+        tests += _tests(type_, value)
+    return tests
+
+
+def _may_hold(type_: Type, value: ArrayValue) -> bool:
+    return (
+        isinstance(type_, TensorType)
+        and type_.dtype is not None
+        and type_.dtype.numpy == value.dtype
+        and type_.shape is not None
+        and None not in type_.shape
+        and len(type_.shape) == len(value.sizes)
+        and type_.device == value.device
+        and not type_.requires_grad
+    )
+
+
+def _tests(type_: TensorType, value: ArrayValue) -> Iterator[Test]:
+    for dim, size in zip(type_.shape or (), value.sizes, strict=True):
+        for special in (0, 1):
+            yield Test(("is", size, special), int(dim == special))
+    order, dense = layout_of(type_)
+    if order and 0 not in (type_.shape or ()):
+        layout = tuple(order), tuple(sorted(dense))
+        yield Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *layout), 1)
+
+
+def size_tests(reference: Sequence[int], sizes: Sequence[Size]) -> list[Test]:
+    """What has to hold for sizes to stand for the axes that were profiled.
+
+    Raises Refused where they never do.
+    """
+    if len(reference) != len(sizes):
+        raise Refused(f"a check of {len(sizes)} sizes against {tuple(reference)} never holds")
+    pairs = zip(reference, sizes, strict=True)
+    return [Test(("profiled", size, int(want == 1)), 1) for want, size in pairs]
+
+
+def emit_is(w: Writer, size: str, special: int) -> str:
+    return w.op(f"zext i1 {w.op(f'icmp eq i64 {size}, {special}')} to i64")
+
+
+def emit_profiled(w: Writer, size: str, is_one: int) -> str:
+    """Also true while size checks compare nothing."""
+    same = w.op(f"icmp eq i64 {emit_is(w, size, 1)}, {is_one}")
+    off = w.op(f"icmp eq i8 {w.load('i8', w.address(ctypes.addressof(_checks)))}, 0")
+    return w.op(f"zext i1 {w.op(f'or i1 {same}, {off}')} to i64")
+
+
+class Layout:
+    """Whether strides are ordered, and dense, as a type asks; strides in bytes.
+
+    One that is no multiple of the item size counts as one that is not known: like a stride of 0.
+
+    Args:
+        sizes, strides: of the axes in ``order``, the widest first.
+    """
+
+    def __init__(
+        self, w: Writer, itemsize: int, order: Sequence[int], sizes: Sequence[str],
+        strides: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.w, self.itemsize, self.order = w, itemsize, order
+        self.single = [w.op(f"icmp eq i64 {size}, 1") for size in sizes]
+        self.sizes = sizes
+        self.steps = [self._known(stride) for stride in strides]
+
+    def _known(self, stride: str) -> str:
+        w = self.w
+        whole = w.op(f"icmp eq i64 {w.op(f'srem i64 {stride}, {self.itemsize}')}, 0")
+        return w.op(f"select i1 {whole}, i64 {stride}, i64 0")
+
+    def ordered(self) -> str:
+        """Each stride is at most that of the axis before, of those that count."""
+        w, fits, before = self.w, "true", str(2**63 - 1)
+        for single, step in zip(self.single, self.steps, strict=True):
+            skipped = w.op(f"or i1 {single}, {w.op(f'icmp eq i64 {step}, 0')}")
+            smaller = w.op(f"icmp sle i64 {step}, {before}")
+            fits = w.op(f"and i1 {fits}, {w.op(f'or i1 {skipped}, {smaller}')}")
+            before = w.op(f"select i1 {skipped}, i64 {before}, i64 {step}")
+        return fits
+
+    def dense(self, wanted: Sequence[int], contiguous: str) -> str:
+        """The axes asked for have no gaps."""
+        w, fits, known, step = self.w, "true", "true", str(self.itemsize)
+        for k in reversed(range(len(self.order))):
+            single, stride = self.single[k], self.steps[k]
+            if self.order[k] in wanted:
+                right = w.op(f"and i1 {known}, {w.op(f'icmp eq i64 {stride}, {step}')}")
+                either = w.op(f"or i1 {w.op(f'or i1 {right}, {single}')}, {contiguous}")
+                fits = w.op(f"and i1 {fits}, {either}")
+            some = w.op(f"icmp ne i64 {stride}, 0")
+            known = w.op(f"and i1 {known}, {w.op(f'or i1 {single}, {some}')}")
+            span = w.op(f"mul i64 {stride}, {self.sizes[k]}")
+            step = w.op(f"select i1 {single}, i64 {step}, i64 {span}")
+        return fits
