@@ -374,8 +374,7 @@ MUTATIONS = (
     ),
     Mutation(
         "emitted guards forget contiguity", "executor/dispatch/guards.py",
-        'Test(("flags", value.ref, C_CONTIGUOUS), C_CONTIGUOUS)',
-        'Test(("nd", value.ref), len(value.sizes))',
+        "yield value.is_contiguous()", 'yield Test(("nd", value.ref), len(value.sizes))',
         ("executor/test_dispatch_guards.py::test_random_guards",),
     ),
     Mutation(
@@ -389,12 +388,74 @@ MUTATIONS = (
         ("executor/test_dispatch_leaks.py::test_ways_out_leak_nothing",),
     ),
     Mutation(
+        "emitted code reads tensors that require gradients", "executor/cuda/libraries.py",
+        'false=("requires_grad",), ', "",
+        ("executor/devices/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
+    ),
+    Mutation(
+        "emitted code reads lazily negated tensors as they lie", "executor/cuda/libraries.py",
+        'negative=("is_neg",),', "",
+        ("executor/devices/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
+    ),
+    Mutation(
+        "emitted code takes tensors of any device", "executor/dispatch/spec.py",
+        '        Test(("device", ref), device_word(value.device)),\n', "",
+        ("executor/devices/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
+    ),
+    Mutation(
+        "emitted code takes single elements for gaps", "executor/dispatch/device_reads.py",
+        "or i1 {single}, {right}", "or i1 false, {right}",
+        ("executor/devices/test_device_dispatch.py::test_random_guards",),
+    ),
+    Mutation(
+        "emitted code takes the aligned kernel always", "executor/dispatch/device_leaf.py",
+        "urem i64 {inputs[subject]}, {number}", "urem i64 0, {number}",
+        ("executor/devices/test_device_dispatch.py::test_kernels_are_chosen_by_alignment",),
+    ),
+    Mutation(
+        "emitted code launches in any context", "executor/dispatch/device_leaf.py",
+        "icmp eq i64 {current}, ", "icmp ne i64 {current}, 1 ; ",
+        ("executor/devices/test_device_dispatch.py::test_a_thread_with_another_context_is_pythons",),
+    ),
+    Mutation(
+        "emitted code overlooks launches that fail", "executor/dispatch/device_leaf.py",
+        '        self.check_status(w.load("i32", self.status))\n', "",
+        ("executor/devices/test_device_dispatch.py::test_a_launch_that_fails_is_pythons",),
+    ),
+    Mutation(
+        "emitted code keeps what kernels hand to each other", "executor/dispatch/device_leaf.py",
+        "        self.owned.append(array)\n", "",
+        ("executor/devices/test_device_dispatch.py::test_kernels_hand_each_other_memory_that_is_let_go",
+         "executor/devices/test_device_dispatch.py::test_nothing_is_leaked"),
+    ),
+    Mutation(
+        "what C functions say of tensors is taken on trust", "executor/cuda/libraries.py",
+        "    verify(made, library, device)\n", "",
+        ("executor/devices/test_device_dispatch.py"
+         "::test_a_library_that_is_not_as_expected_is_read_by_python",),
+    ),
+    Mutation(
+        "emitted relaxed guards forget the order of strides", "executor/dispatch/relaxed_guards.py",
+        "or i1 {skipped}, {smaller}", "or i1 true, {smaller}",
+        ("executor/test_dispatch_relaxed.py::test_random_relaxed_guards",),
+    ),
+    Mutation(
+        "emitted relaxed guards forget gaps", "executor/dispatch/relaxed_guards.py",
+        "if self.order[k] in wanted:", "if False:",
+        ("executor/test_dispatch_relaxed.py::test_random_relaxed_guards",),
+    ),
+    Mutation(
+        "emitted size checks cannot be switched off", "executor/dispatch/relaxed_guards.py",
+        "or i1 {same}, {off}", "or i1 {same}, false",
+        ("executor/test_dispatch_relaxed.py::test_size_checks_behind_relaxed_guards",),
+    ),
+    Mutation(
         "emitted code delivers no signals", "executor/dispatch/leaf.py",
         "        self.check_signals(timed, result)\n", "",
         ("executor/test_dispatch.py::test_keyboard_interrupt_is_delivered",),
     ),
     Mutation(
-        "emitted code keeps the GIL", "executor/dispatch/leaf.py",
+        "emitted code keeps the GIL", "executor/dispatch/host_leaf.py",
         "or i1 {big}, {slow}", "and i1 {big}, false",
         ("executor/test_dispatch_threads.py::test_long_kernels_release_the_gil",),
     ),
