@@ -46,19 +46,22 @@ def argument_names(trace: Trace) -> tuple[str, ...]:
     return (*names, *(f"captured array {k}" for k in range(len(trace.captured))))
 
 
+Key = tuple[TreeDef, tuple[Any, ...]]  # of a graph: argument structure, kinds of leaves
+
+
 @dataclass(eq=False)
 class Variant:
     """One trace and the executor that runs it.
 
     Attributes:
-        key: argument structure, ranks and dtypes that it serves.
+        key: which calls it serves.
         calls: of the executor, when `JitFunction` last looked for a trace to drop.
         used: number of the last such look that found new calls.
     """
 
     trace: Trace
     executor: AnyExecutor
-    key: Hashable
+    key: Key
     calls: int = 0
     used: int = 0
 
@@ -92,9 +95,8 @@ class JitFunction(DispatchedFunction):
         for dispatcher in (self._dispatcher, self._writer):
             reasons |= dispatcher.reasons if dispatcher else {}
         with self._lock:
-            plain = (*self._flat.values(), *self._on_device.values())
-            every = [v for known in self._variants.values() for v in known]
-        reasons |= {why: None for v in every if (why := unserved(v, v in plain)) is not None}
+            every = self._graphs_met()
+        reasons |= {why: None for v in every if (why := unserved(v)) is not None}
         lines = [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         plans = [v.executor.optimized for v in every if isinstance(v.executor, Executor)]
         if self._options.donate and any(
@@ -198,7 +200,7 @@ class JitFunction(DispatchedFunction):
         return None
 
     def _trace(
-        self, key: Hashable, leaves: list, args: tuple, kwargs: dict, home: str = HOST
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
     ) -> Variant:
         with self._lock:
             known = self._variants.get(key, ())
@@ -217,7 +219,7 @@ class JitFunction(DispatchedFunction):
             log("trace", self._name, reason, seconds)
             return variant
 
-    def _admit(self, key: Hashable, made: Trace, home: str = HOST) -> Variant:
+    def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
         """Give a trace an executor and take it in; the lock is held."""
         options = replace(self._options, strict=made.strict, processor=Processor(home))
         executor = make_executor(made.module, options, made.depths())
@@ -235,7 +237,7 @@ class JitFunction(DispatchedFunction):
         from .saved.file import StoredGraph
 
         with self._lock:
-            every = [v for known in self._variants.values() for v in known]
+            every = self._graphs_met()
         # What closes over a device's arrays is of this process.
         traces = [v.trace for v in every if v.executor.options.processor.is_host]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
@@ -246,7 +248,7 @@ class JitFunction(DispatchedFunction):
         What went unused for longest goes. Calls leave no mark of their own, which would cost each
         of them; that their executors have counted new ones is seen here.
         """
-        every = [v for known in self._variants.values() for v in known]
+        every = self._graphs_met()
         look = next(self._looks)
         for v in every:
             if v.executor.counters.calls != v.calls:
@@ -265,9 +267,12 @@ class JitFunction(DispatchedFunction):
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
 
+    def _graphs_met(self) -> list[Variant]:
+        return [v for known in self._variants.values() for v in known]
+
     def _executors(self) -> list[AnyExecutor]:
         with self._lock:
-            return [v.executor for known in self._variants.values() for v in known]
+            return [v.executor for v in self._graphs_met()]
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

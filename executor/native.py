@@ -38,8 +38,8 @@ class DispatchedFunction(GraphFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         native = self._native
-        if native is not None and not kwargs:
-            return native(*args)
+        if native is not None:
+            return native(*args, **kwargs) if kwargs else native(*args)
         return self._call_python(args, kwargs)
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -48,8 +48,8 @@ class DispatchedFunction(GraphFunction):
 
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
         native = self._native_into
-        if native is not None and not kwargs:
-            return native(out, *args)
+        if native is not None:
+            return native(out, *args, **kwargs)
         return self._into_python((out, *args), kwargs)
 
     into.__doc__ = GraphFunction.into.__doc__
@@ -70,27 +70,31 @@ class DispatchedFunction(GraphFunction):
         if self._plans_seen == PLANS.made:
             return
         self._plans_seen = PLANS.made
-        found, flat = self._dispatchers()
-        if not any(dispatcher.needs(flat) for dispatcher in found):
+        found, graphs = self._dispatchers()
+        if not any(dispatcher.needs(graphs) for dispatcher in found):
             return
         if self._options.background:
             self._emission.ask()
         else:
             self._emit()
 
-    def _dispatchers(self) -> tuple[list[Dispatcher], dict[tuple, Variant]]:
+    def _dispatchers(self) -> tuple[list[Dispatcher], list[Variant]]:
         with self._lock:
             if self._dispatcher is None:
                 slow = _slow_path(self, "_call_python", "_dispatcher")
                 self._dispatcher = Dispatcher(self._name, slow)
             found = [self._dispatcher, *([self._writer] if self._writer else [])]
-            return found, self._flat | self._on_device
+            return found, self._graphs_met()
+
+    def _graphs_met(self) -> list[Variant]:
+        """The graphs there are; the lock is held."""
+        raise NotImplementedError
 
     def _emit(self) -> None:
         """Emit code for the plans there are, which takes as long as a compile: under no lock."""
-        found, flat = self._dispatchers()
+        found, graphs = self._dispatchers()
         for dispatcher in found:
-            dispatcher.refresh(flat)
+            dispatcher.refresh(graphs)
         with self._lock:
             for dispatcher in found:  # else it was flushed meanwhile
                 if dispatcher is self._dispatcher:
@@ -141,13 +145,13 @@ def _slow_path(function: DispatchedFunction, method: str, dispatcher: str) -> Ca
     """
     known = weakref.ref(function)
 
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         called = known()
         if called is None:
             raise ReferenceError("the function of this dispatcher is gone")
         found = getattr(called, dispatcher)
         if found is not None:
             found.add_up_misses()
-        return getattr(called, method)(args, {})
+        return getattr(called, method)(args, kwargs)
 
     return call

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...dialect.dtypes import dtype_of
+from ...dialect.device import HOST
 from ...dialect.errors import ProfuseError
 from .. import arrays, scratch
 from ..compile import compiler_errors
@@ -20,13 +20,15 @@ from ..kernel import native_kernel
 from ..knobs import knobs
 from ..last_graph import LAST, RECENT
 from ..plan import Plan
+from .arguments import arguments_of
+from .baked import baked_tests
 from .cells import Settings
 from .counts import LeafCounts, Level
 from .entry import Entry, make_entry
 from .layout import refusal
 from .reader import leaf_of
 from .sizes import Refused
-from .spec import ArrayValue, HostKernel, Kernel, Leaf, inputs_of
+from .spec import ArrayValue, HostKernel, Kernel, Leaf
 
 if TYPE_CHECKING:
     from ..choice import AnyExecutor
@@ -101,29 +103,31 @@ class Dispatcher:
             for counts in made.counts:
                 counts.add_up()
 
-    def needs(self, variants: Mapping[tuple, Variant]) -> bool:
+    def needs(self, variants: Sequence[Variant]) -> bool:
         """Whether `refresh` has something to do."""
         return knobs.native_dispatch and self._chains(variants) != self._served
 
-    def _chains(self, variants: Mapping[tuple, Variant]) -> list[tuple[tuple, Chain, int]]:
+    def _chains(self, variants: Sequence[Variant]) -> list[tuple[Variant, Chain, int]]:
         """The plans of graphs, and of how many types device arrays may be."""
         out = []
-        for key, variant in variants.items():
+        for variant in variants:
             on_host, chain = variant.executor.options.processor.is_host, _chain(variant.executor)
-            if chain and (on_host or not self._into):  # `into` is for host arrays
-                out.append((key, chain, 0 if on_host else kinds_met()))
+            if self._into and not on_host:
+                continue  # `into` is for host arrays
+            if chain and unserved(variant) is None:
+                out.append((variant, chain, 0 if on_host else kinds_met()))
         return out
 
-    def refresh(self, variants: Mapping[tuple, Variant]) -> None:
+    def refresh(self, variants: Sequence[Variant]) -> None:
         """Make the builtin anew if there are other plans than those it serves.
 
         Args:
-            variants: key of a call of plain arguments (`flat.flat_key`) -> what serves it.
+            variants: the graphs of the function.
         """
         with self._lock:
             self._refresh(variants)
 
-    def _refresh(self, variants: Mapping[tuple, Variant]) -> None:
+    def _refresh(self, variants: Sequence[Variant]) -> None:
         found = self._chains(variants)
         if found == self._served or not knobs.native_dispatch:
             return
@@ -134,7 +138,7 @@ class Dispatcher:
         start = time.perf_counter()
         try:
             with compiler_errors("emitting the dispatcher"):
-                made = self._make([(key, variants[key], chain) for key, chain, _ in found])
+                made = self._make([(variant, chain) for variant, chain, _ in found])
         except ProfuseError as error:
             self._refuse(error.what)
             made = None
@@ -143,14 +147,14 @@ class Dispatcher:
             seconds, count = time.perf_counter() - start, len(made.counts)
             log("dispatch", self._name, "calls run in emitted code", seconds, specialisations=count)
 
-    def _make(self, found: Sequence[tuple[tuple, Variant, Chain]]) -> _Made | None:
+    def _make(self, found: Sequence[tuple[Variant, Chain]]) -> _Made | None:
         leaves: list[tuple[Leaf, list[Level]]] = []
         executors: list[Executor] = []
         keep: list[Any] = []
-        for key, variant, chain in found:
+        for variant, chain in found:
             for exchange in self._exchanges(variant):
                 try:
-                    for leaf, levels, kept in _leaves(key, variant, chain, exchange, self._into):
+                    for leaf, levels, kept in _leaves(variant, chain, exchange, self._into):
                         leaves.append((leaf, levels))
                         executors.append(chain[0][0])
                         keep += kept
@@ -205,17 +209,13 @@ def _settings() -> Settings:
     )
 
 
-def unserved(variant: Variant, plain: bool) -> str | None:
-    """Why calls of a graph can never run in emitted code; None = they may.
-
-    ``plain``: arguments that are arrays and numbers by themselves have been met.
-    """
+def unserved(variant: Variant) -> str | None:
+    """Why calls of a graph can never run in emitted code; None = they may."""
     if not isinstance(variant.executor, Executor):
         return "without profiling, plans are looked up by argument spec"
-    if variant.trace.guards:
-        return "a graph holds for particular values of arguments"
-    if not plain:
-        return "arguments are nested, are passed by keyword, or have to be copied"
+    options = variant.executor.options
+    if options.processor.is_host and options.device not in (None, HOST):
+        return "each call looks for the device that was asked for"
     return None
 
 
@@ -238,15 +238,16 @@ def _chain(executor: AnyExecutor | None) -> Chain:
 
 
 def _leaves(
-    key: tuple, variant: Variant, chain: Chain, exchange: Exchange | None, into: bool
+    variant: Variant, chain: Chain, exchange: Exchange | None, into: bool
 ) -> Iterator[tuple[Leaf, list[Level], list[Any]]]:
-    """Per specialisation that calls with this key can meet: its leaf, its levels, its kernels.
+    """Per specialisation that calls of a graph can meet: its leaf, its levels, its kernels.
 
     Raises Refused at the first that cannot be emitted; calls that come so far go to Python.
     """
-    arguments = list(_arguments(key))
-    inputs = given = inputs_of(arguments, variant.trace.captured, int(into), exchange)
-    container = _container(variant.trace.out_tree.spec)
+    trace = variant.trace
+    arguments = arguments_of(*variant.key, trace.captured, first=int(into), exchange=exchange)
+    arguments.tests += baked_tests(trace.guards, arguments.values)
+    inputs = given = arguments.values
     levels: list[Level] = []
     missed: list[tuple[ArrayValue, ...]] = []
     order = None
@@ -257,7 +258,7 @@ def _leaves(
         leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
         leaf.missed, leaf.exchange = tuple(missed), exchange
         leaf.remembered = chain[0][1].ref
-        leaf.finish(given, len(arguments) + into, container)
+        leaf.finish(arguments, trace.out_tree.spec)
         if into:
             leaf.write_to(0, given)
         elif plan.donations:
@@ -293,26 +294,3 @@ def _device_kernel(native: Callable[[], Kernel]) -> Kernel:
         return native()
     except CudaError as error:
         raise Refused(error.what) from None
-
-
-def _arguments(key: Sequence[Any]) -> Iterator[Any]:
-    """Per argument of a call's key what `inputs_of` takes.
-
-    Keys are `flat.flat_key`'s, or, of calls on device arrays, `foreign.flat_leaves`'.
-    """
-    items = iter(key)
-    for item in items:
-        if isinstance(item, type):
-            yield item
-        elif isinstance(item, tuple):
-            yield (dtype_of(item[0]).numpy, *item[1:])
-        else:
-            yield dtype_of(item).numpy, next(items)
-
-
-def _container(spec: Any) -> str:
-    if spec[0] == "leaf":
-        return "leaf"
-    if spec[0] in ("tuple", "list") and all(inner[0] == "leaf" for inner in spec[2]):
-        return spec[0]
-    raise Refused("the outputs are nested")

@@ -75,21 +75,25 @@ class Body:
         return pointer
 
     def check(self, pointer: str) -> str:
-        """A pointer that is not NULL; an exception is raised anew by the Python dispatcher.
+        """A pointer that is not NULL; see `demand`."""
+        self.demand(self.w.op(f"icmp ne ptr {pointer}, null"))
+        return pointer
+
+    def demand(self, condition: str) -> None:
+        """What C code had to succeed in; an exception is raised anew by the Python dispatcher.
 
         That cannot start over once an argument has been overwritten: then it is passed on.
         """
-        if self.overwritten:
-            w = self.w
-            failed, on = w.name(), w.name()
-            w.branch(w.op(f"icmp ne ptr {pointer}, null"), on, failed)
-            w.label(failed)
-            self.drop(self.owned)
-            w.do("ret ptr null")
-            w.label(on)
-            return pointer
-        self.leave_unless(self.w.op(f"icmp ne ptr {pointer}, null"), clear=True)
-        return pointer
+        if not self.overwritten:
+            self.leave_unless(condition, clear=True)
+            return
+        w = self.w
+        failed, on = w.name(), w.name()
+        w.branch(condition, on, failed)
+        w.label(failed)
+        self.drop(self.owned)
+        w.do("ret ptr null")
+        w.label(on)
 
     def python_call(self, function: Any, *arguments: str, names: tuple[str, ...] = ()) -> str:
         """A call of a Python function; the last arguments are named."""

@@ -3,10 +3,10 @@
 LLVM IR and not MLIR's LLVM dialect, since dispatchers are made in the user's process, which never
 loads MLIR for it: llvmlite, which links the kernels, reads the text as it is.
 
-The function has CPython's fastcall signature. It answers only if nothing out of the ordinary
-happens. Everything else (no specialisation fits, memory is short, a number is too big, a kernel
-reports an index out of range) drops what it has made and calls the Python dispatcher with the same
-arguments, which does, counts and raises what it would have without this function.
+The function has CPython's fastcall signature, with keywords. It answers only if nothing out of the
+ordinary happens. Everything else (no specialisation fits, memory is short, a number is too big, a
+kernel reports an index out of range) drops what it has made and calls the Python dispatcher with
+the same arguments, which does, counts and raises what it would have without this function.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Emitter:
         w.label("miss")
         slow = w.object(self.slow)
         result = w.call(
-            "PyObject_Vectorcall", "ptr", f"ptr {slow}", "ptr %args", "i64 %n", "ptr null"
+            "PyObject_Vectorcall", "ptr", f"ptr {slow}", "ptr %args", "i64 %n", "ptr %names"
         )
         w.do(f"ret ptr {result}")
         text = "\n".join(w.text(len(w.entries)))

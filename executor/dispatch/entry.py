@@ -23,7 +23,7 @@ from .layout import addresses
 from .spec import Leaf
 from .text import Address
 
-_METH_FASTCALL = 0x80
+_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _METHODS_PER_SLAB = 128
 
 _live: dict[int, Any] = {}  # tether -> what must outlive its builtin
@@ -54,7 +54,7 @@ class _Methods:
                 self._free += [start + k * ctypes.sizeof(_Method) for k in range(_METHODS_PER_SLAB)]
             address = self._free.pop()
         method = _Method.from_address(address)
-        method.name, method.function, method.flags, method.doc = name, function, _METH_FASTCALL, b""
+        method.name, method.function, method.flags, method.doc = name, function, _FLAGS, b""
         return address
 
     def give_back(self, address: int) -> None:

@@ -29,11 +29,13 @@ WRITEABLE = 0x0400
 _ABI_VERSION = 0x02000000  # of NumPy 2; the order of its function table is part of it
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
 _PYTHON_API = (
-    "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread",
-    "PyEval_SaveThread", "PyFloat_AsDouble", "PyList_New", "PyList_SetItem",
+    "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyDict_Size", "PyErr_CheckSignals",
+    "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread", "PyEval_SaveThread",
+    "PyFloat_AsDouble", "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size",
     "PyLong_AsLongLongAndOverflow", "PyLong_FromSsize_t", "PyObject_GetAttr", "PyObject_SetAttr",
     "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyThreadState_Get",
-    "PyThreadState_GetID", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef",
+    "PyThreadState_GetID", "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size",
+    "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 
 

@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...dialect.importers.pytree import LEAF
 from .body import Body
 from .cells import LeafCells, Settings, Shared
 from .memory import lay_out
 from .reads import emit_size, emit_test, pointer_to, stride
-from .sizes import Size
+from .sizes import Inside, OnDevice, Size
 from .spec import ArrayValue, Leaf, NumberValue, Step
 from .text import Writer
 
@@ -56,6 +57,7 @@ class LeafWriter(Body):
             if isinstance(value, ArrayValue):
                 self.known |= dict(self.elements(value))
         numbers = self.numbers()
+        self.keep_items()
         self.begin()
         for index, step in enumerate(self.leaf.steps):
             self.step(index, step, numbers, timed)
@@ -74,6 +76,16 @@ class LeafWriter(Body):
             found = self.strides.get((value.ref, axis))
             if found is not None:
                 yield value.stride(axis), self.w.op(f"sdiv i64 {found}, {value.dtype.itemsize}")
+
+    def keep_items(self) -> None:
+        """Own arrays that containers lend: what runs from now on might take them out."""
+        values = (v for v in self.leaf.values.values() if isinstance(v, ArrayValue))
+        for ref in dict.fromkeys(value.ref for value in values):
+            place = ref.place if isinstance(ref, OnDevice) else ref
+            if isinstance(place, Inside):
+                item = pointer_to(self.w, place)
+                self.w.call("Py_IncRef", "void", f"ptr {item}")
+                self.owned.append(item)
 
     def check_signals(self, timed: str, result: str) -> None:
         """Deliver signals now and then even to a caller that never runs Python between calls."""
@@ -98,7 +110,7 @@ class LeafWriter(Body):
             known = self.leaf.values[value]
             if not isinstance(known, NumberValue):
                 continue
-            given = f"ptr {pointer_to(w, known.position)}"
+            given = f"ptr {pointer_to(w, known.place)}"
             if known.kind is float:
                 found = w.call("PyFloat_AsDouble", "double", given)
                 out[value] = w.op(f"bitcast double {found} to i64")
@@ -162,17 +174,36 @@ class LeafWriter(Body):
 
     def results(self) -> str:
         """What is returned; every reference that was made is in it or dropped."""
-        w, found = self.w, [self.made[o].array or "" for o in self.leaf.outputs]
-        if self.leaf.container == "leaf":
+        found = [self.made[o].array or "" for o in self.leaf.outputs]
+        if self.leaf.structure == LEAF:
             self.drop([r for r in self.owned if r != found[0]])
             return found[0]
-        kind = "Tuple" if self.leaf.container == "tuple" else "List"
-        holder = self.check(w.call(f"Py{kind}_New", "ptr", f"i64 {len(found)}"))
-        for k, reference in enumerate(found):
-            if reference in found[:k]:
-                w.call("Py_IncRef", "void", f"ptr {reference}")
-            w.call(f"Py{kind}_SetItem", "i32", f"ptr {holder}", f"i64 {k}", f"ptr {reference}")
-        self.drop([r for r in self.owned if r not in found])
+        built = self.built(self.leaf.structure, iter(found))
+        self.drop(self.owned)
+        return built
+
+    def built(self, spec: tuple, arrays: Iterator[str]) -> str:
+        """A new reference to results of this structure; the arrays stay owned."""
+        w = self.w
+        if spec[0] in ("leaf", "static"):
+            found = next(arrays) if spec[0] == "leaf" else w.object(spec[2])
+            w.call("Py_IncRef", "void", f"ptr {found}")
+            return found
+        kind, keys, items = spec
+        size = "" if kind == "dict" else f"i64 {len(items)}"
+        name = kind.capitalize()
+        holder = self.check(w.call(f"Py{name}_New", "ptr", *([size] if size else [])))
+        self.owned.append(holder)
+        for k, inner in enumerate(items):
+            item = self.built(inner, arrays)
+            if kind != "dict":  # which keeps the reference
+                w.call(f"Py{name}_SetItem", "i32", f"ptr {holder}", f"i64 {k}", f"ptr {item}")
+                continue
+            given = f"ptr {holder}", f"ptr {w.object(keys[k])}", f"ptr {item}"
+            status = w.call("PyDict_SetItem", "i32", *given)
+            self.drop([item])
+            self.demand(w.op(f"icmp eq i32 {status}, 0"))
+        self.owned.remove(holder)
         return holder
 
     def note_misses(self) -> None:

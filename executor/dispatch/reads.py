@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from . import device_reads, relaxed_guards
+from . import argument_reads, device_reads, relaxed_guards
 from .layout import LAYOUT
 from .sizes import Held, OnDevice, Ref, Size
 from .text import Writer
@@ -14,9 +14,8 @@ from .text import Writer
 def pointer_to(w: Writer, ref: Ref) -> str:
     """The object: an argument, or an array that was captured."""
     if isinstance(ref, Held):
-        return w.object(ref.array)
-    position = ref.position if isinstance(ref, OnDevice) else ref
-    return w.load("ptr", w.element("%args", position))
+        return w.object(ref.value)
+    return argument_reads.pointer(w, ref.place if isinstance(ref, OnDevice) else ref)
 
 
 def emit_test(w: Writer, field: tuple) -> str:
@@ -32,6 +31,8 @@ def emit_size(w: Writer, size: Size, known: Mapping[Size, str] = MappingProxyTyp
         return known[size]
     if size[0] == "dim":
         return _dimension(w, *size[1:])
+    if size[0] == "integer":
+        return argument_reads.integer(w, size[1])
     if size[0] == "elements":
         return w.op(f"sdiv i64 {stride(w, *size[1:3])}, {size[3]}")
     op, a, b = size[0], emit_size(w, size[1], known), emit_size(w, size[2], known)
@@ -96,6 +97,10 @@ def _positive(w: Writer, size: Size) -> str:
 
 def _same(w: Writer, a: Size, b: Size) -> str:
     return _truth(w, w.op(f"icmp eq i64 {emit_size(w, a)}, {emit_size(w, b)}"))
+
+
+def _less(w: Writer, a: Size, b: Size) -> str:
+    return _truth(w, w.op(f"icmp slt i64 {emit_size(w, a)}, {emit_size(w, b)}"))
 
 
 def _step(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
@@ -165,5 +170,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "size": emit_size, "positive": _positive, "same": _same, "step": _step,
     "multiple": _multiple, "apart": _apart, "view": _view,
     "described": device_reads.described, "device": device_reads.device, "dense": device_reads.dense,
-    "is": _is, "profiled": _profiled, "ordered": _ordered,
+    "keywords": argument_reads.keywords, "opened": argument_reads.opened,
+    "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
+    "less": _less, "is": _is, "profiled": _profiled, "ordered": _ordered,
 }  # fmt: skip

@@ -1,17 +1,16 @@
 """Sizes that emitted code works out, and the arrays that it reads them from.
 
 A *size* is an int, ``("dim", ref, axis)``, ``("elements", ref, axis, bytes)`` (a stride, in
-elements of so many bytes) or ``(operator, size, size)``; a *ref* names an array: the position of an
-argument, a `Held` array that the graph captured, or an argument `OnDevice`.
+elements of so many bytes), ``("integer", place)`` (a Python int) or ``(operator, size, size)``. A
+*place* is the position of an argument, or `Inside` of one. A *ref* names an array: a place, an
+array `OnDevice`, or a `Held` one that the graph captured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Union
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Union
 
 from ...dialect.symbolic import BINARY, Dim
 
@@ -26,18 +25,29 @@ class Refused(Exception):
 
 
 class Held:
-    """An array that the emitted code knows by address; compared by identity."""
+    """An object that the emitted code knows by address; compared by identity."""
 
-    __slots__ = ("array",)
+    __slots__ = ("value",)
 
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and self.array is other.array
+        return isinstance(other, Held) and self.value is other.value
 
     def __hash__(self) -> int:
-        return id(self.array)
+        return id(self.value)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """An item of a container that is an argument, or inside of one."""
+
+    holder: Place
+    index: int
+
+
+Place = Union[int, Inside]
 
 
 @dataclass(frozen=True)
@@ -45,17 +55,17 @@ class OnDevice:
     """An argument in a device's memory, which its library describes.
 
     Attributes:
-        position: of the argument.
+        place: of the argument.
         itemsize: bytes of an element.
         exchange: of its library.
     """
 
-    position: int
+    place: Place
     itemsize: int
     exchange: Exchange
 
 
-Ref = Union[int, Held, OnDevice]
+Ref = Union[Place, Held, OnDevice]
 
 
 def bytes_of(itemsize: int, sizes: tuple[Size, ...]) -> Size:

@@ -9,28 +9,36 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 import numpy as np
 
 from ...dialect.device import HOST
+from ...dialect.importers.pytree import LEAF
 from ...lowering.abi import KernelABI, KernelArtifact
 from .launches import Action, DeviceKernel
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
-from .sizes import Held, OnDevice, Ref, Refused, Size, bytes_of
+from .sizes import Inside, OnDevice, Place, Ref, Refused, Size, bytes_of
 
 if TYPE_CHECKING:
     from ..cuda.exchange import Exchange
+    from .arguments import Arguments
 
 
 @dataclass(frozen=True)
 class Test:
-    """One condition: what ``field`` reads has to be ``value`` (an int or a Python object).
+    """One condition: what ``field`` reads has to be ``value`` (an int or a type).
 
-    Fields: ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)``, ``("flags", ref, mask)``,
-    ``("stride", ref, axis)``, ``("size", size)``; true or false are ``("positive", size)``,
-    ``("same", size, size)``, ``("step", ref, axis, bytes)`` (that stride, or only one element) and
-    ``("multiple", ref, axis, bytes)`` and ``("apart", ref, size, ref, rank, bytes)`` (the first
-    array, contiguous and of so many bytes, lies outside of where the second has its elements)
-    and ``("view", ref)``. Of arrays on a device also ``("described", ref)``, on which what follows
-    relies, ``("device", ref)`` and ``("dense", ref, rank)``. Of relaxed guards, true or false:
-    ``("is", size, number)``, ``("profiled", size, whether 1 was profiled)`` and ``("ordered", ref,
-    bytes, field that tells contiguity, axes by stride, axes without gaps)``.
+    Fields of arguments, true or false: ``("keywords", names)``, ``("static", place, Held)``,
+    ``("fits", place)`` of an int, and ``("opened", place, type, keys)``, on which what reads the
+    items relies; ``("bits", place)`` of a float.
+
+    Of arrays: ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)``, ``("flags", ref, mask)``,
+    ``("stride", ref, axis)``; true or false are ``("step", ref, axis, bytes)`` (that stride, or
+    only one element), ``("multiple", ref, axis, bytes)``, ``("view", ref)``, and ``("apart", ref,
+    size, ref, rank, bytes)`` (the first array, contiguous and of so many bytes, lies outside of
+    where the second has its elements). Of arrays on a device also ``("described", ref)``, on which
+    all others rely, ``("device", ref)`` and ``("dense", ref, rank)``.
+
+    Of sizes: ``("size", size)``; true or false are ``("positive", size)``, ``("same", size, size)``
+    and ``("less", size, size)``. Of relaxed guards, true or false: ``("is", size, number)``,
+    ``("profiled", size, whether 1 was profiled)`` and ``("ordered", ref, bytes, field that tells
+    contiguity, axes by stride, axes without gaps)``.
     """
 
     field: tuple
@@ -66,7 +74,7 @@ class ArrayValue:
 class NumberValue:
     """A Python number among the arguments."""
 
-    position: int
+    place: Place
     kind: type
 
 
@@ -141,12 +149,12 @@ class Leaf:
     """One specialisation.
 
     Attributes:
-        arity: number of arguments.
+        arity: number of arguments that are passed by position.
         tests: what must hold, in an order in which each may rely on those before it.
         values: what is known of each value of the graph.
         steps: kernel calls in order.
         outputs: values that are returned.
-        container: ``"leaf"`` (one output as it is), ``"tuple"`` or ``"list"``.
+        structure: of the results, as of a `TreeDef`.
         missed: what the guards of outer specialisations check, which have sent the call here.
         targets: outputs -> arguments that they are written into.
         donated: how many of them are donated arguments.
@@ -160,7 +168,7 @@ class Leaf:
     values: dict[int, Value] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     outputs: tuple[int, ...] = ()
-    container: str = "leaf"
+    structure: tuple = LEAF
     missed: tuple[tuple[ArrayValue, ...], ...] = ()
     targets: dict[int, ArrayValue] = field(default_factory=dict)
     donated: int = 0
@@ -173,19 +181,19 @@ class Leaf:
         """Where the kernels run."""
         return self.steps[0].kernel.device if self.steps else HOST
 
-    def finish(self, inputs: Sequence[Value], arity: int, container: str) -> None:
-        """Complete the leaf of a graph with these inputs; raises Refused."""
-        self.arity, self.container = arity, container
-        if container == "leaf" and len(self.outputs) != 1:
-            raise Refused("the outputs are nested")
-        # Cheap and common ones first, stable: the types of all arguments before any of their sizes.
-        order = {"type": 0, "described": 1, "nd": 2, "dtype": 2, "flags": 2, "device": 2}
-        tests = dict.fromkeys([*tests_of(inputs), *self.tests])
-        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 3))
+    def finish(self, arguments: Arguments, structure: tuple) -> None:
+        """Complete the leaf of a graph with these arguments and results; raises Refused."""
+        self.arity, self.structure = arguments.arity, structure
+        _check_structure(structure)
+        # What others rely on first, then what is cheap; stable.
+        order = {"keywords": 0, "opened": 1, "static": 2, "type": 2, "described": 3}
+        order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 4)
+        tests = dict.fromkeys([*arguments.tests, *self.tests])
+        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 5))
 
     def write_to(self, position: int, inputs: Sequence[Value]) -> None:
         """Have the only output written into the argument at a position; raises Refused."""
-        if self.container != "leaf":
+        if self.structure != LEAF:
             raise Refused("into is given several arrays")
         self._aim(self.outputs[0], position, inputs)
 
@@ -196,7 +204,7 @@ class Leaf:
         """
         for output, k in pairs:
             value, given = self.outputs[output], inputs[k]
-            if not isinstance(given, ArrayValue) or not isinstance(given.ref, int):
+            if not isinstance(given, ArrayValue) or not isinstance(given.ref, (int, Inside)):
                 raise Refused("what is donated is no array argument")
             if value not in self.steps[-1].results:
                 raise Refused("a donated argument is overwritten before the last kernel")
@@ -204,15 +212,15 @@ class Leaf:
             self.tests.append(Test(("view", given.ref), 0))
         self.donated = len(pairs)
 
-    def _aim(self, output: int, position: int, others: Sequence[Value]) -> None:
+    def _aim(self, output: int, place: Place, others: Sequence[Value]) -> None:
         """Fit only arguments that are of the output's type, contiguous, writable, and apart."""
         made = self.values[output]
         assert isinstance(made, MadeValue)
         if not made.sizes:
             raise Refused("an array of rank 0 is written to")
-        target = self.targets[output] = _array(position, made.dtype, len(made.sizes))
+        target = self.targets[output] = array_of(place, made.dtype, len(made.sizes))
         flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
-        self.tests += [*tests_of([target]), Test(("flags", position, flags), flags)]
+        self.tests += [*tests_of([target]), Test(("flags", place, flags), flags)]
         for have, want in zip(target.sizes, made.sizes, strict=True):
             same = Test(("same", have, want), 1)
             self.tests.append(Test(("size", have), want) if isinstance(want, int) else same)
@@ -220,7 +228,7 @@ class Leaf:
         for value in others:
             if isinstance(value, ArrayValue):
                 there = (value.ref, len(value.sizes), value.dtype.itemsize)
-                self.tests.append(Test(("apart", position, nbytes, *there), 1))
+                self.tests.append(Test(("apart", place, nbytes, *there), 1))
 
     def checked(self) -> list[ArrayValue]:
         """The arrays that the guards of outer specialisations check."""
@@ -243,43 +251,8 @@ class Leaf:
         return out
 
 
-def inputs_of(
-    arguments: Sequence[Any],
-    captured: Sequence[Any],
-    first: int = 0,
-    exchange: Exchange | None = None,
-) -> list[Value]:
-    """The inputs of a traced graph as values; raises Refused.
-
-    Args:
-        arguments: per argument (dtype, rank), (dtype, rank, device) of one that is not the host's,
-            or the type of a Python number.
-        captured: the inputs after the arguments.
-        first: position of the first argument.
-        exchange: of the library that device arrays are of.
-    """
-    out: list[Value] = []
-    for position, given in enumerate(arguments, first):
-        if given is complex:
-            raise Refused("a complex Python number is an argument")
-        if isinstance(given, type):
-            out.append(NumberValue(position, given))
-        elif len(given) == 2:
-            out.append(_array(position, *given))
-        else:
-            assert exchange is not None
-            dtype, rank, device = given
-            out.append(_array(OnDevice(position, dtype.itemsize, exchange), dtype, rank, device))
-    for held in captured:
-        if type(held) is not np.ndarray:
-            raise Refused(f"a {type(held).__name__} is captured")
-        if exchange is not None:
-            raise Refused("an array is captured, which is copied to the device for each call")
-        out.append(_array(Held(held), held.dtype, held.ndim))
-    return out
-
-
-def _array(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:
+def array_of(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:
+    """An array with sizes of its own."""
     return ArrayValue(ref, dtype, tuple(("dim", ref, axis) for axis in range(rank)), device)
 
 
@@ -288,11 +261,11 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
     tests = []
     for value in inputs:
         if isinstance(value, NumberValue):
-            tests.append(Test(("type", value.position), value.kind))
+            tests.append(Test(("type", value.place), value.kind))
         elif isinstance(value, ArrayValue) and isinstance(value.ref, OnDevice):
             tests += _device_tests(value, value.ref)
         elif isinstance(value, ArrayValue):
-            if isinstance(value.ref, int):
+            if isinstance(value.ref, (int, Inside)):
                 tests.append(Test(("type", value.ref), np.ndarray))
             tests += [
                 Test(("nd", value.ref), len(value.sizes)),
@@ -312,3 +285,12 @@ def _device_tests(value: ArrayValue, ref: OnDevice) -> list[Test]:
         Test(("dtype", ref), type_word(value.dtype)),
         Test(("device", ref), device_word(value.device)),
     ]
+
+
+def _check_structure(spec: tuple) -> None:
+    """Raise Refused unless results of this structure can be put together without Python."""
+    if spec[0] in ("tuple", "list", "dict"):
+        for item in spec[2]:
+            _check_structure(item)
+    elif spec[0] not in ("leaf", "static"):
+        raise Refused(f"a result is a {spec[0]}, which Python makes")

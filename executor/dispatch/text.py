@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .layout import LAYOUT
+
 
 @dataclass(frozen=True)
 class Address:
@@ -89,6 +91,10 @@ class Writer:
         self._head.append(f"  {name} = alloca {type_}, align 64")
         return name
 
+    def type_of(self, given: str) -> str:
+        """The type of an object, which is given as ``"ptr value"``."""
+        return self.load("ptr", self.op(f"getelementptr i8, {given}, i64 {LAYOUT.ob_type}"))
+
     def shared_alloca(self, key: tuple, type_: str) -> str:
         """The same memory whenever it is asked for."""
         if key not in self._shared:
@@ -147,7 +153,7 @@ class Writer:
     def text(self, size: int) -> Iterator[str]:
         """The module, whose table has ``size`` entries."""
         yield f"@table = global [{size} x i64] zeroinitializer, align 64"
-        yield "define ptr @entry(ptr %self, ptr %args, i64 %n) {"
+        yield "define ptr @entry(ptr %self, ptr %args, i64 %n, ptr %names) {"
         yield "start:"
         yield from self._head
         yield from self._lines

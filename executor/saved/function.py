@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -17,7 +16,7 @@ from ...dialect.importers.stored_trace import trace_from_json
 from ...dialect.importers.tracer import Trace
 from ...dialect.serialize import module_from_json
 from ..function import GraphFunction
-from ..jit import JitFunction
+from ..jit import JitFunction, Key
 from ..loaded import LoadedFunction
 from ..options import Options
 from .file import SavedFile
@@ -35,7 +34,7 @@ class SavedFunction(JitFunction):
             self._admit((made.in_tree, made.kinds), made)
 
     def _trace(
-        self, key: Hashable, leaves: list, args: tuple, kwargs: dict, home: str = HOST
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
     ) -> NoReturn:
         with self._lock:
             known = [v.trace for traces in self._variants.values() for v in traces]

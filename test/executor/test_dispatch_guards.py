@@ -15,11 +15,12 @@ from profuse.dialect.guards import check_types, generalize
 from profuse.dialect.symbolic import symbol
 from profuse.dialect.types import TensorType, type_of
 from profuse.executor import arrays, scratch
+from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.cells import Settings
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.sizes import Refused
-from profuse.executor.dispatch.spec import Leaf, inputs_of
+from profuse.executor.dispatch.spec import Leaf
 from profuse.executor.last_graph import LAST
 
 DTYPES = (F32, F64, I64, C128, C64, F16, I32, U8, BOOL)
@@ -86,9 +87,9 @@ def expected(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool:
 
 def entry_for(types: tuple[TensorType, ...], tests_of=guard_tests):
     """A dispatcher that answers () where the guard holds, else None."""
-    values = inputs_of([(t.dtype.numpy, t.rank) for t in types], ())
-    leaf = Leaf(tests=tests_of(types, values))
-    leaf.finish(values, len(types), "tuple")
+    arguments = flat_arguments([(t.dtype.numpy, t.rank) for t in types])
+    leaf = Leaf(tests=tests_of(types, arguments.values))
+    leaf.finish(arguments, ("tuple", None, ()))
     recent = np.zeros(3, np.int64)
     return make_entry([leaf], lambda *_: None, plain_settings(recent)), recent
 

@@ -11,14 +11,16 @@ import profuse as pf
 import pytest
 from profuse.dialect.context import parse_module
 from profuse.dialect.decode import decode_module
+from profuse.dialect.importers.pytree import LEAF
 from profuse.dialect.relaxed import fits_relaxed
 from profuse.dialect.symbolic import symbol
 from profuse.dialect.types import TensorType, type_of
+from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.reader import leaf_of
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
 from profuse.executor.dispatch.sizes import Refused
-from profuse.executor.dispatch.spec import HostKernel, inputs_of
+from profuse.executor.dispatch.spec import HostKernel
 from profuse.executor.events import Counters
 from profuse.executor.kernel import native_kernel
 from profuse.executor.plan import build_plan
@@ -83,7 +85,7 @@ def test_random_relaxed_guards():
 def test_relaxed_guards_that_never_hold_are_refused(type_):
     """R3.42: a device has to be known, and the rank has to be that of the arguments."""
     known = replace(type_, device=None if type_.rank == 2 else "cpu")
-    values = inputs_of([(np.dtype(np.float64), 2)], ())
+    values = flat_arguments([(np.dtype(np.float64), 2)]).values
     with pytest.raises(Refused, match="never holds"):
         relaxed_tests([known], values)
 
@@ -137,11 +139,12 @@ def test_size_checks_behind_relaxed_guards(reference, checks, fits):
     counters = Counters()
     plan = build_plan(module, {"group": runner}, {"slow": lambda args: [-args[0]]}, counters)
     artifact, loaded = native_kernel(runner)
-    inputs = inputs_of([(np.dtype(np.float32), 2)], ())
-    leaf, fallback = leaf_of(module, {"group": HostKernel(artifact, loaded.address)}, inputs)
+    arguments = flat_arguments([(np.dtype(np.float32), 2)])
+    kernels = {"group": HostKernel(artifact, loaded.address)}
+    leaf, fallback = leaf_of(module, kernels, arguments.values)
     assert fallback is None
     leaf.remembered = plan.ref
-    leaf.finish(inputs, 1, "leaf")
+    leaf.finish(arguments, LEAF)
     recent = np.zeros(3, np.int64)
     entry = make_entry([leaf], lambda x: None, plain_settings(recent), [loaded])
     pf.set_size_checks(checks)
@@ -164,4 +167,4 @@ def test_size_checks_of_another_length_never_hold():
     text = CHECKED.replace("array<i64: 4, 8>", "array<i64: 4>")
     module = decode_module(parse_module(text))
     with pytest.raises(Refused, match="never holds"):
-        leaf_of(module, {}, inputs_of([(np.dtype(np.float32), 2)], ()))
+        leaf_of(module, {}, flat_arguments([(np.dtype(np.float32), 2)]).values)

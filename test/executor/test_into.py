@@ -54,7 +54,8 @@ def hits(f):
 def f(request):
     made = ready(mixed, X, Y, native=request.param)
     assert (made._native_into is not None) == request.param
-    return made
+    with knobs.override(native_dispatch=request.param):
+        yield made
 
 
 def test_the_array_given_is_returned_and_holds_the_result(f):

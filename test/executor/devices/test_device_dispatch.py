@@ -23,11 +23,12 @@ from profuse.executor.cuda import exchange, libraries
 from profuse.executor.cuda.arrays import as_leaf
 from profuse.executor.cuda.driver import CudaError
 from profuse.executor.dispatch import launches
+from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
 from profuse.executor.dispatch.sizes import Refused
-from profuse.executor.dispatch.spec import Leaf, inputs_of
+from profuse.executor.dispatch.spec import Leaf
 from profuse.executor.knobs import knobs
 from support import counts, host, modulus
 from test_device_calls import CASES
@@ -259,9 +260,9 @@ def test_random_guards(device, relaxed):
         type_ = replace(kind(rng, layouts[0]), device="cuda:0", requires_grad=False)
         if not relaxed and rng.random() < 0.5:
             (type_,) = generalize((type_,)) or (type_,)
-        values = inputs_of([(np.dtype(np.float64), rank, "cuda:0")], (), 0, lent)
-        leaf = Leaf(tests=(relaxed_tests if relaxed else guard_tests)([type_], values))
-        leaf.finish(values, 1, "tuple")
+        arguments = flat_arguments([(np.dtype(np.float64), rank, "cuda:0")], lent)
+        leaf = Leaf(tests=(relaxed_tests if relaxed else guard_tests)([type_], arguments.values))
+        leaf.finish(arguments, ("tuple", None, ()))
         recent = np.zeros(3, np.int64)
         entry = make_entry([leaf], lambda *_: None, plain_settings(recent))
         for array in layouts:

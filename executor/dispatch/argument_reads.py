@@ -1,0 +1,137 @@
+"""Finding arguments in machine code: by position, by keyword, in containers; and Python numbers.
+
+The test ``opened`` takes a container apart, after which pointers to its items lie on the stack.
+They are borrowed: nothing may run Python code, or let others run it, before the leaf owns what it
+uses.
+"""
+
+from __future__ import annotations
+
+from .sizes import Held, Inside, Place
+from .text import Writer
+
+# Ints that take part in arithmetic of 64 bits have to stay below.
+SMALL = 1 << 31
+
+
+def pointer(w: Writer, place: Place) -> str:
+    """The object at a place."""
+    if isinstance(place, Inside):
+        return w.load("ptr", _slot(w, place))
+    return w.load("ptr", w.element("%args", place))
+
+
+def _slot(w: Writer, place: Inside) -> str:
+    """Where the pointer to an item is kept."""
+    return w.shared_alloca(("item", place), "ptr")
+
+
+def keywords(w: Writer, names: tuple[str, ...]) -> str:
+    """Whether these arguments, and in this order, are passed by keyword."""
+    if not names:
+        return w.op(f"zext i1 {w.op('icmp eq ptr %names, null')} to i64")
+    checked = _Checked(w)
+    checked.unless(w.op("icmp ne ptr %names, null"))
+    size = w.call("PyTuple_Size", "i64", "ptr %names")
+    checked.unless(w.op(f"icmp eq i64 {size}, {len(names)}"))
+    for k, name in enumerate(names):
+        checked.same(w.call("PyTuple_GetItem", "ptr", "ptr %names", f"i64 {k}"), name)
+    return checked.answer()
+
+
+def opened(w: Writer, place: Place, kind: type, keys: tuple[Held, ...]) -> str:
+    """Whether the container at a place is of this type, and has these keys, in this order.
+
+    ``keys`` of tuples and lists are indices.
+    """
+    checked, given = _Checked(w), f"ptr {pointer(w, place)}"
+    checked.unless(w.op(f"icmp eq ptr {w.type_of(given)}, {w.object(kind)}"))
+    name = kind.__name__.capitalize()
+    size = w.call(f"Py{name}_Size", "i64", given)
+    checked.unless(w.op(f"icmp eq i64 {size}, {len(keys)}"))
+    if kind is dict:
+        _open_dict(w, place, given, keys, checked)
+    else:
+        for k in range(len(keys)):
+            item = w.call(f"Py{name}_GetItem", "ptr", given, f"i64 {k}")
+            w.store("ptr", item, _slot(w, Inside(place, k)))
+    return checked.answer()
+
+
+def _open_dict(
+    w: Writer, place: Place, given: str, keys: tuple[Held, ...], checked: _Checked
+) -> None:
+    at, key = w.shared_alloca(("at",), "i64"), w.shared_alloca(("key",), "ptr")
+    w.store("i64", 0, at)
+    for k, wanted in enumerate(keys):
+        item = f"ptr {_slot(w, Inside(place, k))}"
+        found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item)
+        checked.unless(w.op(f"icmp ne i32 {found}, 0"))
+        checked.same(w.load("ptr", key), wanted.value)
+
+
+def static(w: Writer, place: Place, held: Held) -> str:
+    """Whether an argument is this very object, or an equal string."""
+    checked = _Checked(w)
+    checked.same(pointer(w, place), held.value)
+    return checked.answer()
+
+
+class _Checked:
+    """Conditions, the first of which to fail makes the answer 0."""
+
+    def __init__(self, w: Writer) -> None:
+        self.w, self._failed, self._done = w, w.name(), w.name()
+
+    def unless(self, condition: str) -> None:
+        self.w.unless(condition, self._failed)
+
+    def same(self, found: str, wanted: object) -> None:
+        """Go on if it is this object, or an equal string."""
+        w = self.w
+        known = w.object(wanted)
+        same = w.op(f"icmp eq ptr {found}, {known}")
+        if type(wanted) is not str:
+            self.unless(same)
+            return
+        compare, on = w.name(), w.name()
+        w.branch(same, on, compare)
+        w.label(compare)
+        self.unless(w.op(f"icmp eq ptr {w.type_of(f'ptr {found}')}, {w.object(str)}"))
+        order = w.call("PyUnicode_Compare", "i32", f"ptr {found}", f"ptr {known}")
+        self.unless(w.op(f"icmp eq i32 {order}, 0"))
+        w.jump(on)
+        w.label(on)
+
+    def answer(self) -> str:
+        w = self.w
+        good = w.name()
+        w.jump(good)
+        w.label(good)
+        w.jump(self._done)
+        w.label(self._failed)
+        w.jump(self._done)
+        w.label(self._done)
+        return w.op(f"phi i64 [ 1, %{good} ], [ 0, %{self._failed} ]")
+
+
+def integer(w: Writer, place: Place) -> str:
+    """An int that `fits`."""
+    overflow = w.shared_alloca(("overflow",), "i32")
+    given = f"ptr {pointer(w, place)}"
+    return w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
+
+
+def fits(w: Writer, place: Place) -> str:
+    """Whether an int is small enough to compute with."""
+    found = integer(w, place)
+    # Too big ones read as -1, and say so.
+    exact = w.op(f"icmp eq i32 {w.load('i32', w.shared_alloca(('overflow',), 'i32'))}, 0")
+    small = w.op(f"icmp ult i64 {w.op(f'add i64 {found}, {SMALL}')}, {2 * SMALL}")
+    return w.op(f"zext i1 {w.op(f'and i1 {exact}, {small}')} to i64")
+
+
+def bits(w: Writer, place: Place) -> str:
+    """A float as the integer of its bits."""
+    found = w.call("PyFloat_AsDouble", "double", f"ptr {pointer(w, place)}")
+    return w.op(f"bitcast double {found} to i64")

@@ -1,0 +1,315 @@
+"""Emitted code finds arguments by keyword and in containers, and numbers that graphs hold for."""
+
+import enum
+import gc
+import sys
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import profuse as pf
+import pytest
+from dispatched import X, Y, hits, outcome
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profuse.dialect.importers.trace_guards import ConstExpr, DimExpr, LeafExpr, OpExpr, TraceGuard
+from profuse.executor.dispatch.arguments import flat_arguments
+from profuse.executor.dispatch.baked import baked_tests
+from profuse.executor.dispatch.entry import make_entry
+from profuse.executor.dispatch.sizes import Refused
+from profuse.executor.dispatch.spec import Leaf
+from profuse.executor.knobs import knobs
+from test_dispatch_guards import plain_settings
+
+
+def warm(fn, *args, **kwargs):
+    """A function that dispatches these arguments in emitted code."""
+    f = pf.jit(fn)
+    for _ in range(3):
+        f(*args, **kwargs)
+    assert f._native is not None, f.explain()
+    assert is_native(f, *args, **kwargs)
+    return f
+
+
+def is_native(f, *args, **kwargs):
+    before = hits(f)
+    f(*args, **kwargs)
+    return hits(f) == before + 1
+
+
+def layer(p, x):
+    return np.tanh(x @ p["w"] + p["b"])
+
+
+PARAMETERS = {"w": X, "b": Y[0]}
+
+
+# --- keywords --------------------------------------------------------------------------------
+
+
+def test_arguments_by_keyword():
+    f = warm(lambda x, y: x * 2 + y, X, y=Y)
+    np.testing.assert_array_equal(f(X, y=X), X * 2 + X)
+    assert not is_native(f, X, Y)  # a structure of its own: Python's, which traces it
+    f(X, Y), f(X, Y)
+    assert is_native(f, X, Y) and is_native(f, X, y=Y)
+
+
+def test_keywords_are_told_apart_by_name_and_order():
+    f = warm(lambda x, y: x * 2 - y, x=X, y=Y)
+    np.testing.assert_array_equal(f(y=X, x=Y), Y * 2 - X)
+    name = "".join(["x", "y"])[:1]  # equal to a keyword, and maybe another object
+    assert is_native(f, **{name: X, "".join(["y"]): Y})
+    with pytest.raises(TypeError):
+        f(X, z=Y)
+    with pytest.raises(TypeError):
+        f(X, Y, x=X)
+
+
+def test_into_with_keywords():
+    f = pf.jit(lambda x, y: x * 2 + y)
+    out = np.empty_like(X)
+    for _ in range(4):
+        assert f.into(out, X, y=Y) is out
+    assert f._native_into is not None
+    np.testing.assert_array_equal(out, X * 2 + Y)
+
+
+# --- containers ------------------------------------------------------------------------------
+
+
+def test_arguments_in_containers():
+    f = warm(layer, PARAMETERS, X)
+    other = {"w": Y, "b": X[1]}
+    np.testing.assert_allclose(f(other, Y), np.tanh(Y @ Y + X[1]), rtol=1e-5)
+    assert is_native(f, other, Y)
+    assert is_native(f, {"".join("w"): Y, "".join(["b"]): X[1]}, Y)
+
+
+def deep(state, x):
+    (a, [b, c]), flags = state
+    d = a * x if flags["scale"] is None else c
+    return {"product": d * c, "parts": (d, [d * 2, None], "name"), 3: b - c}
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_nested_results(kind):
+    state = ((X, [Y, X + 1]), {"scale": None, "mode": "fast"})
+    f = warm(deep, state, Y)
+    found, expected = f(state, Y), deep(state, Y)
+    assert repr(found) == repr(expected)
+    assert list(found) == ["product", "parts", 3]
+    g = warm(lambda x: kind([x + 1, kind([x * 2])]), X)
+    assert type(g(X)) is type(g(X)[1]) is kind
+
+
+def test_one_result_in_several_places():
+    def fn(x):
+        y = x + 1
+        return y, {"y": y}, [y]
+
+    f = warm(fn, X)
+    one, two, three = f(X)
+    assert one is two["y"] is three[0]
+    assert sys.getrefcount(one) == 4
+
+
+def test_other_structures_are_pythons():
+    f = warm(layer, PARAMETERS, X)
+    w, b = PARAMETERS["w"], PARAMETERS["b"]
+
+    class Table(dict):
+        pass
+
+    for other in (
+        {"b": b, "w": w},
+        OrderedDict(w=w, b=b),
+        {"w": w, "b": b, "c": b},
+        {"w": w.T, "b": b},
+    ):
+        np.testing.assert_allclose(f(other, X), layer(PARAMETERS | other, X), rtol=1e-5)
+    with pytest.raises(pf.ArgumentError):
+        f(Table(PARAMETERS), X)
+    with pytest.raises(KeyError):
+        f({"w": w}, X)
+    with pytest.raises(pf.ArgumentError):
+        f([w, {1, 2}], X)
+    assert is_native(f, PARAMETERS, X)
+
+
+class Mode(enum.IntEnum):
+    FAST = 1
+    SLOW = 2
+
+
+def test_statics_are_compared():
+    def fn(x, mode, how=None):
+        return x * 2 if mode is Mode.FAST and how is None else x + 1
+
+    f = warm(fn, X, Mode.FAST)
+    assert not is_native(f, X, Mode.SLOW)
+    np.testing.assert_array_equal(f(X, Mode.SLOW), X + 1)
+    np.testing.assert_array_equal(f(X, Mode.FAST, "plain"), X + 1)
+    for _ in range(2):
+        f(X, Mode.FAST, "plain"), f(X, Mode.SLOW)
+    for args in ((Mode.FAST,), (Mode.SLOW,), (Mode.FAST, "".join(["pl", "ain"]))):
+        assert is_native(f, X, *args)
+        np.testing.assert_array_equal(f(X, *args), fn(X, *args))
+
+
+def test_what_python_takes_apart_says_so():
+    Pair = namedtuple("Pair", "x y")
+    f = pf.jit(lambda p: p.x + p.y)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(Pair(X, Y)), X + Y)
+    assert f._native is None
+    assert "an argument is a namedtuple, which Python takes apart" in f.explain()
+    f = pf.jit(lambda x: Pair(x + 1, x * 2))
+    for _ in range(3):
+        assert type(f(X)) is Pair
+    assert "a result is a namedtuple, which Python makes" in f.explain()
+
+
+def test_items_live_until_the_call_ends(monkeypatch):
+    """A finalizer, run by the allocation of the result, empties the container."""
+    big = np.ones((300, 400), np.float32)
+    table = {"x": big.copy()}
+    f = warm(lambda t: t["x"] * 2 + 1, table)
+
+    class Cycle:
+        def __del__(self):
+            table.clear()
+
+    def clear():
+        made = Cycle()
+        made.me = made
+
+    for _ in range(50):
+        table["x"] = big.copy()
+        clear()
+        threshold = gc.get_threshold()
+        gc.set_threshold(1)
+        try:
+            np.testing.assert_array_equal(f(table), big * 2 + 1)
+        finally:
+            gc.set_threshold(*threshold)
+
+
+def test_nothing_is_leaked():
+    f = warm(layer, PARAMETERS, X)
+    g = warm(deep, ((X, [Y, X + 1]), {"scale": None, "mode": "fast"}), Y)
+    state = ((X, [Y, X + 1]), {"scale": None, "mode": "fast"})
+    wrong = {"b": Y[0], "w": X}
+    for _ in range(3):
+        f(wrong, X), f(p=PARAMETERS, x=X)
+    gc.collect()
+    held = [X, Y, PARAMETERS, PARAMETERS["b"], None, state, state[0][1], "name"]
+    limit = 300  # others may hold None meanwhile
+    counts, blocks = [sys.getrefcount(o) for o in held], sys.getallocatedblocks()
+    for _ in range(3000):
+        f(PARAMETERS, X)
+        f(p=PARAMETERS, x=X)
+        g(state, Y)
+    gc.collect()
+    now = [sys.getrefcount(o) for o in held]
+    for k, (a, b) in enumerate(zip(counts, now, strict=True)):
+        assert abs(a - b) < limit, held[k]
+    assert abs(sys.getallocatedblocks() - blocks) < 300
+
+
+def test_donated_items_are_overwritten():
+    f = pf.jit(lambda p, g: {"w": p["w"] - 0.1 * g}, donate="p")
+    p, g = {"w": np.ones((64, 64), np.float32)}, np.ones((64, 64), np.float32)
+    places = set()
+    for _ in range(6):
+        p = f(p, g)
+        places.add(p["w"].ctypes.data)
+    assert f.state().counters["donated_results"] >= 3
+    np.testing.assert_allclose(p["w"], 1 - 0.6, rtol=1e-5)
+
+
+# --- numbers that graphs hold for ------------------------------------------------------------
+
+
+def test_baked_numbers():
+    def fn(x, n):
+        for _ in range(n):
+            x = x * 2 + 1
+        return x + 1
+
+    f = warm(fn, X, 2)
+    assert not is_native(f, X, 3)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(X, 3), fn(X, 3))
+    assert is_native(f, X, 2) and is_native(f, X, 3)
+    for n in (-(2**31) - 1, -(2**40), -(2**63)):
+        assert not is_native(f, X, n)
+    with pytest.raises(pf.DTypeError):
+        f(X, 2**64 + 2)
+
+
+def test_baked_flags_and_floats():
+    def fn(x, flag, scale):
+        y = x * 2 if flag else x + 1
+        return y if scale > 0.5 else y * float(scale)
+
+    pool = [(X, flag, scale) for flag in (True, False) for scale in (0.25, 0.75, -0.0, 0.0)]
+    calls = [pool[k % len(pool)] for k in range(40)]
+    with knobs.override(max_traces=64):
+        got, counted = outcome(fn, calls, native=True)
+        want, python = outcome(fn, calls, native=False)
+    assert got == want and counted == python
+
+
+LEAVES = [np.zeros((3, 5)), 7, True, 2.5]
+_exprs = st.recursive(
+    st.one_of(
+        st.builds(DimExpr, st.just(0), st.integers(0, 1)), st.just(LeafExpr(1)),
+        st.builds(ConstExpr, st.integers(-4, 9)),
+    ),
+    lambda inner: st.builds(
+        lambda op, a, b: OpExpr(op, (a, b)),
+        st.sampled_from(["add", "sub", "mul", "floor_div", "remainder", "max_size", "min_size"]),
+        inner, inner,
+    ),
+    max_leaves=5,
+)  # fmt: skip
+_guards = st.one_of(
+    _exprs,
+    st.builds(
+        lambda op, a, b: OpExpr(op, (a, b)),
+        st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"]), _exprs, _exprs,
+    ),
+    st.just(LeafExpr(2)), st.just(LeafExpr(3)),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(_guards, st.data())
+def test_random_baked_numbers(expr, data):
+    """Emitted, trace guards answer as `TraceGuard.holds` does."""
+    try:
+        expected = expr.evaluate(LEAVES)
+    except ArithmeticError:
+        return
+    expected = expected.item() if isinstance(expected, np.generic) else expected
+    guard = TraceGuard(expr, expected)
+    arguments = flat_arguments([(np.dtype(np.float64), 2), int, bool, float])
+    try:
+        arguments.tests += baked_tests([guard], arguments.values)
+    except Refused:
+        return
+    leaf = Leaf()
+    leaf.finish(arguments, ("tuple", None, ()))
+    recent = np.zeros(3, np.int64)
+    entry = make_entry([leaf], lambda *_: None, plain_settings(recent))
+    assert entry.call(*LEAVES) == ()
+    for _ in range(6):
+        shape = data.draw(st.tuples(st.integers(0, 6), st.integers(0, 6)))
+        number = data.draw(st.one_of(st.integers(-9, 9), st.integers(-(2**70), 2**70)))
+        flag, real = data.draw(st.booleans()), data.draw(st.sampled_from([2.5, -0.0, 0.0, np.nan]))
+        leaves = [np.zeros(shape), number, flag, float(real)]
+        found = entry.call(*leaves) == ()
+        assert not found or guard.holds(leaves)
+        if abs(number) < 2**31:
+            assert found == guard.holds(leaves), (guard, leaves)
