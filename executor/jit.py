@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -351,4 +352,6 @@ def _saved_file(path: str | os.PathLike) -> SavedFile:
 
 
 def _symbol(name: str) -> str:
-    return "".join(ch if ch.isalnum() or ch == "_" else "_" for ch in name) or "main"
+    """The name as one that IR can have for a function."""
+    name = re.sub(r"\W", "_", name, flags=re.ASCII) or "main"
+    return f"_{name}" if name[0].isdigit() else name

@@ -167,6 +167,22 @@ MUTATIONS = (
         ("executor/test_state.py::test_totals_outlive_flushes_and_functions",),
     ),
     Mutation(
+        "Ctrl-C ends workers that are starting", "executor/worker/process.py",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, ())",
+        ("executor/test_worker_contexts.py::test_ctrl_c_is_not_for_workers_that_are_starting",),
+    ),
+    Mutation(
+        "Perfetto shows letters as escapes", "executor/observe/perfetto.py",
+        "ensure_ascii=False", "ensure_ascii=True",
+        ("executor/test_trace_perfetto.py::test_times_are_exact_and_any_text_is_read",),
+    ),
+    Mutation(
+        "Perfetto cannot read a backslash at the end of a text", "executor/observe/perfetto.py",
+        "return _BACKSLASHES_AT_END.sub(r'\\1 \"', text)", "return text",
+        ("executor/test_trace_perfetto.py::test_times_are_exact_and_any_text_is_read",),
+    ),
+    Mutation(
         "stress mode fails no guard", "executor/stress.py", "draw() * every < 1.0", "draw() < 0.0",
         ("executor/test_stress.py::test_every_guard_fails_where_k_is_1",),
     ),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ...dialect.errors import FileError
 
+_ERRORS = "backslashreplace"
+
 
 def check_writable(path: Path, what: str, knob: str = "") -> None:
     """Raise FileError if a file cannot be made there; better now than after the work."""
@@ -25,13 +27,16 @@ def check_writable(path: Path, what: str, knob: str = "") -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file by one rename, so that nobody sees half of it; raises OSError."""
+    """Write a file by one rename, so that nobody sees half of it; raises OSError.
+
+    In UTF-8; surrogates, which file names may hold, as escapes that JSON, too, would write.
+    """
     if path.exists() and not path.is_file():  # a pipe, a device
-        path.write_text(text, "utf-8")
+        path.write_text(text, "utf-8", _ERRORS)
         return
     number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
-        with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+        with open(number, "w", encoding="utf-8", errors=_ERRORS) as file:
             file.write(text)
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)

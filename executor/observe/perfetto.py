@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ _COMPILES = (
     "compile", "compile-failed", "dispatch", "dispatch-refused", "kernel-failed", "load", "refused",
     "trace",
 )  # fmt: skip
+_BACKSLASHES_AT_END = re.compile(r'(?<!\\)((?:\\\\)+)"')  # in JSON, before what ends a string
 _IN_STAGES = ("load",)  # events that a compile's stages show already
 
 _process: list[tuple[Timeline, Path]] = []  # the one that the knob has started
@@ -99,11 +101,18 @@ def _save(timeline: Timeline, path: Path, *, is_child: bool = False) -> None:
     if is_child or timeline.pid != os.getpid():
         path = path.with_name(f"{path.stem}-{os.getpid()}{path.suffix}")
     try:
-        write_whole(path, json.dumps(as_json(timeline), default=str))
+        write_whole(path, _text(as_json(timeline)))
     except OSError as error:
         reason = f"the trace is lost, {path} cannot be written: {error.strerror or error}"
         say(f"profuse: {reason}")
         log("trace-lost", "", reason)
+
+
+def _text(made: Json) -> str:
+    """JSON as Perfetto reads it: escapes of letters are shown as they are, and a quotation mark
+    behind any backslash ends no string, whereupon it reads nothing of the file."""
+    text = json.dumps(made, default=str, ensure_ascii=False)
+    return _BACKSLASHES_AT_END.sub(r'\1 "', text)
 
 
 def as_json(timeline: Timeline) -> Json:

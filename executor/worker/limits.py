@@ -20,7 +20,8 @@ def settle(nice: int, memory: int) -> None:
         nice: added to the priority number.
         memory: bytes; the parent kills at that much resident memory, allocations fail at twice it.
     """
-    # Ctrl-C goes to the whole foreground group, but is meant for the program of the user.
+    # Ctrl-C goes to the whole foreground group, but is meant for the program of the user. It has
+    # been held back since the start (`process`); one that waits is dropped now.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM, signal.SIGTERM})
     with suppress(OSError):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -76,10 +77,11 @@ class Process:
                 # Not a pipe, which a worker that talks would fill; appended to, so that it can be
                 # emptied.
                 self._said = opened.enter_context(tempfile.TemporaryFile("a+b", buffering=0))
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
-                    bufsize=0, env=_environment(), cwd="/",
-                )  # fmt: skip
+                with _interrupts_held_back():
+                    self._process = subprocess.Popen(
+                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        stderr=self._said, bufsize=0, env=_environment(), cwd="/",
+                    )  # fmt: skip
             except (OSError, ValueError) as error:
                 raise Lost(f"cannot start {sys.executable}: {error}", delivered=False) from None
             opened.pop_all()
@@ -224,6 +226,20 @@ class Process:
         why = _telling_line(said)
         reason = f"{reason}: {why}" if why else reason
         return Lost(reason, delivered=delivered, group=self.group)
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes started in here get no SIGINT until they have said what one is to do.
+
+    Ctrl-C goes to the whole group of processes, also while a worker is loading its code, and would
+    end it before `limits.settle`.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _fate(status: int | None) -> str:

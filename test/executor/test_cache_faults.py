@@ -7,7 +7,6 @@ import errno
 import io
 import os
 import shutil
-import subprocess
 import threading
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from profuse.executor.cache.entry import CorruptEntry, Entry, read_header
 from profuse.executor.cache.key import key_of
 from profuse.executor.cache.places import Places
 from profuse.executor.cache.store import Store
+from small_disks import small_disk
 
 PLACES = Places.of(IR).listed
 
@@ -265,25 +265,11 @@ def test_a_folder_that_others_can_write_is_refused(folder, monkeypatch, what):
     assert expected in asked.reason("disk-off")
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 64 KiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("needs the right to mount a file system")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
-
-
-def test_a_full_disk_stops_storing_and_nothing_else(small_disk):
-    with caching_in(small_disk) as store:
+def test_a_full_disk_stops_storing_and_nothing_else(tmp_path):
+    """Of processes that meet one from the start, see test_full_disk.py."""
+    with small_disk(tmp_path / "disk", "size=64k") as disk, caching_in(disk.path) as store:
         Asked(request())
-        filler = small_disk / "filler"
-        with pytest.raises(OSError, match="No space"), open(filler, "wb", 0) as file:
-            while True:
-                file.write(bytes(4096))
+        disk.fill()
         asked = [Asked(numbered(number)) for number in range(3)]
         assert [a.kinds for a in asked] == [["disk-miss", "disk-off"], ["disk-miss"], ["disk-miss"]]
         assert "No space left" in asked[0].reason("disk-off")
@@ -291,10 +277,10 @@ def test_a_full_disk_stops_storing_and_nothing_else(small_disk):
         assert Asked(request(), never).counts == (1, 0)
 
 
-def test_a_read_only_disk_still_answers(small_disk):
-    with caching_in(small_disk) as store:
+def test_a_read_only_disk_still_answers(tmp_path):
+    with small_disk(tmp_path / "disk", "size=64k") as disk, caching_in(disk.path) as store:
         Asked(request())
-        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        disk.remount("ro")
         asked = [Asked(numbered(0)), Asked(request(), never), Asked(numbered(1))]
         assert [a.kinds for a in asked] == [["disk-miss", "disk-off"], ["disk-hit"], ["disk-miss"]]
         assert "Read-only" in asked[0].reason("disk-off")

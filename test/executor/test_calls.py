@@ -246,3 +246,14 @@ def test_a_graph_without_kernels_has_no_kernel_stages():
     f(np.ones(3)), f(np.ones(3))
     with pytest.raises(pf.ArgumentError, match="no llvm: this graph has no kernel"):
         f.ir("llvm")
+
+
+@pytest.mark.parametrize("name", ["größe", "日本", "2nd", 'a "b"\n', "a\\", "\0", ""])
+def test_functions_of_any_name_compile(name):
+    """Python's identifiers may have letters of any script, those of IR may not."""
+    f = pf.jit(lambda x: np.tanh(x) * 2, name=name)
+    x = np.ones(3, np.float32)
+    for result in thrice(f, x):
+        np.testing.assert_allclose(result, np.tanh(x) * 2, rtol=1e-6)
+    assert f.state().reasons == ()
+    assert f.state().counters["kernel_launches"] == 2

@@ -194,6 +194,16 @@ def test_nothing_is_left_of_a_trace_that_finds_no_room(capfd):
     assert "No space left on device" in capfd.readouterr().err
 
 
+def test_names_may_hold_what_is_no_letter():
+    """Surrogates, as in file names of no encoding; also where the trace goes to a device."""
+    f = pf.jit(np.tanh)
+    with pf.trace("/dev/null") as recorded:
+        thread = threading.Thread(target=lambda: f(X), name="\ud800")
+        thread.start()
+        thread.join()
+    assert "\ud800" in recorded.threads.values()
+
+
 PROGRAM = """
 import multiprocessing, os, sys
 import numpy as np, profuse as pf

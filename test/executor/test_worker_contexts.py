@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
+from processes import is_gone
 from worker_requests import request_for
 
 PARENT = str(Path(pf.__file__).parents[1])
@@ -75,20 +76,6 @@ def words_of(process, timeout=30) -> list[str]:
     assert process.returncode == 0, err
     assert "Traceback" not in err, err
     return out.split()
-
-
-def is_gone(pid: int, within: float) -> bool:
-    """Whether a process ends within so many seconds; a zombie counts as ended."""
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_a_script_without_a_main_guard_ends_and_so_does_its_worker(start):
@@ -268,3 +255,23 @@ def test_ctrl_c_is_not_for_workers(start):
     process.stdout.readline()
     os.killpg(process.pid, signal.SIGINT)
     assert words_of(process) == ["done"]
+
+
+def test_ctrl_c_is_not_for_workers_that_are_starting(start):
+    """It comes before the worker, which has to load the compiler, can say that it ignores it."""
+    process = start("""
+        ticket = shared_pool().submit(request)
+        def children():
+            tasks = os.listdir("/proc/self/task")
+            return [c for t in tasks for c in open(f"/proc/self/task/{t}/children").read().split()]
+        try:
+            while not children(): time.sleep(0.001)
+            say("starting")
+            time.sleep(60)
+        except KeyboardInterrupt: pass
+        assert ticket.result().kernels
+        say(shared_pool().counts.lost)
+    """, start_new_session=True)  # fmt: skip
+    process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    assert words_of(process) == ["0"]
