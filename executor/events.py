@@ -25,8 +25,8 @@ _LEVELS = dict.fromkeys(
 ) | dict.fromkeys(
     ("callback-failed", "compile-failed", "compiled-in-process", "device-fallback",
      "disk-corrupt", "disk-off", "dropped", "kernel-failed", "log-off", "no-assembler",
-     "setting-unknown", "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",
-     "workers-given-up"), "warning"
+     "setting-unknown", "slower", "strategy-exceeded", "trace-lost", "worker-lost",
+     "worker-replaced", "workers-given-up"), "warning"
 )  # fmt: skip
 
 
@@ -149,6 +149,7 @@ class Counters:
         device_syncs: times that a call waited for a device.
         graph_replays: launches of several kernels as one CUDA graph.
         device_fallbacks: calls on device arrays that the device failed, computed on the host.
+        epilogue_misses: library products that did not add their bias, which took a pass more.
         output_copies: results that were made elsewhere than in the array given for them.
         donated_results: results that were made in the memory of donated arguments.
         traces: graphs made by tracing.
@@ -183,6 +184,7 @@ class Counters:
     device_syncs: int = 0
     graph_replays: int = 0
     device_fallbacks: int = 0
+    epilogue_misses: int = 0
     output_copies: int = 0
     donated_results: int = 0
     traces: int = 0

@@ -249,8 +249,29 @@ MUTATIONS = (
     ),
     Mutation(
         "sums of halves are rounded that somebody else reads", "lowering/schedule/halves.py",
-        "if len(users) == 1 and", "if",
+        "dtype is None or len(users) != 1 or", "dtype is None or",
         ("lowering/test_gpu_halves.py::test_what_else_reads_the_sum_gets_all_of_it",),
+    ),
+    Mutation(
+        "products are rounded to any half", "lowering/schedule/halves.py",
+        'names == [*_TO_HALF[dtype], "linalg.yield"]',
+        'names[:-1] in _TO_HALF.values()',
+        ("lowering/test_gpu_halves.py::test_results_are_rounded_to_what_operands_are",),
+    ),
+    Mutation(
+        "products with a bias are gone for who else reads them", "lowering/schedule/biases.py",
+        "if len(users) != 1:", "if not users:",
+        ("lowering/test_gpu_biases.py::test_what_else_reads_the_product",),
+    ),
+    Mutation(
+        "the library is given halves as a bias for floats", "lowering/schedule/biases.py",
+        "or halves.dtype != product.halves", "",
+        ("lowering/test_gpu_biases.py::test_a_bias_of_another_half_is_added_by_a_kernel",),
+    ),
+    Mutation(
+        "biases with gaps are read as if they had none", "lowering/schedule/access.py",
+        "tensor.dims == (1,) or offset.terms == {0: 1}", "True",
+        ("lowering/test_gpu_biases.py::test_biases_of_any_layout",),
     ),
     Mutation(
         "shared memory is used again too early", "lowering/gpu/split.py",
@@ -301,6 +322,29 @@ MUTATIONS = (
         "operands of products are swapped", "executor/cuda/products.py",
         "right_swapped, left_swapped,\n", "left_swapped, right_swapped,\n",
         ("executor/devices/test_device_products.py::test_values",),
+    ),
+    Mutation(
+        "a bias is lost where the library does not add it", "executor/cuda/products.py",
+        "replace(product, bias=0, beta=1.0)", "replace(product, bias=0)",
+        ("executor/devices/test_device_biases.py::test_dtypes",),
+    ),
+    Mutation(
+        "a bias is spread past the end of its product", "executor/cuda/products.py",
+        "more = min(filled, whole - filled)", "more = filled",
+        ("executor/devices/test_device_biases.py::test_a_bias_is_spread_by_copies_of_copies",),
+    ),
+    Mutation(
+        "threads write their biases into one another's products", "executor/cuda/cublaslt.py",
+        "with plan.lock:", "if plan:",
+        ("executor/devices/test_cublaslt.py::"
+         "test_threads_share_a_plan_and_keep_their_biases",),
+    ),
+    Mutation(
+        "algorithms for aligned matrices run on any", "executor/cuda/cublaslt.py",
+        "key = (device, *product.shape, *alignments(product))",
+        "key = (device, *product.shape)",
+        ("executor/devices/test_cublaslt.py::"
+         "test_alignment_is_part_of_what_a_plan_is_for",),
     ),
     Mutation(
         "equal reads on both sides of a write merge", "dialect/passes/cse.py",

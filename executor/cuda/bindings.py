@@ -12,7 +12,8 @@ import numpy as np
 
 from ..knobs import knobs
 from .cublas import Cublas
-from .driver import CudaError, Direct, Node
+from .cublaslt import CublasLt
+from .driver import CudaError, Direct, Node, NoEpilogueError
 from .products import Gemm
 
 # After these the context is lost (cuda.h: "This leaves the process in an inconsistent state").
@@ -47,6 +48,7 @@ class BindingsDriver:
         self._api = api
         self._contexts: dict[int, Any] = {}
         self._cublas: Cublas | None = None
+        self._cublaslt: CublasLt | None = None
         self._lock = threading.Lock()
         try:
             self._call(api.cuInit, 0)
@@ -207,11 +209,32 @@ class BindingsDriver:
     # --- products and graphs ----------------------------------------------------------------
 
     def product(self, device: int, product: Gemm, stream: int) -> None:
+        if product.bias:
+            self._product_with_bias(device, product, stream)
+            return
         with self._lock:
             if self._cublas is None:
                 self._cublas = Cublas()
         with self._current(device):
             self._cublas.product(device, product, stream)
+
+    def _product_with_bias(self, device: int, product: Gemm, stream: int) -> None:
+        with self._lock:
+            if self._cublaslt is None:
+                self._cublaslt = CublasLt()
+        with self._current(device):
+            plan = self._cublaslt.plan(device, product)
+            try:
+                space = self.allocate(device, plan.workspace, stream) if plan.workspace else 0
+            except CudaError as error:
+                if not error.transient:
+                    raise
+                raise NoEpilogueError(f"there is no workspace: {error.what}") from error
+            try:
+                self._cublaslt.start(plan, product, space, stream)
+            finally:
+                if space:  # on the stream, behind the product
+                    self.free(device, space, stream)
 
     def graph(self, device: int, nodes: Sequence[Node]) -> Any:
         with self._current(device):

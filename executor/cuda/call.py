@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -15,10 +16,10 @@ import numpy as np
 
 from ..events import Counters
 from .arrays import DeviceArray
-from .driver import CudaError, Node, driver, index_of
+from .driver import CudaError, Node, NoEpilogueError, driver, index_of
 from .graphs import launch_all
 from .libraries import NUMPY, Library
-from .products import Gemm
+from .products import Gemm, spread_bias
 
 
 class _Active(threading.local):
@@ -37,10 +38,15 @@ class DeviceCall:
         home: device on which new arrays are made.
         library: whose arrays results are.
         counters: of the executor that is called.
+        slower: told why something took more work than it should.
     """
 
-    def __init__(self, home: str, library: Library, counters: Counters) -> None:
+    def __init__(
+        self, home: str, library: Library, counters: Counters,
+        slower: Callable[[str], None] = lambda reason: None,
+    ) -> None:  # fmt: skip
         self.home, self.library, self.counters = home, library, counters
+        self._slower = slower
         self._streams: dict[int, int] = {}
         self._pending: list[Node] = []
         self._pending_on = 0
@@ -112,9 +118,18 @@ class DeviceCall:
         self._pending.append(node)
 
     def product(self, index: int, product: Gemm) -> None:
-        """Start a product of the library, behind all that was launched before."""
+        """Start a product of the library, behind all that was launched before.
+
+        Where the library does not add the bias, the sum starts from it.
+        """
         self.flush()
-        driver().product(index, product, self.stream(index))
+        current, stream = driver(), self.stream(index)
+        try:
+            current.product(index, product, stream)
+        except NoEpilogueError as refused:
+            self.counters.epilogue_misses += 1
+            self._slower(f"a product's bias is added in a pass of its own: {refused.what}")
+            current.product(index, spread_bias(current, index, product, stream), stream)
         self.counters.library_calls += 1
 
     def flush(self) -> None:

@@ -11,9 +11,9 @@ from .driver import CudaError
 from .products import Gemm
 
 # Values of cudaDataType and cublasComputeType_t; plain f32 stays f32, without TF32.
-_TYPES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}
-_COMPUTE = {"f32": 68, "f64": 70, "f16": 68, "bf16": 68}
-_LIBRARIES = ("libcublas.so.13", "libcublas.so")
+TYPES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}
+COMPUTE = {"f32": 68, "f64": 70, "f16": 68, "bf16": 68}
+_MAJOR = 13
 _FULL_SUMS = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
 _SUCCESS = 0
 _ALLOC_FAILED = 3
@@ -26,18 +26,17 @@ class Cublas:
     """
 
     def __init__(self) -> None:
-        self._library = _load()
+        self._library = load("cublas")
         self._local = threading.local()
 
     def product(self, device: int, product: Gemm, stream: int) -> None:
         """Start a product; the device's context is current."""
         handle = self._handle(device)
-        self._check(self._library.cublasSetStream_v2(handle, ctypes.c_void_p(stream)))
-        scalar = ctypes.c_double if product.dtype == "f64" else ctypes.c_float
-        alpha, beta = scalar(1.0), scalar(product.beta)
-        type_, output = _TYPES[product.dtype], _TYPES[product.output]
+        check(self._library.cublasSetStream_v2(handle, ctypes.c_void_p(stream)))
+        alpha, beta = factor(product, 1.0), factor(product, product.beta)
+        type_, output = TYPES[product.dtype], TYPES[product.output]
         int_, long_, pointer = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
-        self._check(
+        check(
             self._library.cublasGemmStridedBatchedEx(
                 handle, int_(product.trans_a), int_(product.trans_b),
                 int_(product.m), int_(product.n), int_(product.k), ctypes.byref(alpha),
@@ -45,7 +44,7 @@ class Cublas:
                 pointer(product.b), int_(type_), int_(product.ldb), long_(product.stride_b),
                 ctypes.byref(beta),
                 pointer(product.c), int_(output), int_(product.ldc), long_(product.stride_c),
-                int_(product.batch), int_(_COMPUTE[product.dtype]), int_(-1),
+                int_(product.batch), int_(COMPUTE[product.dtype]), int_(-1),
             )
         )  # fmt: skip
 
@@ -53,31 +52,41 @@ class Cublas:
         handles = self._local.__dict__.setdefault("handles", {})
         if device not in handles:
             made = ctypes.c_void_p()
-            self._check(self._library.cublasCreate_v2(ctypes.byref(made)))
+            check(self._library.cublasCreate_v2(ctypes.byref(made)))
             # Or parts of long sums of halves might be added up as halves.
-            self._check(self._library.cublasSetMathMode(made, ctypes.c_int(_FULL_SUMS)))
+            check(self._library.cublasSetMathMode(made, ctypes.c_int(_FULL_SUMS)))
             handles[device] = made
         return handles[device]
 
-    @staticmethod
-    def _check(status: int) -> None:
-        if status != _SUCCESS:
-            no_memory = status == _ALLOC_FAILED
-            raise CudaError(f"cuBLAS fails with status {status}", "cublas", transient=no_memory)
+
+def factor(product: Gemm, value: float) -> ctypes.c_double | ctypes.c_float:
+    """A factor of a product, in the type that it is summed up in."""
+    return ctypes.c_double(value) if product.dtype == "f64" else ctypes.c_float(value)
 
 
-def _load() -> ctypes.CDLL:
-    for name in (*_installed(), *_LIBRARIES):
+def check(status: int, library: str = "cuBLAS") -> None:
+    """Raise CudaError unless a call of a library succeeded."""
+    if status != _SUCCESS:
+        no_memory = status == _ALLOC_FAILED
+        raise CudaError(f"{library} fails with status {status}", "cublas", transient=no_memory)
+
+
+def load(stem: str) -> ctypes.CDLL:
+    """A library of the ``nvidia-cublas`` wheel, else the system's; CudaError if there is neither.
+
+    Args:
+        stem: ``"cublas"`` or ``"cublasLt"``.
+    """
+    for name in (*_installed(f"lib{stem}.so.{_MAJOR}"), f"lib{stem}.so.{_MAJOR}", f"lib{stem}.so"):
         try:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise CudaError("there is no cuBLAS; install profuse[cuda]", "absent")
+    raise CudaError(f"there is no {stem}; install profuse[cuda]", "absent")
 
 
-def _installed() -> list[str]:
-    """The library of the ``nvidia-cublas`` wheel."""
+def _installed(name: str) -> list[str]:
     spec = importlib.util.find_spec("nvidia")
     roots = (spec.submodule_search_locations or ()) if spec else ()
-    found = [Path(root, "cu13", "lib", name) for root in roots for name in _LIBRARIES[:1]]
+    found = [Path(root, f"cu{_MAJOR}", "lib", name) for root in roots]
     return [str(path) for path in found if path.exists()]

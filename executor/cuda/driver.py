@@ -39,6 +39,10 @@ class CudaError(Exception):
         self.what, self.name, self.sticky, self.transient = what, name, sticky, transient
 
 
+class NoEpilogueError(CudaError):
+    """A library does not add the bias of a product; nothing has been started."""
+
+
 @dataclass(frozen=True)
 class Node:
     """One kernel launch, ready to go.
@@ -140,7 +144,7 @@ class Driver(Protocol):
         """Whether the device has come to an event."""
 
     def product(self, device: int, product: Gemm, stream: int) -> None:
-        """Start a matrix product of the library."""
+        """Start a matrix product of the library; NoEpilogueError if it does not add the bias."""
 
     def graph(self, device: int, nodes: Sequence[Node]) -> Any:
         """Launches, one after the other, as one thing to launch."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...lowering.gpu.abi import LibraryProduct, Matrix
-from .driver import CudaError
+from .driver import CudaError, Driver
 
 Size = Callable[[str], int]
 Pointer = Callable[[tuple], int]
-_ITEMSIZE = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+ITEMSIZE = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
 @dataclass(frozen=True)
 class Gemm:
-    """``c = op(a) @ op(b) + beta * c`` for matrices that are stored column by column.
+    """``c = op(a) @ op(b) + bias + beta * c`` for matrices that are stored column by column.
 
     Attributes:
         dtype: of the elements of a and b; halves are summed up in f32.
@@ -26,6 +26,8 @@ class Gemm:
         lda, ldb, ldc: elements from one column to the next.
         stride_a, stride_b, stride_c: elements from one matrix of the batch to the next.
         batch: number of matrices.
+        bias: pointer to m elements, of dtype ``output``, that are added to every column of c; 0 =
+            none. With one, beta is 0, and c has no gaps.
     """
 
     dtype: str
@@ -46,6 +48,15 @@ class Gemm:
     stride_b: int = 0
     stride_c: int = 0
     batch: int = 1
+    bias: int = 0
+
+    @property
+    def shape(self) -> tuple:
+        """All but the pointers, and beta."""
+        return (
+            self.dtype, self.output, self.trans_a, self.trans_b, self.m, self.n, self.k,
+            self.lda, self.ldb, self.ldc, self.stride_a, self.stride_b, self.stride_c, self.batch,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
 
     Raises CudaError for layouts that cuBLAS does not take.
     """
-    if product.dtype not in _ITEMSIZE:
+    if product.dtype not in ITEMSIZE:
         raise CudaError(f"there is no library product of {product.dtype}", "dtype")
     vector_left = product.kind in ("vecmat", "dot")
     vector_right = product.kind in ("matvec", "dot")
@@ -108,7 +119,24 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
         right.pointer, right_step, left.pointer, left_step, output.pointer, step,
         1.0 if product.accumulate else 0.0,
         right.strides[0], left.strides[0], output.strides[0], batch,
+        _start(product.bias, product.output_dtype, size, pointer) if product.bias else 0,
     )  # fmt: skip
+
+
+def spread_bias(driver: Driver, device: int, product: Gemm, stream: int) -> Gemm:
+    """Fill the result of a product with its bias; returns the product that is then to be added.
+
+    Bit for bit the same sum, for one more pass over the result, and no kernel of its own.
+    """
+    row = product.m * ITEMSIZE[product.output]
+    whole = row * product.n * product.batch
+    driver.copy(device, product.c, product.bias, row, stream)
+    filled = row
+    while filled < whole:
+        more = min(filled, whole - filled)
+        driver.copy(device, product.c + filled, product.c, more, stream)
+        filled += more
+    return replace(product, bias=0, beta=1.0)
 
 
 def _operand(
@@ -126,5 +154,11 @@ def _operand(
     while len(dims) < 3:
         dims.insert(0, 1)
         strides.insert(0, 0)
-    start = pointer(matrix.argument) + size(matrix.offset) * _ITEMSIZE[dtype]
-    return _Operand((dims[0], dims[1], dims[2]), (strides[0], strides[1], strides[2]), start)
+    return _Operand(
+        (dims[0], dims[1], dims[2]), (strides[0], strides[1], strides[2]),
+        _start(matrix, dtype, size, pointer),
+    )  # fmt: skip
+
+
+def _start(matrix: Matrix, dtype: str, size: Size, pointer: Pointer) -> int:
+    return pointer(matrix.argument) + size(matrix.offset) * ITEMSIZE[dtype]

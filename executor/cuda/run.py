@@ -8,6 +8,7 @@ anything else is not. After an error that loses the device nothing on it can be 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,8 @@ def _captured(array: Any, home: str, library: Library) -> Any:
 
 def _run(run: Run, executor: AnyExecutor, inputs: list, home: str, library: Library) -> list:
     given = {id(x.owner) for x in inputs if isinstance(x, DeviceArray) and x.owner is not None}
-    with DeviceCall(home, library, executor.counters) as call:
+    slower = partial(_note_slower, executor)
+    with DeviceCall(home, library, executor.counters, slower) as call:
         for value in inputs:
             if isinstance(value, DeviceArray) and value.owner is not None:
                 call.join(value)
@@ -104,6 +106,13 @@ def _evaluate(executor: AnyExecutor, inputs: list) -> list:
 
     adapt = executor.options.processor.adapter(module)
     return Evaluator(module.main, module, on_op=count, adapt=adapt)(inputs)
+
+
+def _note_slower(executor: AnyExecutor, reason: str) -> None:
+    """Keep why a call took more work than it should, once."""
+    if reason not in executor.reasons:
+        executor.reasons.append(reason)
+        log("slower", executor.options.name, reason)
 
 
 def _note(executor: AnyExecutor, error: CudaError) -> str:

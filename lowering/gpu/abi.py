@@ -81,6 +81,8 @@ class LibraryProduct:
     ``dtype`` is that of all three; with ``wide``, operands are halves and ``output`` is f32. Halves
     are summed up in f32, and rounded once.
     ``kind`` is ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
+    ``bias``: an epilogue of ``"matmul"`` and ``"batch_matmul"`` that do not accumulate: a vector
+    without gaps, of the output's dtype, added to each row of what the library has summed up.
     """
 
     kind: str
@@ -90,6 +92,7 @@ class LibraryProduct:
     output: Matrix
     accumulate: bool = False
     wide: bool = False
+    bias: Matrix | None = None
 
     @property
     def output_dtype(self) -> str:

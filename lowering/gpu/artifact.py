@@ -108,16 +108,10 @@ def _step_from_json(data: dict[str, Any]) -> Any:
     if kind is Launch:
         return _launch(fields)
     if kind is LibraryProduct:
-        left, right, output = (_matrix(fields[name]) for name in ("left", "right", "output"))
-        return LibraryProduct(
-            fields["kind"],
-            fields["dtype"],
-            left,
-            right,
-            output,
-            fields["accumulate"],
-            fields["wide"],
-        )
+        for name in ("left", "right", "output", "bias"):
+            if fields[name] is not None:
+                fields[name] = _matrix(fields[name])
+        return LibraryProduct(**fields)
     conditions = tuple(Condition(**condition) for condition in fields["conditions"])
     return Choice(
         conditions, *(tuple(map(_step_from_json, fields[side])) for side in ("then", "otherwise"))

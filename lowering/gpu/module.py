@@ -40,7 +40,7 @@ def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]
 
     planned = schedule(
         function, temporaries=temporaries, accumulate=False, read_constants=False, one_row=ONE_ROW,
-        halves=True,
+        halves=True, biases=True,
     )  # fmt: skip
     if planned.graph.opaque:
         raise LoweringError("a size has no closed form over the size symbols")
@@ -112,6 +112,7 @@ class _Emitter:
             self._operand(op.output, op.output, _contiguous(op.output)),
             accumulate=op.init is not None,
             wide=op.halves is not None and str(op.output.element) == "f32",
+            bias=self._operand(op.bias, *op.bias_view) if op.bias and op.bias_view else None,
         )  # fmt: skip
 
     def _operand(self, tensor: Tensor, stored: Tensor, offset: Index) -> Matrix:

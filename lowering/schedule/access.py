@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialect.symbolic import Dim
@@ -96,7 +96,11 @@ def choose_anchors(graph: Graph) -> None:
     for op in graph.operations:
         if isinstance(op, Product):
             op.left_view, op.right_view = operand_view(op.left), operand_view(op.right)
-            for read in (op.left_view[0], op.right_view[0], op.init):
+            stored = [op.left_view[0], op.right_view[0], op.init]
+            if op.bias is not None:
+                op.bias_view = operand_view(op.bias, bias_readable)
+                stored.append(op.bias_view[0])
+            for read in stored:
                 if read is not None:
                     _require_unless_stored(read)
         elif isinstance(op, Reshape) and op.mapping is None:
@@ -169,14 +173,17 @@ def _require_unless_stored(tensor: Tensor) -> None:
     _require(tensor)
 
 
-def operand_view(tensor: Tensor) -> tuple[Tensor, Index]:
+def operand_view(
+    tensor: Tensor, readable: Callable[[Tensor, Index], bool] | None = None
+) -> tuple[Tensor, Index]:
     """Where a product reads ``tensor``: a stored tensor, and the offset over axis numbers.
 
-    A strided view is read in place when the library can; otherwise it is stored itself.
+    A strided view is read in place when the library can (``readable``, `library_readable` unless
+    given); otherwise it is stored itself.
     """
     root, index = view_root(tensor)
     offset = ix.linear(index, strides_of(root))
-    if root is not tensor and not library_readable(tensor, offset):
+    if root is not tensor and not (readable or library_readable)(tensor, offset):
         root, offset = tensor, ix.linear(map(ix.atom, range(tensor.rank)), row_major(tensor.dims))
     return root, offset
 
@@ -193,6 +200,11 @@ def library_readable(tensor: Tensor, offset: Index) -> bool:
     if columns in (None, 1):
         return rows is None or _positive(rows, width)
     return rows in (None, 1) and _positive(columns, height)
+
+
+def bias_readable(tensor: Tensor, offset: Index) -> bool:
+    """True if the elements of a vector lie side by side."""
+    return tensor.dims == (1,) or offset.terms == {0: 1}
 
 
 def _positive(stride: Dim, least: Dim) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Union
 from ...dialect.errors import InternalError
 from ...dialect.symbolic import Dim
 from ..abi import TensorSpec
-from .index import Index, row_major
+from .index import Index, atom, constant, row_major
 
 Element = Any  # ir.Type of one stored element
 Producer = Union["Source", "Compute", "Reshape", "Product"]
@@ -84,6 +84,14 @@ class Read:
 
     tensor: Tensor
     index: tuple[Index, ...]
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether axis k is at loop k; one of size 1, which may be broadcast, at 0."""
+        return all(
+            i == atom(k) or (d == 1 and i == constant(0))
+            for k, (i, d) in enumerate(zip(self.index, self.tensor.dims, strict=True))
+        )
 
 
 @dataclass
@@ -205,7 +213,9 @@ class Product:
     Attributes:
         kind: ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
         halves: ``"f16"`` or ``"bf16"`` if its operands are; its output is f32, or rounded to them.
-        left_view, right_view: the stored tensor to read and the offset over the operand's axes.
+        bias: of rank 1, added to each row.
+        left_view, right_view, bias_view: the stored tensor to read and the offset over the
+            operand's axes.
     """
 
     kind: str
@@ -216,8 +226,10 @@ class Product:
     name: str = "product"
     location: Any = None
     halves: str | None = None
+    bias: Tensor | None = None
     left_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
     right_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
+    bias_view: tuple[Tensor, Index] | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -273,7 +285,7 @@ def operands(op: Compute | Reshape | Product) -> list[Tensor]:
     if isinstance(op, Reshape):
         return [op.source]
     if isinstance(op, Product):
-        return [t for t in (op.left, op.right, op.init) if t is not None]
+        return [t for t in (op.left, op.right, op.init, op.bias) if t is not None]
     reads = [r.tensor for k, r in enumerate(op.reads) if k in op.body.used]
     return [*reads, *(t for t in op.inits if t is not None), *op.body.extracts]
 
@@ -318,6 +330,13 @@ def buffer_or_none(tensor: Tensor) -> Buffer | None:
     if isinstance(tensor.producer, Source):
         return tensor.producer.buffer
     return tensor.buffer
+
+
+def reshape_root(tensor: Tensor) -> Tensor:
+    """What a tensor reinterprets; itself if it is no reinterpretation."""
+    while isinstance(tensor.producer, Reshape):
+        tensor = tensor.producer.source
+    return tensor
 
 
 def strides_of(tensor: Tensor) -> tuple[Dim, ...]:

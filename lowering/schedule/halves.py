@@ -6,27 +6,32 @@ up in f32, and rounds once, computes the same from the halves themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mlir import ir
 
-from . import index as ix
 from .graph import Compute, Graph, Product, Reshape, Tensor, definition, results
 
 _HALVES = {"f16": "f16", "i16": "bf16"}  # by storage type
+# Bodies of conversions, as `lowering.convert` writes them.
 _FROM_HALF = {"f16": ["arith.extf"], "bf16": ["arith.extui", "arith.shli", "arith.bitcast"]}
+_TO_HALF = {
+    "f16": ["arith.truncf"],
+    "bf16": ["arith.bitcast", "arith.shrui", "arith.andi", "arith.addi", "arith.addi",
+             "arith.shrui", "arith.cmpf", "arith.ori", "arith.select", "arith.trunci"],
+}  # fmt: skip
 _UPPER = 16  # a bf16 is the upper bits of an f32
 
 
 @dataclass(frozen=True)
-class _Operand:
-    """What an operand in f32 is made from.
+class Widened:
+    """What a tensor of f32 is made from.
 
     Attributes:
         half: the tensor of halves.
         dtype: ``"f16"`` or ``"bf16"``.
-        path: operations from the conversion, which is first, to the operand.
+        path: operations from the conversion, which is first, to the tensor.
     """
 
     half: Tensor
@@ -37,23 +42,22 @@ class _Operand:
 def narrow_products(graph: Graph) -> None:
     """Let products of halves read them, and write them where their result is rounded to them."""
     for op in [op for op in graph.operations if isinstance(op, Product)]:
-        left, right = _operand(op.left), _operand(op.right)
+        left, right = widened(op.left), widened(op.right)
         if left is None or right is None or left.dtype != right.dtype or op.init is not None:
             continue
         op.halves = left.dtype
-        op.left, op.right = _moved(graph, op, left), _moved(graph, op, right)
-        users = graph.uses().get(op.output, [])
-        if len(users) == 1 and _is_rounding(users[0]):
-            graph.operations.remove(users[0])
-            op.output = users[0].outputs[0]
+        op.left, op.right = narrowed(graph, op, left), narrowed(graph, op, right)
+        drop_unused(graph, left.path)
+        drop_unused(graph, right.path)
+        rounded = rounding(graph, op.output, op.halves)
+        if rounded is not None:
+            graph.operations.remove(rounded)
+            (op.output,) = rounded.outputs
             op.output.producer, op.output.number = op, 0
-        for step in (*left.path[::-1], *right.path[::-1]):
-            uses = graph.uses()
-            if step in graph.operations and not any(t in uses for t in results(step)):
-                graph.operations.remove(step)
 
 
-def _operand(tensor: Tensor) -> _Operand | None:
+def widened(tensor: Tensor) -> Widened | None:
+    """The halves that a tensor of f32 is, if it is no more than that."""
     path: list[Compute | Reshape] = []
     while str(tensor.element) == "f32":
         op = tensor.producer
@@ -69,16 +73,16 @@ def _operand(tensor: Tensor) -> _Operand | None:
             dtype = _HALVES.get(str(tensor.element), "")
             if _names(op) != _FROM_HALF.get(dtype):
                 return None
-            return _Operand(tensor, dtype, tuple(path))
+            return Widened(tensor, dtype, tuple(path))
         else:
             return None
     return None
 
 
-def _moved(graph: Graph, product: Product, operand: _Operand) -> Tensor:
-    """The operand as halves: its views and reinterpretations, without the conversion."""
-    tensor = operand.half
-    for op in operand.path[1:]:
+def narrowed(graph: Graph, product: Product, found: Widened) -> Tensor:
+    """An operand as halves: its views and reinterpretations, without the conversion."""
+    tensor = found.half
+    for op in found.path[1:]:
         output = Tensor(results(op)[0].dims, tensor.element)
         if isinstance(op, Reshape):
             made: Compute | Reshape = replace(op, source=tensor, output=output)
@@ -92,18 +96,34 @@ def _moved(graph: Graph, product: Product, operand: _Operand) -> Tensor:
     return tensor
 
 
-def _is_rounding(op: Any) -> bool:
-    return isinstance(op, Compute) and _is_elementwise(op) and _names(op) == ["arith.truncf"] and (
-        str(op.outputs[0].element) == "f16"
-    )  # fmt: skip
+def drop_unused(graph: Graph, path: Sequence[Compute | Reshape]) -> None:
+    """Remove those of some operations, each of which reads the one before, that nothing reads."""
+    for op in reversed(path):
+        uses = graph.uses()
+        if op in graph.operations and not any(t in uses for t in results(op)):
+            graph.operations.remove(op)
+
+
+def rounding(graph: Graph, tensor: Tensor, dtype: str | None) -> Compute | None:
+    """The operation that rounds a tensor of f32 to halves, if nothing else reads it."""
+    users = graph.uses().get(tensor, [])
+    if dtype is None or len(users) != 1 or not isinstance(users[0], Compute):
+        return None
+    (op,) = users
+    if not _is_elementwise(op) or op.body.block is None or op.body.extracts:
+        return None
+    names = [view.operation.name for view in op.body.block.operations]
+    names = [name for name in names if name != "arith.constant"]
+    return op if names == [*_TO_HALF[dtype], "linalg.yield"] else None
 
 
 def _is_elementwise(op: Compute) -> bool:
     """Whether each element is computed from the one that has its place in another tensor."""
     if op.is_reduction or op.is_scan or (len(op.reads), len(op.outputs)) != (1, 1):
         return False
-    loops = tuple(op.loops)
-    return op.reads[0].index == tuple(map(ix.atom, loops)) and op.axes[0] == loops
+    (read,) = op.reads
+    same = op.axes[0] == tuple(op.loops) and op.outputs[0].dims == read.tensor.dims
+    return same and read.is_elementwise
 
 
 def _names(op: Compute) -> list[str] | None:

@@ -17,6 +17,7 @@ from ...dialect.errors import LoweringError
 from ...dialect.symbolic import Dim, Sym
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
+from .biases import take_in_biases
 from .graph import (
     Body,
     Buffer,
@@ -29,6 +30,7 @@ from .graph import (
     Tensor,
     is_contiguous,
     operands,
+    reshape_root,
 )
 from .groups import Group, Grouper, stored_roots
 from .halves import narrow_products
@@ -63,6 +65,7 @@ class Schedule:
 def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
+    biases: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``; raises LoweringError for what cannot be scheduled.
 
@@ -73,10 +76,13 @@ def schedule(
         one_row: elements up to which operations that share no loop do share a nest.
         read_constants: library products can read constants where they are.
         halves: library products take f16 and bf16.
+        biases: library products add a number per column of their result.
     """
     graph = read_graph(function)
     if halves:
         narrow_products(graph)
+    if biases:
+        take_in_biases(graph)
     _give_outputs_buffers(graph)
     _copy_operands(graph, read_constants)
     choose_anchors(graph)
@@ -108,18 +114,12 @@ def _give_outputs_buffers(graph: Graph) -> None:
     """Every result gets its own computed tensor, whose buffer is the caller's."""
     taken: set[Tensor] = set()
     for number, tensor in enumerate(graph.outputs):
-        root = _reshape_root(tensor)
+        root = reshape_root(tensor)
         if isinstance(root.producer, Source) or root in taken or root.producer is None:
             root = tensor = _copy(graph, tensor)
             graph.outputs[number] = tensor
         taken.add(root)
         root.buffer = Buffer("output", number, root.element, root.dims, ix.row_major(root.dims))
-
-
-def _reshape_root(tensor: Tensor) -> Tensor:
-    while isinstance(tensor.producer, Reshape):
-        tensor = tensor.producer.source
-    return tensor
 
 
 def _copy(graph: Graph, tensor: Tensor, before: Any = None) -> Tensor:
@@ -158,6 +158,8 @@ def _copy_operands(graph: Graph, read_constants: bool) -> None:
                 op.source = _copy(graph, root, before=op)
         elif isinstance(op, Product):
             op.left, op.right = readable(op.left, op), readable(op.right, op)
+            if op.bias is not None:
+                op.bias = readable(op.bias, op)
             if op.init is not None:
                 # Accumulated in place: the copy and the result share a buffer.
                 op.init = _copy(graph, op.init, before=op)
@@ -174,7 +176,7 @@ def _is_unreadable(tensor: Tensor) -> bool:
 
 def _root_kind(tensor: Tensor) -> str | None:
     """The kind of the argument or constant that a tensor is a view of."""
-    producer = view_root(_reshape_root(tensor))[0].producer
+    producer = view_root(reshape_root(tensor))[0].producer
     return producer.buffer.kind if isinstance(producer, Source) else None
 
 
@@ -219,7 +221,8 @@ def _workspace_buffer(element: Any, dims: tuple[Dim, ...], serial: int) -> Buffe
 
 def _read_by(step: Group | Product, grouper: Grouper) -> list[Tensor]:
     if isinstance(step, Product):
-        roots = [step.left_view[0], step.right_view[0]]
+        views = (step.left_view, step.right_view, step.bias_view)
+        roots = [view[0] for view in views if view is not None]
         reads = [*roots, *(t for t in operands(step)[2:])]
     else:
         reads = [a.tensor for op in step.members for a in grouper.accesses[op]]

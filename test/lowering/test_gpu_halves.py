@@ -70,6 +70,18 @@ def test_results_have_the_dtype_that_numpy_gives_them(dtype, result):
     assert (product.output_dtype, product.output.argument[0]) == (result, "output")
 
 
+@pytest.mark.parametrize("to", [F16, BF16], ids=str)
+@halves
+def test_results_are_rounded_to_what_operands_are(dtype, to):
+    """To the other half, a kernel does it."""
+    g = Graph(tensor(5, 7, dtype=dtype), tensor(7, 3, dtype=dtype))
+    wide = g.matmul(*[g.cast(v, dtype=F32) for v in g.inputs])
+    kernels = check(g.returning(g.cast(wide, dtype=to)), random(dtype, (5, 7), (7, 3)))
+    (product,) = products(kernels.plan)
+    assert (product.dtype, product.wide) == (str(dtype), dtype is not to)
+    assert len(kernels.plan.steps) == (1 if dtype is to else 2)
+
+
 @halves
 def test_sums_are_of_f32(dtype):
     """Ones added to 4096, one after the other, would be lost in halves."""

@@ -32,16 +32,11 @@ def matrix(argument, dims, strides, offset="0"):
     return SimpleNamespace(argument=argument, offset=offset, dims=dims, strides=strides)
 
 
-def product(dtype, left, right, output, accumulate=False):
+def product(dtype, left, right, output, accumulate=False, bias=None):
     return SimpleNamespace(
-        kind="matmul",
-        dtype=dtype,
-        left=left,
-        right=right,
-        output=output,
-        accumulate=accumulate,
-        output_dtype=dtype,
-    )
+        kind="matmul", dtype=dtype, left=left, right=right, output=output, accumulate=accumulate,
+        output_dtype=dtype, bias=bias,
+    )  # fmt: skip
 
 
 def column_sum_plan(part="4*m", dtype="f64"):

@@ -1,5 +1,6 @@
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -7,7 +8,9 @@ sys.path.insert(0, str(HERE.parents[1] / "lowering"))
 
 import profuse as pf  # noqa: E402
 import pytest  # noqa: E402
+from driver_api import Api  # noqa: E402
 from emulated import EmulatedDriver  # noqa: E402
+from profuse.executor.cuda import bindings  # noqa: E402
 from profuse.executor.cuda.driver import using  # noqa: E402
 
 
@@ -28,3 +31,20 @@ def counted():
         return pf.counters()[name] - before[name]
 
     return since
+
+
+@pytest.fixture
+def api(monkeypatch):
+    """The driver's API, which notes what it is asked."""
+    made = Api()
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=made))
+    return made
+
+
+@pytest.fixture
+def driver(api):
+    """The driver of `cuda-bindings` over ``api``."""
+    made = bindings.BindingsDriver()
+    api.calls.clear()
+    yield made

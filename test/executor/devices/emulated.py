@@ -68,6 +68,7 @@ class EmulatedDriver:
     Attributes:
         devices: how many there are.
         faults: method name -> what it raises; a sticky one is raised by every method from then on.
+            ``"epilogue"`` stands for the product that adds a bias.
         calls: how often each method was called.
         log: what was given to streams: (what, stream), with the kernel's name of launches.
         shared: kernel -> bytes of dynamic shared memory that its last launch asked for.
@@ -261,6 +262,8 @@ class EmulatedDriver:
 
     @_alone
     def product(self, device: int, product: Gemm, stream: int) -> None:
+        if product.bias:
+            self._count("epilogue")
         self._count("product")
         dtype, output = (dtype_named(name).numpy for name in (product.dtype, product.output))
         wide = np.float64 if dtype.itemsize == 8 else np.float32
@@ -272,6 +275,9 @@ class EmulatedDriver:
                 p.c, p.ldc, p.stride_c * k, (p.m, p.n), False, output
             )
             found = a.astype(wide) @ b.astype(wide)
+            if p.bias:
+                bias = self._matrix(p.bias, p.m, 0, (p.m, 1), False, output)
+                found = found + bias.astype(wide)
             if p.beta:
                 found = found + p.beta * view[places].astype(wide)
             view[places] = found.astype(output)
@@ -279,8 +285,13 @@ class EmulatedDriver:
                 buffer.defined[places * output.itemsize + byte] = True
         self.log.append(("product", stream))
 
-    def _matrix(self, *where: Any) -> np.ndarray:
-        places, view, buffer = self._places(*where)
+    def _matrix(
+        self, pointer: int, step: int, skip: int, dims: tuple[int, int], swapped: bool,
+        dtype: np.dtype,
+    ) -> np.ndarray:  # fmt: skip
+        if 0 in dims:
+            return np.empty(dims, dtype)  # wherever the pointer points
+        places, view, buffer = self._places(pointer, step, skip, dims, swapped, dtype)
         assert buffer.defined[places * view.itemsize].all(), "a product reads what nobody wrote"
         return view[places]
 

@@ -1,87 +1,14 @@
 """What the driver of `cuda-bindings` is asked for, in which order, and what its errors become."""
 
-import enum
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from driver_api import Status
 from profuse.executor.cuda import bindings, cublas
 from profuse.executor.cuda.blocks import ArgumentBlock
 from profuse.executor.cuda.driver import CudaError, Node
 from profuse.executor.cuda.products import Gemm
-
-
-class Status(enum.IntEnum):
-    CUDA_SUCCESS = 0
-    CUDA_ERROR_OUT_OF_MEMORY = 2
-    CUDA_ERROR_NOT_READY = 600
-    CUDA_ERROR_ILLEGAL_ADDRESS = 700
-
-
-class Names:
-    """Enumerators that are their own names."""
-
-    def __getattr__(self, name):
-        return name
-
-
-class Api:
-    """As much of ``cuda.bindings.driver`` as is used: notes calls, and gives what it is told to."""
-
-    CUresult = Status
-    CUdevice_attribute = CUpointer_attribute = CUmemPool_attribute = CUfunction_attribute = Names()
-
-    def __init__(self):
-        self.calls = []
-        self.context = 11  # somebody else's
-        self.fails = {}
-        self.gives = {
-            "cuDeviceGetCount": (2,), "cuDeviceGet": (0,), "cuDevicePrimaryCtxRetain": (77,),
-            "cuDeviceGetDefaultMemPool": ("pool",), "cuMemAllocAsync": (4096,),
-            "cuModuleLoadData": ("module",), "cuModuleGetFunction": ("function",),
-            "cuEventCreate": ("event",), "cuGraphCreate": ("graph",),
-            "cuGraphAddKernelNode": ("node",), "cuGraphInstantiate": ("executable",),
-            "cuDeviceGetAttribute": (9,), "cuPointerGetAttribute": (1,),
-            "cuFuncGetAttribute": (0,),
-        }  # fmt: skip
-
-    cuuint64_t = int
-
-    def CUDA_KERNEL_NODE_PARAMS(self):
-        return SimpleNamespace()
-
-    def __getattr__(self, name):
-        def call(*args):
-            if name == "cuCtxGetCurrent":
-                return Status.CUDA_SUCCESS, self.context
-            if name == "cuCtxSetCurrent":
-                (self.context,) = args
-                return (Status.CUDA_SUCCESS,)
-            self.calls.append((name, args, self.context))
-            status = self.fails.get(name, Status.CUDA_SUCCESS)
-            return (status, *self.gives.get(name, ()))
-
-        call.__name__ = name
-        return call
-
-    def names(self):
-        return [name for name, _, _ in self.calls]
-
-
-@pytest.fixture
-def api(monkeypatch):
-    made = Api()
-    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=made))
-    return made
-
-
-@pytest.fixture
-def driver(api):
-    made = bindings.BindingsDriver()
-    api.calls.clear()
-    yield made
 
 
 def node(**changes):
@@ -241,7 +168,7 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     made = Library()
-    monkeypatch.setattr(cublas, "_load", lambda: made)
+    monkeypatch.setattr(cublas, "load", lambda stem: made)
     return made
 
 
@@ -287,6 +214,13 @@ def test_products_that_fail(driver, library, api, status, transient):
 
 
 def test_a_process_without_cublas(monkeypatch):
-    monkeypatch.setattr(cublas, "_LIBRARIES", ("libnosuchthing.so.1",))
-    with pytest.raises(CudaError, match="there is no cuBLAS"):
+    asked = []
+
+    def missing(name):
+        asked.append(name)
+        raise OSError(name)
+
+    monkeypatch.setattr(cublas.ctypes, "CDLL", missing)
+    with pytest.raises(CudaError, match=r"there is no cublas; install profuse\[cuda\]"):
         cublas.Cublas()
+    assert asked[-2:] == ["libcublas.so.13", "libcublas.so"]

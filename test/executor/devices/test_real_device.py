@@ -9,6 +9,7 @@ import pytest
 from ml_dtypes import bfloat16
 from profuse.executor.cuda.driver import unavailable
 from support import counts, host, modulus
+from test_device_biases import LAYOUTS
 from test_device_calls import CASES
 from test_device_graphs import LONG, normalised
 from test_device_products import PRODUCTS
@@ -52,6 +53,32 @@ def test_products_of_halves(dtype):
         wanted = np.tanh(a.astype(np.float32) @ b.astype(np.float32))
         np.testing.assert_allclose(f(a, b).astype(np.float32), wanted, rtol=2e-3, atol=2e-3)
     assert counts(f, "device_fallbacks", "library_calls") == [0, 3]
+
+
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_products_take_in_biases(name, strategy):
+    fn, *shapes = LAYOUTS[name]
+    f = pf.jit(fn, device="cuda", strategy=[(strategy, 1)])
+    for _ in range(4):
+        args = [host(*shape) for shape in shapes]
+        np.testing.assert_allclose(f(*args), fn(*args), rtol=1e-4, atol=1e-5)
+    refused = 3 * (name == "nothing to sum up")
+    assert counts(f, "device_fallbacks", "library_calls", "epilogue_misses") == [0, 3, refused]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, bfloat16])
+@pytest.mark.parametrize("first", range(4))
+def test_biases_of_any_alignment(dtype, first):
+    """Rows of a matrix that is 33 wide start at any multiple of an element."""
+    f = pf.jit(lambda x, w, rows: x @ w + rows[first], device="cuda")
+    x, w = host(65, 70).astype(dtype), host(70, 33).astype(dtype)
+    rows = host(4, 33).astype(np.float64 if dtype is np.float64 else np.float32)
+    exact = x.astype(np.float64) @ w.astype(np.float64) + rows[first]
+    for _ in range(3):
+        np.testing.assert_allclose(f(x, w, rows), exact, rtol=1e-4, atol=1e-4)
+    assert counts(f, "device_fallbacks", "library_calls") == [0, 2]
+    assert counts(f, "epilogue_misses")[0] in (0, 2)
 
 
 def test_arrays_of_a_library(library):

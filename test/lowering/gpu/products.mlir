@@ -31,7 +31,7 @@ func.func private @weights(%0: tensor<4x3xf32, {strides = "contiguous"}>) -> (!p
 // CHECK-LABEL: func.func private @halves(
 // CHECK-SAME:  profuse.plan = ["LibraryProduct(kind='matmul', dtype='f16', left=Matrix(argument=('input', 0)
 // CHECK-SAME:  right=Matrix(argument=('input', 1)
-// CHECK-SAME:  output=Matrix(argument=('output', 0), {{.*}} wide=False)"]
+// CHECK-SAME:  output=Matrix(argument=('output', 0), {{.*}} wide=False, bias=None)"]
 func.func private @halves(%0: tensor<4x3xf16, {strides = "contiguous"}>, %1: tensor<3x2xf16, {strides = "contiguous"}>) -> (!profuse.tensor) {
   %2 = "profuse.matmul"(%0, %1) : (tensor<4x3xf16, {strides = "contiguous"}>, tensor<3x2xf16, {strides = "contiguous"}>) -> !profuse.tensor
   return %2 : !profuse.tensor

@@ -119,8 +119,11 @@ class _Run:
         """Bytes of the smallest elements that the workspace is used for."""
         places = []
         for step in self.steps:
-            matrices = () if hasattr(step, "kernel") else (step.left, step.right, step.output)
-            places += [m.argument for m in matrices] or list(step.arguments)
+            if hasattr(step, "kernel"):
+                places += step.arguments
+            else:
+                matrices = (step.left, step.right, step.output, step.bias)
+                places += [m.argument for m in matrices if m is not None]
         sizes = [dtype_named(p[2]).itemsize for p in places if p[0] == "workspace"]
         return min(sizes, default=1)
 
@@ -161,6 +164,8 @@ class _Run:
         wide = np.float64 if dtype.itemsize == 8 else np.float32
         left, right = (self._read(m, dtype).astype(wide) for m in (step.left, step.right))
         result = np.matmul(left, right)
+        if step.bias is not None:
+            result = result + self._read(step.bias, output).astype(wide)
         if step.accumulate:
             result = result + self._read(step.output, output).astype(wide)
         ref, places = self._places(step.output, output)

@@ -1,0 +1,155 @@
+"""Biases of products: a library that adds one while it stores a product saves a pass over it.
+
+Taken in is ``product + bias`` with one number per column of the product, in the product's own
+dtype; of halves also with the rounding that follows. Where the product is rounded first, as those
+of f16 are, the sum stays with a kernel: the library rounds once. So it does where the sum need not
+be in memory, as the kernel that goes on from there adds the bias at no cost; and after products
+with a vector, which are not worth a pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from . import index as ix
+from .access import operand_view
+from .graph import Body, Compute, Graph, Product, Read, Reshape, Tensor, reshape_root
+from .halves import drop_unused, narrowed, rounding, widened
+
+_KINDS = ("matmul", "batch_matmul")
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """``product + bias``.
+
+    Attributes:
+        op: the addition.
+        path: reinterpretations from the product's result to the operand of the addition.
+        bias: what it reads besides, one element per column.
+        rounding: what makes halves of the sum, if they are what is needed.
+    """
+
+    op: Compute
+    path: tuple[Reshape, ...]
+    bias: Read
+    rounding: Compute | None = None
+
+    @property
+    def result(self) -> Tensor:
+        return (self.rounding or self.op).outputs[0]
+
+
+def take_in_biases(graph: Graph) -> None:
+    """Let products add the biases that are added to them, and to nothing else of them."""
+    stored = _stored(graph)
+    for product in [op for op in graph.operations if isinstance(op, Product)]:
+        found = _sum(graph, product)
+        if found is not None and found.result not in stored:
+            found = _rounded(graph, product, found)
+        if found is not None and found.result in stored:
+            _take_in(graph, product, found)
+
+
+def _take_in(graph: Graph, product: Product, found: _Sum) -> None:
+    total = found.result
+    moved: list[Product | Reshape] = [product, *found.path]
+    for op in moved:
+        graph.operations.remove(op)
+        op.output.element = total.element
+    # Where the sum was, all that the bias is made from has been computed.
+    place = graph.operations.index(found.op)
+    graph.operations[place : place + 1] = [_vector(product, found), *moved]
+    moved[-1].output, total.producer, total.number = total, moved[-1], 0
+    if found.rounding is not None and product.bias is not None:
+        graph.operations.remove(found.rounding)
+        halves = widened(product.bias)
+        assert halves is not None, "`_rounded` has seen them"
+        product.bias = narrowed(graph, product, halves)
+        drop_unused(graph, halves.path)
+
+
+def _stored(graph: Graph) -> set[Tensor]:
+    """Tensors that have to be in memory whatever reads them besides."""
+    roots = list(graph.outputs)
+    for op in graph.operations:
+        if isinstance(op, Product):
+            roots += [operand_view(op.left)[0], operand_view(op.right)[0]]
+        elif isinstance(op, Reshape) and op.mapping is None:
+            roots.append(op.source)
+    return set(map(reshape_root, roots))
+
+
+def _sum(graph: Graph, product: Product) -> _Sum | None:
+    """The addition of a bias that is all there is of a product."""
+    if product.kind not in _KINDS or product.init is not None:
+        return None
+    uses = graph.uses()
+    tensor, path = product.output, list[Reshape]()
+    while True:
+        users = uses.get(tensor, [])
+        if len(users) != 1:
+            return None
+        (user,) = users
+        if isinstance(user, Compute):
+            bias = _bias(user, tensor)
+            return None if bias is None else _Sum(user, tuple(path), bias)
+        # In row-major order columns stay what they are as long as there are as many.
+        if not isinstance(user, Reshape) or user.output.dims[-1:] != product.output.dims[-1:]:
+            return None
+        path.append(user)
+        tensor = user.output
+
+
+def _rounded(graph: Graph, product: Product, found: _Sum) -> _Sum | None:
+    """A sum that is rounded to halves, if the bias is one of them: no library mixes the two."""
+    op, halves = rounding(graph, found.result, product.halves), widened(found.bias.tensor)
+    if op is None or halves is None or halves.dtype != product.halves:
+        return None
+    return replace(found, rounding=op)
+
+
+def _bias(op: Compute, product: Tensor) -> Read | None:
+    """What an elementwise addition adds to each row of ``product``."""
+    if op.is_reduction or op.is_scan or len(op.reads) != 2 or not _is_addition(op.body):
+        return None
+    loops = tuple(op.loops)
+    if op.axes != [loops] or op.outputs[0].dims != product.dims:
+        return None
+    places = [k for k, r in enumerate(op.reads) if r.tensor is product and r.is_elementwise]
+    if not places:
+        return None
+    bias = op.reads[1 - places[0]]
+    atoms = set().union(*map(ix.atoms_of, bias.index)) if bias.index else set()
+    return bias if atoms == {loops[-1]} else None
+
+
+def _is_addition(body: Body) -> bool:
+    """Whether a region adds its two inputs, and does nothing else."""
+    if body.block is None or body.extracts:
+        return False
+    first, *rest = (view.operation for view in body.block.operations)
+    left, right, _ = body.block.arguments
+    return (
+        first.name == "arith.addf"
+        and list(first.operands) in ([left, right], [right, left])
+        and [op.name for op in rest] == ["linalg.yield"]
+        and rest[0].operands[0] == first.results[0]
+    )
+
+
+def _vector(product: Product, found: _Sum) -> Compute:
+    """The bias as a view of rank 1, which the product is given."""
+    column, dims = found.op.loops[-1], product.output.dims[-1:]
+    index = [
+        i.substitute(lambda k: ix.atom(0) if k == column else None) for i in found.bias.index
+    ]  # fmt: skip
+    output = Tensor(dims, found.bias.tensor.element)
+    read = Read(found.bias.tensor, tuple(i for i in index if i is not None))
+    made = Compute(
+        f"{product.name}_bias", dims, (False,), [read], [None], [output], [(0,)],
+        Body(view=0, used=frozenset([0])), combiners=[None], location=found.op.location,
+    )  # fmt: skip
+    output.producer = made
+    product.bias = output
+    return made
