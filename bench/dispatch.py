@@ -1,4 +1,4 @@
-"""What a call costs: two 4x4 float32 arrays, where the arithmetic is next to nothing.
+"""What a call costs: 4x4 float32 arrays, two or dicts of them, for next to no arithmetic.
 
 Every system is called with its own kind of array, after warming up. Rounds of calls of each are
 interleaved on one core; each call is timed by itself, and what timing nothing takes is subtracted.
@@ -33,23 +33,42 @@ def mixed(np, x, y):
     return np.tanh(x + y) * x
 
 
-FUNCTIONS = {"x + y": add, "tanh(x + y) * x": mixed}
+def step(np, parameters, gradients):
+    return {name: parameters[name] - 0.1 * gradients[name] for name in parameters}
 
 
-def ours(fn: Callable, x: np.ndarray, y: np.ndarray, *, native: bool) -> Callable[[], object]:
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+Y = np.linspace(2, 3, 16, dtype=np.float32).reshape(4, 4)
+MANY = {f"w{k}": X + k for k in range(10)}
+CASES: dict[str, tuple[Callable, tuple]] = {
+    "x + y": (add, (X, Y)),
+    "tanh(x + y) * x": (mixed, (X, Y)),
+    "a step of 10 in a dict": (step, (MANY, dict.fromkeys(MANY, Y))),
+}
+
+
+def mapped(convert: Callable[[np.ndarray], object], tree: object) -> object:
+    if isinstance(tree, dict):
+        return {key: mapped(convert, item) for key, item in tree.items()}
+    return convert(tree)
+
+
+def ours(fn: Callable, args: tuple, *, native: bool) -> Callable[[], object]:
     f = pf.jit(lambda x, y: fn(np, x, y))
-    f.warmup(x, y)
-    f(x, y)  # asks for a dispatcher, which another thread emits
+    f.warmup(*args)
+    f(*args)  # asks for a dispatcher, which another thread emits
     f.wait()
     assert f.state().tier == "optimized"
+    x, y = args
     return (lambda: f(x, y)) if native else (lambda: f._call_python((x, y), {}))
 
 
-def systems(fn: Callable, x: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], object]]:
+def systems(fn: Callable, args: tuple) -> dict[str, Callable[[], object]]:
     """Per installed system, a call."""
+    x, y = args
     out: dict[str, Callable[[], object]] = {
-        "profuse": ours(fn, x, y, native=True),
-        "profuse, Python dispatcher": ours(fn, x, y, native=False),
+        "profuse": ours(fn, args, native=True),
+        "profuse, Python dispatcher": ours(fn, args, native=False),
         "numpy": lambda: fn(np, x, y),
     }
     try:
@@ -59,22 +78,28 @@ def systems(fn: Callable, x: np.ndarray, y: np.ndarray) -> dict[str, Callable[[]
         pass
     else:
         jitted = jax.jit(lambda a, b: fn(jnp, a, b))
-        u, v = jax.device_put(x), jax.device_put(y)
+        u, v = mapped(jax.device_put, x), mapped(jax.device_put, y)
         out["jax.jit"] = lambda: jitted(u, v)
-        out["jax.jit, waited for"] = lambda: jitted(u, v).block_until_ready()
+        out["jax.jit, waited for"] = lambda: jax.block_until_ready(jitted(u, v))
     try:
         import torch
     except ImportError:
         pass
     else:
         torch.set_num_threads(1)
-        s, t = torch.from_numpy(x), torch.from_numpy(y)
+        s, t = mapped(torch.from_numpy, x), mapped(torch.from_numpy, y)
         compiled = torch.compile(lambda a, b: fn(torch, a, b))
-        traced = torch.jit.trace(lambda a, b: fn(torch, a, b), (s, t))
+        traced = torch.jit.trace(lambda a, b: fn(torch, a, b), (s, t), strict=False)
         out["torch.compile"] = lambda: compiled(s, t)
         out["torch.jit"] = lambda: traced(s, t)
         out["torch eager"] = lambda: fn(torch, s, t)
     return out
+
+
+def same(found: object, expected: object) -> bool:
+    if isinstance(expected, dict):
+        return all(same(found[key], item) for key, item in expected.items())  # type: ignore[index]
+    return np.allclose(np.asarray(found), expected, atol=1e-6)  # type: ignore[arg-type]
 
 
 def each(call: Callable[[], object], count: int) -> np.ndarray:
@@ -97,15 +122,13 @@ def mean(call: Callable[[], object], count: int) -> float:
     return (time.perf_counter_ns() - start) / count
 
 
-def measure(fn: Callable, calls: int, rounds: int) -> dict[str, dict[str, float]]:
-    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
-    y = np.linspace(2, 3, 16, dtype=np.float32).reshape(4, 4)
-    tried = {"": lambda: None, **systems(fn, x, y)}
-    expected = fn(np, x, y)
+def measure(fn: Callable, args: tuple, calls: int, rounds: int) -> dict[str, dict[str, float]]:
+    tried = {"": lambda: None, **systems(fn, args)}
+    expected = fn(np, *args)
     for name, call in tried.items():
         for _ in range(500):
             got = call()
-        if name and not np.allclose(np.asarray(got), expected, atol=1e-6):
+        if name and not same(got, expected):
             raise SystemExit(f"{name} computes something else")
     singles: dict[str, list[np.ndarray]] = {name: [] for name in tried}
     means: dict[str, list[float]] = {name: [] for name in tried}
@@ -135,12 +158,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--json")
     args = parser.parse_args()
-    print(f"{processor()}, one core of {os.cpu_count()}, two 4x4 float32 arrays, ns per call")
+    print(f"{processor()}, one core of {os.cpu_count()}, 4x4 float32 arrays, ns per call")
     tables = {}
-    for name, fn in FUNCTIONS.items():
+    for name, (fn, given) in CASES.items():
         if args.names and name not in args.names:
             continue
-        tables[name] = measure(fn, args.calls, args.rounds)
+        tables[name] = measure(fn, given, args.calls, args.rounds)
         print(f"{name:<28}{'median':>10}{'p99':>10}{'loop':>10}")
         for system, row in tables[name].items():
             print(f"  {system:<26}" + "".join(f"{row[k]:>10.0f}" for k in row), flush=True)

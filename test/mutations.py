@@ -510,6 +510,32 @@ MUTATIONS = (
         ("executor/test_dispatch_relaxed.py::test_size_checks_behind_relaxed_guards",),
     ),
     Mutation(
+        "emitted code takes dicts of any keys", "executor/dispatch/argument_reads.py",
+        '        checked.same(w.load("ptr", key), wanted.value)\n', "",
+        ("executor/test_dispatch_arguments.py::test_dicts_of_another_order_are_another_graph",),
+    ),
+    Mutation(
+        "emitted code takes any keywords", "executor/dispatch/argument_reads.py",
+        '        checked.same(w.call("PyTuple_GetItem"', '        str(w.call("PyTuple_GetItem"',
+        ("executor/test_dispatch_arguments.py::test_keywords_are_told_apart_by_name_and_order",),
+    ),
+    Mutation(
+        "emitted code borrows what containers hold", "executor/dispatch/leaf.py",
+        "        self.keep_items()\n", "",
+        ("executor/test_dispatch_arguments.py::test_items_live_until_the_call_ends",),
+    ),
+    Mutation(
+        "emitted code reads big ints as small ones", "executor/dispatch/argument_reads.py",
+        "and i1 {exact}, {small}", "or i1 {exact}, {small}",
+        ("executor/test_dispatch_arguments.py::test_random_baked_numbers",
+         "executor/test_dispatch_arguments.py::test_baked_numbers"),
+    ),
+    Mutation(
+        "emitted code forgets numbers that were baked", "executor/dispatch/attach.py",
+        "    arguments.tests += baked_tests(trace.guards, arguments.values)\n", "",
+        ("executor/test_dispatch_arguments.py::test_baked_numbers",),
+    ),
+    Mutation(
         "emitted code delivers no signals", "executor/dispatch/leaf.py",
         "        self.check_signals(timed, result)\n", "",
         ("executor/test_dispatch.py::test_keyboard_interrupt_is_delivered",),

@@ -46,14 +46,15 @@ def opened(w: Writer, place: Place, kind: type, keys: tuple[Held, ...]) -> str:
     """
     checked, given = _Checked(w), f"ptr {pointer(w, place)}"
     checked.unless(w.op(f"icmp eq ptr {w.type_of(given)}, {w.object(kind)}"))
-    name = kind.__name__.capitalize()
-    size = w.call(f"Py{name}_Size", "i64", given)
+    name = next(base for base in (tuple, list, dict) if issubclass(kind, base))
+    prefix = f"Py{name.__name__.capitalize()}"
+    size = w.call(f"{prefix}_Size", "i64", given)
     checked.unless(w.op(f"icmp eq i64 {size}, {len(keys)}"))
     if kind is dict:
         _open_dict(w, place, given, keys, checked)
     else:
         for k in range(len(keys)):
-            item = w.call(f"Py{name}_GetItem", "ptr", given, f"i64 {k}")
+            item = w.call(f"{prefix}_GetItem", "ptr", given, f"i64 {k}")
             w.store("ptr", item, _slot(w, Inside(place, k)))
     return checked.answer()
 

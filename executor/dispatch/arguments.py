@@ -84,9 +84,9 @@ class _Finder:
             self.found.values.append(self._leaf(place, next(self._kinds)))
         elif spec[0] == "static":
             self.found.tests.append(Test(("static", place, Held(spec[2])), 1))
-        elif spec[0] in _CONTAINERS:
-            kind, keys, items = _CONTAINERS[spec[0]], spec[1], spec[2]
-            keys = range(len(items)) if keys is None else keys
+        elif spec[0] in _CONTAINERS or spec[0] == "namedtuple":
+            kind, meta, items = _CONTAINERS.get(spec[0], spec[1]), spec[1], spec[2]
+            keys = meta if kind is dict else range(len(items))
             self.found.tests.append(Test(("opened", place, kind, tuple(map(Held, keys))), 1))
             for index, item in enumerate(items):
                 self.argument(Inside(place, index), item)

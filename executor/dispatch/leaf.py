@@ -189,22 +189,38 @@ class LeafWriter(Body):
             found = next(arrays) if spec[0] == "leaf" else w.object(spec[2])
             w.call("Py_IncRef", "void", f"ptr {found}")
             return found
-        kind, keys, items = spec
-        size = "" if kind == "dict" else f"i64 {len(items)}"
-        name = kind.capitalize()
-        holder = self.check(w.call(f"Py{name}_New", "ptr", *([size] if size else [])))
+        kind, meta, items = spec
+        if kind == "namedtuple":
+            return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
+        size = [] if kind == "dict" else [f"i64 {len(items)}"]
+        holder = self.check(w.call(f"Py{kind.capitalize()}_New", "ptr", *size))
         self.owned.append(holder)
         for k, inner in enumerate(items):
-            item = self.built(inner, arrays)
-            if kind != "dict":  # which keeps the reference
-                w.call(f"Py{name}_SetItem", "i32", f"ptr {holder}", f"i64 {k}", f"ptr {item}")
-                continue
-            given = f"ptr {holder}", f"ptr {w.object(keys[k])}", f"ptr {item}"
-            status = w.call("PyDict_SetItem", "i32", *given)
-            self.drop([item])
-            self.demand(w.op(f"icmp eq i32 {status}, 0"))
+            given = f"ptr {holder}"
+            if kind == "dict":
+                item = self.owned_item(inner, arrays)
+                key = f"ptr {w.object(meta[k])}"
+                status = w.call("PyDict_SetItem", "i32", given, key, f"ptr {item}")
+                self.demand(w.op(f"icmp eq i32 {status}, 0"))
+                self.let_go(item)
+            else:  # which keeps the reference
+                item = self.built(inner, arrays)
+                name = f"Py{kind.capitalize()}_SetItem"
+                w.call(name, "i32", given, f"i64 {k}", f"ptr {item}")
         self.owned.remove(holder)
         return holder
+
+    def owned_item(self, spec: tuple, arrays: Iterator[str]) -> str:
+        found = self.built(spec, arrays)
+        self.owned.append(found)
+        return found
+
+    def made_by(self, kind: type, items: list[str]) -> str:
+        """What a class makes of items, which are owned until then."""
+        made = self.check(self.python_call(kind, *items))
+        for item in items:
+            self.let_go(item)
+        return made
 
     def note_misses(self) -> None:
         """Keep what `explain` says of the guards that were missed on the way to this leaf."""

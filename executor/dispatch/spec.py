@@ -289,7 +289,7 @@ def _device_tests(value: ArrayValue, ref: OnDevice) -> list[Test]:
 
 def _check_structure(spec: tuple) -> None:
     """Raise Refused unless results of this structure can be put together without Python."""
-    if spec[0] in ("tuple", "list", "dict"):
+    if spec[0] in ("tuple", "list", "dict", "namedtuple"):
         for item in spec[2]:
             _check_structure(item)
     elif spec[0] not in ("leaf", "static"):
