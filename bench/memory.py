@@ -8,13 +8,13 @@ Per size: microseconds per call, and what NumPy has had of memory at once, in ar
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import tracemalloc
 from collections.abc import Callable
 
-from kernels import environment  # first: pins the process to one core
+import kernels  # noqa: F401  (first: pins the process to one core)
 
+from common import write_results  # isort: skip
 import numpy as np  # isort: skip
 import profuse as pf  # isort: skip
 from profuse.executor import arrays, scratch  # isort: skip
@@ -88,9 +88,7 @@ def main() -> None:
             used = peak(call) / (4 * n * n)
             rows.append({"size": n, "what": name, "microseconds": spent, "arrays": used})
             print(f"{n:5} {name:32} {spent:10.2f} us {used:8.2f} arrays", flush=True)
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump({"environment": environment(), "rows": rows}, file, indent=1)
+    write_results(args.json, rows=rows)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from .knobs import knobs
 from .mismatch import Mismatch, mismatches
 from .naming import Checked, guards_of
 from .observe.stages import sentence
+from .plan import Plan
 from .state import guard_text, tier_of
 from .work import Work
 
@@ -70,6 +71,7 @@ def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
         lines.append(f"  for {spec}:")
         kernels = _count(len(plan.result.kernels), "kernel")
         lines += [f"    {text}" for text in _compiled(plan.result, kernels, plan.seconds)]
+        lines += [f"    {text}" for text in _between(plan.plan)]
         for guard in plan.plan.guards:
             lines.append(f"    @{guard.callee}: guard on {guard_text(guard)}")
             lines.append(f"      {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}")
@@ -137,6 +139,7 @@ def _member(executor: Executor, level: int, lines: list[str], chain: list[Checke
     if result is not None:
         kernels = _count(len(result.kernels), "kernel")
         lines += [f"{pad}{text}" for text in _compiled(result, kernels, executor.seconds)]
+    lines += [f"{pad}{text}" for text in _between(plan)]
     for checked in chain:
         if checked.executor is executor:
             lines += [f"{pad}{text}" for text in _guard(checked, chain)]
@@ -156,6 +159,16 @@ def _compiled(result: CompileResult, what: str, seconds: float) -> list[str]:
         return [f"loaded {what} from {result.found_in} in {spent}"]
     lines = [f"compiled {what} in {spent}"]
     return [*lines, f"  not in the disk cache: {result.missed}"] if result.missed else lines
+
+
+def _between(plan: Plan | None) -> list[str]:
+    """What arrays between kernels need, which no call has to ask for one by one."""
+    inner = plan.intermediates if plan is not None else None
+    if inner is None:
+        return []
+    total = inner.placement.total
+    size = f"{total} bytes" if isinstance(total, int) else "a size that the arguments decide"
+    return [f"{_count(len(inner.index), 'array')} between kernels, placed in a block of {size}"]
 
 
 def _usage(result: CompileResult | None, callee: str) -> list[str]:

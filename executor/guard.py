@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..dialect.device import HOST
+from ..dialect.guards import symbol_name
 from ..dialect.types import TensorType
 
 
@@ -69,3 +71,48 @@ class Guard:
         """Time that the group behind the guard has run, taken from the timed hits."""
         hits = self.hits  # read first: it brings the others up to date
         return self.timed_seconds / self.timed * hits if self.timed else 0.0
+
+
+def quick_check(
+    value: str, type_: TensorType, bound: dict[str, str], bind: Callable[[str, Any], str]
+) -> str | None:
+    """An exact comparison, as source, that implies a guard; None where none is cheap.
+
+    Args:
+        value: name of what is checked.
+        type_: what it has to be.
+        bound: each size symbol met so far -> the expression that reads it; is added to.
+        bind: gives an object a name, of this prefix, in the source.
+    """
+    if type_.dtype is None or not type_.is_complete:
+        return None
+    dtype = bind("d", type_.dtype.numpy)
+    parts = [f"{value}.dtype is {dtype}"]
+    if type_.is_static:
+        parts.append(f"{value}.shape == {tuple(type_.shape or ())!r}")
+    else:
+        parts.append(f"len({value}.shape) == {type_.rank}")
+        for axis, dim in enumerate(type_.shape or ()):
+            place = f"{value}.shape[{axis}]"
+            name = symbol_name(dim)
+            if isinstance(dim, int):
+                parts.append(f"{place} == {dim}")
+            elif name is None:
+                return None
+            elif bound.setdefault(name, place) == place:
+                parts.append(place)  # symbols stand for sizes of at least 1
+            else:
+                parts.append(f"{place} == {bound[name]}")
+    size = type_.dtype.itemsize
+    on_device = type_.device not in (None, HOST)
+    if on_device or type_.strides != "contiguous":
+        parts.insert(0, f"{value}.device == {type_.device or HOST!r}")
+    if type_.strides == "contiguous":
+        contiguous = "is_contiguous" if on_device else "flags.c_contiguous"
+        parts.append(f"{value}.{contiguous}")
+    elif type_.strides is not None and None not in type_.strides:
+        strides = tuple(s * size for s in type_.strides)  # type: ignore[operator]
+        parts.append(f"{value}.strides == {strides!r}")
+    elif type_.strides is not None:
+        return None
+    return " and ".join(parts)

@@ -33,6 +33,9 @@ def kernel_runner(
 ) -> Callable[..., Any]:
     """A callable on the group's operands; one result, or a tuple of several.
 
+    After the operands it takes, per result, an array to make it in, or None; one of another type
+    is left alone. Results of rank 0 are always new.
+
     ``interpreted`` does the same op by op, and raises what NumPy raises: it runs after a launch
     that reports an index out of range or the like, whose results are void.
     """
@@ -47,33 +50,7 @@ def kernel_runner(
     exec(compile(source, f"<call of {artifact.name}>", "exec"), scope)
     call = scope["call"]
     call.kernel = artifact, loaded
-    call.into = _writer(artifact, scope)
     return call
-
-
-def _writer(artifact: KernelArtifact, scope: dict[str, Any]) -> Callable[..., Any]:
-    """The same with its first argument saying where results go: per result an array or None.
-
-    Made at the first call: few kernels are called so.
-    """
-    made: list[Callable[..., Any]] = []
-
-    def into(given: tuple, *args: Any) -> Any:
-        if not made:
-            source, _ = call_source(artifact, into=True)
-            inner = dict(scope)
-            exec(compile(source, f"<call of {artifact.name} into arrays>", "exec"), inner)
-            made.append(inner["call"])
-        return made[0](given, *args)
-
-    return into
-
-
-def _fitting(given: np.ndarray | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The array given if it is of this type, else a new one."""
-    if given is not None and given.shape == shape and given.dtype == dtype:
-        return given
-    return arrays.empty(shape, dtype)
 
 
 def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] | None:
@@ -81,19 +58,18 @@ def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] |
     return getattr(runner, "kernel", None)
 
 
-def call_source(artifact: KernelArtifact, *, into: bool = False) -> tuple[str, dict[str, Any]]:
-    """Python source of the calling function and the names it needs.
-
-    ``into``: its first argument says where results go, see `_writer`.
-    """
+def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
+    """Python source of the calling function and the names it needs."""
     abi = artifact.abi
     scope: dict[str, Any] = {
         "asarray": np.asarray, "ptr": arrays.data_pointer, "empty": arrays.empty,
         "np_empty": np.empty, "workspace": arrays.workspace, "ndarray": np.ndarray,
-        "fitting": _fitting, "StructError": struct.error, "ArgumentError": ArgumentError,
+        "StructError": struct.error, "ArgumentError": ArgumentError,
     }  # fmt: skip
     args = [f"a{i}" for i in range(len(abi.inputs))]
-    lines = [f"def call({', '.join(['given'] * into + args)}):"]
+    count = sum(out.kind != "violation" for out in abi.outputs)
+    given = [f"given{k}=None" for k in range(count)]
+    lines = [f"def call({', '.join([*args, *given])}):"]
     formats, slots = [], []
     for name, spec in zip(args, abi.inputs, strict=True):
         if spec.kind == "scalar":
@@ -114,10 +90,12 @@ def call_source(artifact: KernelArtifact, *, into: bool = False) -> tuple[str, d
         shape = f"({', '.join(out.dims)},)" if out.dims else "()"
         static = all(isinstance(parse_dim(d), int) for d in out.dims)
         small = static and np.prod([int(d) for d in out.dims], initial=dtype.itemsize) < 8192
-        maker = f"{'np_empty' if small else 'empty'}("
-        if into and out.dims and out.kind != "violation":
-            maker = f"fitting(given[{len(outs)}], "
-        lines.append(f"    o{k} = {maker}{shape}, D{k})")
+        made = f"{'np_empty' if small else 'empty'}({shape}, D{k})"
+        if out.dims and out.kind != "violation":
+            g = f"given{len(outs)}"
+            fits = f"{g}.shape == {shape} and {g}.dtype == D{k}"
+            made = f"{g} if {g} is not None and {fits} else {made}"
+        lines.append(f"    o{k} = {made}")
         formats.append("Q")
         slots.append(f"ptr(o{k})")
         if out.kind == "violation":
@@ -155,7 +133,10 @@ def call_source(artifact: KernelArtifact, *, into: bool = False) -> tuple[str, d
 def interpreted_group(
     function: Program, module: Module, counters: Counters, adapt: Adapt | None = None
 ) -> Callable[..., Any]:
-    """Stand-in for a kernel that could not be made or voids its results: evaluates the function."""
+    """Stand-in for a kernel that could not be made or voids its results: evaluates the function.
+
+    Its results may be views of its operands, which ``interprets`` tells.
+    """
 
     def count() -> None:
         counters.evaluated_ops += 1
@@ -166,4 +147,5 @@ def interpreted_group(
         out = evaluator(args)
         return out[0] if len(out) == 1 else tuple(out)
 
+    call.interprets = True  # type: ignore[attr-defined]
     return call

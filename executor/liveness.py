@@ -1,8 +1,8 @@
 """When the arrays that a plan makes are read for the last time.
 
 The Python function of a plan drops its references there, and whatever else holds an array (a view
-that an op returned, a fallback) keeps it alive; emitted code gives the memory to what comes next
-(`dispatch.memory`).
+that an op returned, a fallback) keeps it alive. Memory that only kernels see is given to what comes
+next without that (`intermediates`, `dispatch.memory`).
 """
 
 from __future__ import annotations

@@ -15,18 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.device import HOST
 from ..dialect.errors import InternalError
-from ..dialect.guards import check_types, symbol_name
+from ..dialect.guards import check_types
 from ..dialect.ops.speculation import Guard as GuardOp
 from ..dialect.program import Block, Instr, Module
 from ..dialect.relaxed import fits_relaxed
-from ..dialect.types import TensorType
+from ..lowering.abi import KernelABI
+from . import scratch
 from .destinations import destined
 from .donation import donations
 from .evaluate import Adapt, bound_evaluate
 from .events import Counters
-from .guard import Guard
+from .guard import Guard, quick_check
+from .intermediates import Intermediates, intermediates
+from .kernel import native_kernel
 from .knobs import knobs
 from .liveness import Liveness
 from .stress import guard_failures
@@ -51,6 +53,7 @@ class Plan:
         kernels: what it calls for each fusion group.
         counters: of its executor.
         donations: outputs and the inputs in whose memory they may be made.
+        intermediates: arrays between kernels that have places in the thread's block, if any.
         ref: weak reference to this plan, for `last_graph`.
     """
 
@@ -64,6 +67,7 @@ class Plan:
     kernels: dict[str, Runner] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters, repr=False, compare=False)
     donations: tuple[tuple[int, int], ...] = ()
+    intermediates: Intermediates | None = None
     ref: weakref.ref[Plan] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -98,10 +102,12 @@ def build_plan(
         donated: inputs whose memory results may have.
         adapt: see `Evaluator`; for ops outside of kernels.
     """
-    made = _Generator(module, kernels, fallbacks, counters, adapt)
+    native = {name: native_kernel(kernel) for name, kernel in kernels.items()}
+    abis = {name: kernel[0].abi for name, kernel in native.items() if kernel is not None}
+    made = _Generator(module, kernels, fallbacks, counters, abis, adapt)
     plan = made.plan()
+    plan.intermediates = made.inner
     if donated:
-        abis = {n: k.kernel[0].abi for n, k in kernels.items() if hasattr(k, "kernel")}
         plan.donations = donations(module.main, made.destined, abis, donated)
     return plan
 
@@ -113,12 +119,15 @@ class _Generator:
         kernels: dict[str, Runner],
         fallbacks: dict[str, Callable[[list], list]],
         counters: Counters,
+        abis: dict[str, KernelABI],
         adapt: Adapt | None = None,
     ) -> None:
         self.adapt = adapt
+        self.abis = abis
         self.module, self.main = module, module.main
         self.liveness = Liveness(module.main)
         self.destined = destined(module.main)
+        self.inner = intermediates(module.main, abis)
         self.kernels, self.fallbacks = kernels, fallbacks
         self.scope: dict[str, Any] = {
             "C": counters, "check": check_types, "fits_relaxed": fits_relaxed,
@@ -134,6 +143,8 @@ class _Generator:
         names = ", ".join(f"v{a}" for a in self.main.inputs)
         if names:
             self.lines.append(f"    [{names}] = inputs")
+        if self.inner:
+            self.emit(1, "block = frame = None")
         self.block(self.main.body, 1)
         outs = ", ".join(f"v{o}" for o in self.main.outputs)
         self.lines.append(f"    return [{outs}]")
@@ -188,7 +199,7 @@ class _Generator:
         values = [f"v{o}" for o in instr.operands]
         bound: dict[str, str] = {}
         quick = [
-            None if behavior == "relaxed" else self.quick_check(v, ty, bound)
+            None if behavior == "relaxed" else quick_check(v, ty, bound, self.bind)
             for v, ty in zip(values, types, strict=True)
         ]
         listed = f"({', '.join(values)},)"
@@ -214,63 +225,52 @@ class _Generator:
             self.emit(depth + 1, f"{forced}; {undo}")
         self.open_guard[ok] = index
 
-    def quick_check(self, value: str, type_: TensorType, bound: dict[str, str]) -> str | None:
-        """An exact comparison that implies the guard, or None where none is cheap.
-
-        ``bound`` maps each size symbol met so far to the expression that reads it.
-        """
-        if type_.dtype is None or not type_.is_complete:
-            return None
-        dtype = self.bind("d", type_.dtype.numpy)
-        parts = [f"{value}.dtype is {dtype}"]
-        if type_.is_static:
-            parts.append(f"{value}.shape == {tuple(type_.shape or ())!r}")
-        else:
-            parts.append(f"len({value}.shape) == {type_.rank}")
-            for axis, dim in enumerate(type_.shape or ()):
-                place = f"{value}.shape[{axis}]"
-                name = symbol_name(dim)
-                if isinstance(dim, int):
-                    parts.append(f"{place} == {dim}")
-                elif name is None:
-                    return None
-                elif bound.setdefault(name, place) == place:
-                    parts.append(place)  # symbols stand for sizes of at least 1
-                else:
-                    parts.append(f"{place} == {bound[name]}")
-        size = type_.dtype.itemsize
-        on_device = type_.device not in (None, HOST)
-        if on_device or type_.strides != "contiguous":
-            parts.insert(0, f"{value}.device == {type_.device or HOST!r}")
-        if type_.strides == "contiguous":
-            contiguous = "is_contiguous" if on_device else "flags.c_contiguous"
-            parts.append(f"{value}.{contiguous}")
-        elif type_.strides is not None and None not in type_.strides:
-            strides = tuple(s * size for s in type_.strides)  # type: ignore[operator]
-            parts.append(f"{value}.strides == {strides!r}")
-        elif type_.strides is not None:
-            return None
-        return " and ".join(parts)
-
     def emit_group(self, instr: Instr, depth: int) -> None:
         callee = instr.attrs["callee"]
         kernel = self.bind("k", self.kernels[callee])
-        args = ", ".join(f"v{o}" for o in instr.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
-        call = f"{kernel}({args})"
-        places = [self.destined.get(r) for r in instr.results]
-        into = getattr(self.kernels[callee], "into", None)
-        if into is not None and places != [None] * len(places):
-            given = ", ".join("None" if k is None else f"outs[{k}]" for k in places)
-            call = f"{call} if outs is None else {self.bind('into', into)}(({given},), {args})"
-        self.emit(depth, f"{outs} = {call}")
-        self.fresh.update(instr.results)
+        given = [self.place(r) for r in instr.results] if callee in self.abis else []
+        while given and given[-1] == "None":
+            given.pop()
+        if any(place.startswith("frame") for place in given):
+            self.emit_frame(depth)
+        args = ", ".join([*(f"v{o}" for o in instr.operands), *given])
+        self.emit(depth, f"{outs} = {kernel}({args})")
+        if not getattr(self.kernels[callee], "interprets", False):
+            self.fresh.update(instr.results)
+
+    def place(self, result: int) -> str:
+        """The array that a kernel is to make a result in."""
+        if self.inner and result in self.inner.index:
+            return f"frame[{self.inner.index[result]}]"
+        output = self.destined.get(result)
+        return "None" if output is None else f"None if outs is None else outs[{output}]"
+
+    def emit_frame(self, depth: int) -> None:
+        """Have places for arrays between kernels: at the first kernel that needs them."""
+        assert self.inner is not None
+        self.scope |= {"frame_of": scratch.frame, "inner": self.inner}
+        sizes = "".join(f"v{value}.shape[{axis}], " for value, axis in self.inner.reads)
+        if sizes:
+            self.emit(depth, "if frame is None:")
+            self.emit(depth + 1, f"try: sizes = ({sizes})")
+            self.emit(depth + 1, "except (AttributeError, IndexError): sizes = None")
+            self.emit(depth + 1, "block, frame = frame_of(inner, sizes)")
+        else:
+            self.emit(depth, "if frame is None: block, frame = frame_of(inner, ())")
+
+    def emit_forfeit(self, depth: int) -> None:
+        """Let somebody keep arrays of the block: nothing else will be made in it."""
+        self.scope |= {"forfeit": scratch.forfeit}
+        self.emit(depth, "if block is not None: block, frame = forfeit(block, inner)")
 
     # A fallback is an executor, whose results never share memory with its operands either.
     def emit_fallback(self, instr: Instr, depth: int) -> None:
         fallback = self.bind("f", self.fallbacks[instr.attrs["callee"]])
         args = ", ".join(f"v{o}" for o in instr.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
+        if self.inner and not self.inner.shared.isdisjoint(instr.operands):
+            self.emit_forfeit(depth)
         self.emit(depth, "C.fallback_calls += 1")
         self.emit(depth, f"[{outs}] = {fallback}([{args}])")
         self.fresh.update(instr.results)

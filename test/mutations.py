@@ -43,13 +43,13 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         "memory in use is given to another call", "executor/scratch.py",
-        "free = _holders(arena) == _ALONE", "free = True",
+        "free = kept is None or _holders(kept) == _ALONE", "free = True",
         ("executor/test_plan_memory.py::test_a_call_within_a_call_gets_memory_of_its_own",
          "executor/test_plan_memory.py::test_whoever_holds_a_block_keeps_it"),
     ),
     Mutation(
         "places are reused a step too early", "executor/dispatch/memory.py",
-        "and last[v] == index", "and last[v] <= index + 1",
+        "if last[v] == index", "if last[v] <= index + 1",
         ("executor/test_plan_memory.py::test_places_of_live_arrays_never_overlap",),
     ),
     Mutation(
@@ -57,6 +57,61 @@ MUTATIONS = (
         '        if values:\n            self.emit(depth, f"del',
         '        if False:\n            self.emit(depth, f"del',
         ("executor/test_plan_memory.py::test_peak_of_a_long_chain",),
+    ),
+    Mutation(
+        "a frame is given to a call within a call", "executor/scratch.py",
+        "    if kept is not None and _holders(kept) == _ALONE:\n", "    if kept is not None:\n",
+        ("executor/test_intermediates_meet.py::test_a_finalizer_that_calls_between_kernels",),
+    ),
+    Mutation(
+        "the block stays in use after a fallback", "executor/plan.py",
+        "block, frame = forfeit(block, inner)", "forfeit(block, inner)",
+        ("executor/test_intermediates.py::test_fallbacks_may_keep_what_they_are_given",),
+    ),
+    Mutation(
+        "calls get memory that a fallback may keep", "executor/scratch.py",
+        "        arena.kept = None\n    return None, inner.nowhere",
+        "        pass\n    return None, inner.nowhere",
+        ("executor/test_intermediates.py::test_fallbacks_may_keep_what_they_are_given",),
+    ),
+    Mutation(
+        "a guard that always misses costs a block each time", "executor/scratch.py",
+        "min(2 * inner.last_pause + 1, _LONGEST_PAUSE)", "0",
+        ("executor/test_intermediates.py::test_a_guard_that_always_misses_costs_few_blocks",),
+    ),
+    Mutation(
+        "kernels write beyond the places they are given", "executor/kernel.py",
+        'fits = f"{g}.shape == {shape} and ', 'fits = f"',
+        ("executor/test_intermediates.py::test_predicted_sizes_that_are_wrong",
+         "executor/test_into.py"),
+    ),
+    Mutation(
+        "evaluated ops see the block", "executor/intermediates.py",
+        "            else:\n                self.expose((*instr.operands, *instr.results))",
+        "            else:\n                self.touch(instr)",
+        ("executor/test_intermediates.py::test_what_evaluated_ops_read_is_not_placed",
+         "executor/test_intermediates_meet.py::test_random_graphs_agree_without_the_block_and_in_emitted_code"),
+    ),
+    Mutation(
+        "what a loop reads dies in its first round", "executor/intermediates.py",
+        "uses(instr) - inside", "set()",
+        ("executor/test_intermediates.py::test_loops",),
+    ),
+    Mutation(
+        "interpreted groups see the block", "executor/intermediates.py",
+        "            self.expose(instr.operands)\n", "            pass\n",
+        ("executor/test_intermediates.py::test_operands_of_groups_that_may_be_interpreted",),
+    ),
+    Mutation(
+        "results lie in the block", "executor/intermediates.py",
+        "self.expose((*main.inputs, *main.outputs))", "self.expose(main.inputs)",
+        ("executor/test_intermediates.py::test_results_are_never_placed",),
+    ),
+    Mutation(
+        "an array dies although a guard's alias of it lives", "executor/intermediates.py",
+        "        self.join(alias, value)\n", "",
+        ("executor/test_intermediates.py::test_places_are_used_again",
+         "executor/test_intermediates_meet.py::test_random_graphs_agree_without_the_block_and_in_emitted_code"),
     ),
     Mutation(
         "results are written over arguments that overlap", "executor/destinations.py",
@@ -107,12 +162,12 @@ MUTATIONS = (
         ("executor/test_tiers.py::test_flush_profiles_again",),
     ),
     Mutation(
-        "the quick check forgets contiguity", "executor/plan.py",
+        "the quick check forgets contiguity", "executor/guard.py",
         'parts.append(f"{value}.{contiguous}")', "pass",
         ("executor/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
     ),
     Mutation(
-        "the quick check forgets that sizes must be equal", "executor/plan.py",
+        "the quick check forgets that sizes must be equal", "executor/guard.py",
         'parts.append(f"{place} == {bound[name]}")', "parts.append(place)",
         ("executor/test_explain.py::test_sizes_that_were_equal_while_profiling",),
     ),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dispatch.sizes import Refused
+from ..memory_plan import Refused
 from .dlpack import CUDA, Device, Tensor, data_type, pointer_of
 from .driver import CudaError, index_of
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialect.dtypes import BF16
 from ...dialect.errors import ArgumentError
-from ..dispatch.sizes import Refused
+from ..memory_plan import Refused
 from .dlpack import CUDA, Loan, read, row_major
 from .driver import LEGACY_STREAM, CudaError, driver
 from .exchange import Exchange, functions_of, verify

@@ -7,23 +7,23 @@ uses.
 
 from __future__ import annotations
 
-from .sizes import Held, Inside, Place
+from .refs import Held, Inside, Position
 from .text import Writer
 
 # Ints that take part in arithmetic of 64 bits have to stay below.
 SMALL = 1 << 31
 
 
-def pointer(w: Writer, place: Place) -> str:
-    """The object at a place."""
-    if isinstance(place, Inside):
-        return w.load("ptr", _slot(w, place))
-    return w.load("ptr", w.element("%args", place))
+def pointer(w: Writer, position: Position) -> str:
+    """The object at a position."""
+    if isinstance(position, Inside):
+        return w.load("ptr", _slot(w, position))
+    return w.load("ptr", w.element("%args", position))
 
 
-def _slot(w: Writer, place: Inside) -> str:
+def _slot(w: Writer, position: Inside) -> str:
     """Where the pointer to an item is kept."""
-    return w.shared_alloca(("item", place), "ptr")
+    return w.shared_alloca(("item", position), "ptr")
 
 
 def keywords(w: Writer, names: tuple[str, ...]) -> str:
@@ -39,42 +39,42 @@ def keywords(w: Writer, names: tuple[str, ...]) -> str:
     return checked.answer()
 
 
-def opened(w: Writer, place: Place, kind: type, keys: tuple[Held, ...]) -> str:
-    """Whether the container at a place is of this type, and has these keys, in this order.
+def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) -> str:
+    """Whether the container at a position is of this type, and has these keys, in this order.
 
     ``keys`` of tuples and lists are indices.
     """
-    checked, given = _Checked(w), f"ptr {pointer(w, place)}"
+    checked, given = _Checked(w), f"ptr {pointer(w, position)}"
     checked.unless(w.op(f"icmp eq ptr {w.type_of(given)}, {w.object(kind)}"))
     name = next(base for base in (tuple, list, dict) if issubclass(kind, base))
     prefix = f"Py{name.__name__.capitalize()}"
     size = w.call(f"{prefix}_Size", "i64", given)
     checked.unless(w.op(f"icmp eq i64 {size}, {len(keys)}"))
     if kind is dict:
-        _open_dict(w, place, given, keys, checked)
+        _open_dict(w, position, given, keys, checked)
     else:
         for k in range(len(keys)):
             item = w.call(f"{prefix}_GetItem", "ptr", given, f"i64 {k}")
-            w.store("ptr", item, _slot(w, Inside(place, k)))
+            w.store("ptr", item, _slot(w, Inside(position, k)))
     return checked.answer()
 
 
 def _open_dict(
-    w: Writer, place: Place, given: str, keys: tuple[Held, ...], checked: _Checked
+    w: Writer, position: Position, given: str, keys: tuple[Held, ...], checked: _Checked
 ) -> None:
     at, key = w.shared_alloca(("at",), "i64"), w.shared_alloca(("key",), "ptr")
     w.store("i64", 0, at)
     for k, wanted in enumerate(keys):
-        item = f"ptr {_slot(w, Inside(place, k))}"
+        item = f"ptr {_slot(w, Inside(position, k))}"
         found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item)
         checked.unless(w.op(f"icmp ne i32 {found}, 0"))
         checked.same(w.load("ptr", key), wanted.value)
 
 
-def static(w: Writer, place: Place, held: Held) -> str:
+def static(w: Writer, position: Position, held: Held) -> str:
     """Whether an argument is this very object, or an equal string."""
     checked = _Checked(w)
-    checked.same(pointer(w, place), held.value)
+    checked.same(pointer(w, position), held.value)
     return checked.answer()
 
 
@@ -116,23 +116,23 @@ class _Checked:
         return w.op(f"phi i64 [ 1, %{good} ], [ 0, %{self._failed} ]")
 
 
-def integer(w: Writer, place: Place) -> str:
+def integer(w: Writer, position: Position) -> str:
     """An int that `fits`."""
     overflow = w.shared_alloca(("overflow",), "i32")
-    given = f"ptr {pointer(w, place)}"
+    given = f"ptr {pointer(w, position)}"
     return w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
 
 
-def fits(w: Writer, place: Place) -> str:
+def fits(w: Writer, position: Position) -> str:
     """Whether an int is small enough to compute with."""
-    found = integer(w, place)
+    found = integer(w, position)
     # Too big ones read as -1, and say so.
     exact = w.op(f"icmp eq i32 {w.load('i32', w.shared_alloca(('overflow',), 'i32'))}, 0")
     small = w.op(f"icmp ult i64 {w.op(f'add i64 {found}, {SMALL}')}, {2 * SMALL}")
     return w.op(f"zext i1 {w.op(f'and i1 {exact}, {small}')} to i64")
 
 
-def bits(w: Writer, place: Place) -> str:
+def bits(w: Writer, position: Position) -> str:
     """A float as the integer of its bits."""
-    found = w.call("PyFloat_AsDouble", "double", f"ptr {pointer(w, place)}")
+    found = w.call("PyFloat_AsDouble", "double", f"ptr {pointer(w, position)}")
     return w.op(f"bitcast double {found} to i64")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.dtypes import dtype_of
-from .sizes import Held, Inside, OnDevice, Place, Refused
+from ..memory_plan import Refused
+from .refs import Held, Inside, OnDevice, Position
 from .spec import NumberValue, Test, Value, array_of, tests_of
 
 if TYPE_CHECKING:
@@ -78,35 +79,35 @@ class _Finder:
         self._kinds: Iterator[Any] = iter(kinds)
         self._exchange = exchange
 
-    def argument(self, place: Place, spec: tuple) -> None:
-        """What is at a place, which has this structure."""
+    def argument(self, position: Position, spec: tuple) -> None:
+        """What is at a position, which has this structure."""
         if spec[0] == "leaf":
-            self.found.values.append(self._leaf(place, next(self._kinds)))
+            self.found.values.append(self._leaf(position, next(self._kinds)))
         elif spec[0] == "static":
-            self.found.tests.append(Test(("static", place, Held(spec[2])), 1))
+            self.found.tests.append(Test(("static", position, Held(spec[2])), 1))
         elif spec[0] in _CONTAINERS or spec[0] == "namedtuple":
             kind, meta, items = _CONTAINERS.get(spec[0], spec[1]), spec[1], spec[2]
             keys = meta if kind is dict else range(len(items))
-            self.found.tests.append(Test(("opened", place, kind, tuple(map(Held, keys))), 1))
+            self.found.tests.append(Test(("opened", position, kind, tuple(map(Held, keys))), 1))
             for index, item in enumerate(items):
-                self.argument(Inside(place, index), item)
+                self.argument(Inside(position, index), item)
         else:
             raise Refused(f"an argument is a {spec[0]}, which Python takes apart")
 
-    def _leaf(self, place: Place, kind: Any) -> Value:
+    def _leaf(self, position: Position, kind: Any) -> Value:
         if isinstance(kind, type):
             if issubclass(kind, np.generic):
                 raise Refused("a NumPy scalar is an argument")
             if kind is complex:
                 raise Refused("a complex Python number is an argument")
-            return NumberValue(place, kind)
+            return NumberValue(position, kind)
         dtype, rank, *device = kind
         dtype = dtype_of(dtype).numpy
         if not device:
-            return array_of(place, dtype, rank)
+            return array_of(position, dtype, rank)
         if self._exchange is None:
             raise Refused("host arrays and a device's are arguments of one call")
-        return array_of(OnDevice(place, dtype.itemsize, self._exchange), dtype, rank, device[0])
+        return array_of(OnDevice(position, dtype.itemsize, self._exchange), dtype, rank, device[0])
 
 
 def captured_of(captured: Sequence[Any], exchange: Exchange | None = None) -> list[Value]:

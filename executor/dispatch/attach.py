@@ -19,6 +19,7 @@ from ..fork_lock import ForkLock
 from ..kernel import native_kernel
 from ..knobs import knobs
 from ..last_graph import LAST, RECENT
+from ..memory_plan import Refused
 from ..plan import Plan
 from .arguments import arguments_of
 from .baked import baked_tests
@@ -27,7 +28,6 @@ from .counts import LeafCounts, Level
 from .entry import Entry, make_entry
 from .layout import refusal
 from .reader import leaf_of
-from .sizes import Refused
 from .spec import ArrayValue, HostKernel, Kernel, Leaf
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from ...dialect.importers.trace_guards import (
     OpExpr,
     TraceGuard,
 )
-from .sizes import Held, Refused, Size
+from ..memory_plan import Refused, Size
+from .refs import Held
 from .spec import ArrayValue, NumberValue, Test, Value
 
 _OPS = {"add": "+", "mul": "*", "floor_div": "//", "remainder": "%", "max_size": "max",
@@ -60,9 +61,11 @@ class _Reader:
         if not isinstance(value, NumberValue) or type(expected) is not value.kind:
             return None
         if value.kind is bool:
-            return Test(("static", value.place, Held(expected)), 1)
+            return Test(("static", value.position, Held(expected)), 1)
         if value.kind is float and expected == expected:
-            return Test(("bits", value.place), struct.unpack("<q", struct.pack("<d", expected))[0])
+            return Test(
+                ("bits", value.position), struct.unpack("<q", struct.pack("<d", expected))[0]
+            )
         return None
 
     def _size(self, expr: Expr) -> Size:
@@ -74,8 +77,8 @@ class _Reader:
             number = self._values[expr.leaf]
             if not isinstance(number, NumberValue) or number.kind is not int:
                 raise Refused(f"a graph holds for a value of {expr}, which Python looks at")
-            self._before.append(Test(("fits", number.place), 1))
-            return "integer", number.place
+            self._before.append(Test(("fits", number.position), 1))
+            return "integer", number.position
         if isinstance(expr, ConstExpr) and type(expr.value) is int and abs(expr.value) < _MOST:
             return expr.value
         if isinstance(expr, OpExpr) and not expr.attrs:

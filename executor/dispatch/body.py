@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays import ALIGN_FROM
+from ..memory_plan import Size
 from .cells import Settings
 from .layout import LAYOUT
 from .reads import emit_size
-from .sizes import Ref, Size
+from .refs import Ref
 from .spec import MadeValue
 from .text import Writer
 

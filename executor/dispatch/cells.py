@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.device import HOST
-from .sizes import Ref
+from .refs import Ref
 from .spec import Leaf
 from .text import Writer
 

@@ -17,11 +17,11 @@ from ...dialect.symbolic import parse_dim
 from ..cuda.dlpack import row_major
 from ..cuda.driver import LEGACY_STREAM, index_of
 from ..cuda.exchange import device_word
+from ..memory_plan import Size, larger, size_of
 from .device_reads import BYTES, address, description
 from .launches import MOST_GRID, Action, DeviceKernel, Pick, Start
 from .leaf import LeafWriter, Made
-from .memory import larger
-from .sizes import OnDevice, Size, size_of
+from .refs import OnDevice
 from .spec import ArrayValue, NumberValue, Step
 
 _BYTE = np.dtype(np.uint8)

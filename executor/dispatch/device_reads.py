@@ -10,7 +10,7 @@ import ctypes
 
 from ..cuda.dlpack import Tensor
 from .argument_reads import pointer
-from .sizes import OnDevice
+from .refs import OnDevice
 from .text import Writer
 
 BYTES = ctypes.sizeof(Tensor)
@@ -18,12 +18,12 @@ BYTES = ctypes.sizeof(Tensor)
 
 def description(w: Writer, ref: OnDevice) -> str:
     """Pointer to the description of an argument."""
-    return w.shared_alloca(("description", ref.place), f"[{BYTES} x i8]")
+    return w.shared_alloca(("description", ref.position), f"[{BYTES} x i8]")
 
 
 def described(w: Writer, ref: OnDevice) -> str:
     """Have an argument described; 0 where it cannot be, or is not plain."""
-    given = f"ptr {pointer(w, ref.place)}"
+    given = f"ptr {pointer(w, ref.position)}"
     exchange = ref.exchange
     done, failed = w.name(), w.name()
     for name in exchange.false:

@@ -14,7 +14,7 @@ from ...dialect.guards import symbol_name
 from ...dialect.symbolic import Sym
 from ...dialect.types import TensorType, Type, contiguous_strides
 from ...lowering.abi import CONTIGUOUS
-from .sizes import Refused, Size, size_of
+from ..memory_plan import Refused, Size, size_of
 from .spec import ArrayValue, MadeValue, Test, Value
 
 

@@ -6,10 +6,10 @@ from ...dialect.dtypes import dtype_named
 from ...dialect.symbolic import parse_dim
 from ...lowering.abi import TensorSpec
 from ..arrays import ALIGN_FROM
+from ..memory_plan import Size, bytes_of, size_of
 from .layout import LAYOUT
 from .leaf import LeafWriter, Made
 from .reads import pointer_to
-from .sizes import Size, bytes_of, size_of
 from .spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
 
 # Bytes read and written from which a kernel is taken to run for longer than the GIL takes to

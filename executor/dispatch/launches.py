@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 from ...dialect.symbolic import parse_dim
 from ...lowering.abi import KernelABI
 from ...lowering.gpu.abi import Choice, Condition, Launch, LibraryProduct, Step, stride_name
-from .sizes import Refused, Size, size_of
+from ..memory_plan import Refused, Size, size_of
 
 if TYPE_CHECKING:
     from ..cuda.driver import Direct

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...dialect.importers.pytree import LEAF
+from ..memory_plan import Size
 from .body import Body
 from .cells import LeafCells, Settings, Shared
 from .memory import lay_out
 from .reads import emit_size, emit_test, pointer_to, stride
-from .sizes import Inside, OnDevice, Size
+from .refs import Inside, OnDevice
 from .spec import ArrayValue, Leaf, NumberValue, Step
 from .text import Writer
 
@@ -81,9 +82,9 @@ class LeafWriter(Body):
         """Own arrays that containers lend: what runs from now on might take them out."""
         values = (v for v in self.leaf.values.values() if isinstance(v, ArrayValue))
         for ref in dict.fromkeys(value.ref for value in values):
-            place = ref.place if isinstance(ref, OnDevice) else ref
-            if isinstance(place, Inside):
-                item = pointer_to(self.w, place)
+            position = ref.position if isinstance(ref, OnDevice) else ref
+            if isinstance(position, Inside):
+                item = pointer_to(self.w, position)
                 self.w.call("Py_IncRef", "void", f"ptr {item}")
                 self.owned.append(item)
 
@@ -110,7 +111,7 @@ class LeafWriter(Body):
             known = self.leaf.values[value]
             if not isinstance(known, NumberValue):
                 continue
-            given = f"ptr {pointer_to(w, known.place)}"
+            given = f"ptr {pointer_to(w, known.position)}"
             if known.kind is float:
                 found = w.call("PyFloat_AsDouble", "double", given)
                 out[value] = w.op(f"bitcast double {found} to i64")

@@ -14,10 +14,10 @@ from ...dialect.ops.sizes import normalize_axis
 from ...dialect.ops.speculation import Guard
 from ...dialect.program import Block, Instr, Module
 from ...dialect.symbolic import parse_dim
+from ..memory_plan import Refused, Size, size_of
 from .guards import guard_tests
 from .launches import DeviceKernel
 from .relaxed_guards import relaxed_tests, size_tests
-from .sizes import Refused, Size, size_of
 from .spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Value
 
 # Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from ..memory_plan import Size
 from . import argument_reads, device_reads, relaxed_guards
 from .layout import LAYOUT
-from .sizes import Held, OnDevice, Ref, Size
+from .refs import Held, OnDevice, Ref
 from .text import Writer
 
 
@@ -15,7 +16,7 @@ def pointer_to(w: Writer, ref: Ref) -> str:
     """The object: an argument, or an array that was captured."""
     if isinstance(ref, Held):
         return w.object(ref.value)
-    return argument_reads.pointer(w, ref.place if isinstance(ref, OnDevice) else ref)
+    return argument_reads.pointer(w, ref.position if isinstance(ref, OnDevice) else ref)
 
 
 def emit_test(w: Writer, field: tuple) -> str:

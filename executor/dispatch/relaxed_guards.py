@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ...dialect.relaxed import SIZE_CHECKS, layout_of
 from ...dialect.types import TensorType, Type
-from .sizes import Refused, Size
+from ..memory_plan import Refused, Size
 from .spec import ArrayValue, Test, Value
 from .text import Writer
 

@@ -11,9 +11,10 @@ import numpy as np
 from ...dialect.device import HOST
 from ...dialect.importers.pytree import LEAF
 from ...lowering.abi import KernelABI, KernelArtifact
+from ..memory_plan import Refused, Size, bytes_of
 from .launches import Action, DeviceKernel
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
-from .sizes import Inside, OnDevice, Place, Ref, Refused, Size, bytes_of
+from .refs import Inside, OnDevice, Position, Ref
 
 if TYPE_CHECKING:
     from ..cuda.exchange import Exchange
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 class Test:
     """One condition: what ``field`` reads has to be ``value`` (an int or a type).
 
-    Fields of arguments, true or false: ``("keywords", names)``, ``("static", place, Held)``,
-    ``("fits", place)`` of an int, and ``("opened", place, type, keys)``, on which what reads the
-    items relies; ``("bits", place)`` of a float.
+    Fields of arguments, true or false: ``("keywords", names)``, ``("static", position, Held)``,
+    ``("fits", position)`` of an int, and ``("opened", position, type, keys)``, on which what reads
+    the items relies; ``("bits", position)`` of a float.
 
     Of arrays: ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)``, ``("flags", ref, mask)``,
     ``("stride", ref, axis)``; true or false are ``("step", ref, axis, bytes)`` (that stride, or
@@ -74,7 +75,7 @@ class ArrayValue:
 class NumberValue:
     """A Python number among the arguments."""
 
-    place: Place
+    position: Position
     kind: type
 
 
@@ -212,15 +213,15 @@ class Leaf:
             self.tests.append(Test(("view", given.ref), 0))
         self.donated = len(pairs)
 
-    def _aim(self, output: int, place: Place, others: Sequence[Value]) -> None:
+    def _aim(self, output: int, position: Position, others: Sequence[Value]) -> None:
         """Fit only arguments that are of the output's type, contiguous, writable, and apart."""
         made = self.values[output]
         assert isinstance(made, MadeValue)
         if not made.sizes:
             raise Refused("an array of rank 0 is written to")
-        target = self.targets[output] = array_of(place, made.dtype, len(made.sizes))
+        target = self.targets[output] = array_of(position, made.dtype, len(made.sizes))
         flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
-        self.tests += [*tests_of([target]), Test(("flags", place, flags), flags)]
+        self.tests += [*tests_of([target]), Test(("flags", position, flags), flags)]
         for have, want in zip(target.sizes, made.sizes, strict=True):
             same = Test(("same", have, want), 1)
             self.tests.append(Test(("size", have), want) if isinstance(want, int) else same)
@@ -228,7 +229,7 @@ class Leaf:
         for value in others:
             if isinstance(value, ArrayValue):
                 there = (value.ref, len(value.sizes), value.dtype.itemsize)
-                self.tests.append(Test(("apart", place, nbytes, *there), 1))
+                self.tests.append(Test(("apart", position, nbytes, *there), 1))
 
     def checked(self) -> list[ArrayValue]:
         """The arrays that the guards of outer specialisations check."""
@@ -261,7 +262,7 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
     tests = []
     for value in inputs:
         if isinstance(value, NumberValue):
-            tests.append(Test(("type", value.place), value.kind))
+            tests.append(Test(("type", value.position), value.kind))
         elif isinstance(value, ArrayValue) and isinstance(value.ref, OnDevice):
             tests += _device_tests(value, value.ref)
         elif isinstance(value, ArrayValue):

@@ -7,7 +7,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import profuse as pf
 import pytest
 from cached_graphs import caching_in
-from profuse.executor import worker
+from profuse.executor import scratch, worker
+from profuse.executor.knobs import knobs
 from profuse.executor.worker import Limits, Pool
 from profuse.executor.worker.faults import VARIABLE
 
@@ -43,3 +44,29 @@ def pool(module_pool, monkeypatch):
     monkeypatch.setattr(worker, "_pool", module_pool)
     with pf.knobs.override(background=True):
         yield module_pool
+
+
+@pytest.fixture
+def small_groups_in_python():
+    """Plans of many groups, which the Python dispatcher runs."""
+    scratch.release()
+    with knobs.override(max_fusion_ops=2, native_dispatch=False, cache=False):
+        yield
+    scratch.release()
+
+
+@pytest.fixture
+def frames(monkeypatch):
+    """What each call of a plan built from here on got; poisoned, so that stale values show."""
+    got, given_out = [], scratch.frame
+
+    def spy(inner, sizes):
+        block, made = given_out(inner, sizes)
+        for array in made:
+            if array is not None:
+                array.view("u1").fill(0xFF)
+        got.append(made)
+        return block, made
+
+    monkeypatch.setattr(scratch, "frame", spy)
+    return got

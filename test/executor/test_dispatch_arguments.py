@@ -17,9 +17,9 @@ from profuse.executor import arrays
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.baked import baked_tests
 from profuse.executor.dispatch.entry import make_entry
-from profuse.executor.dispatch.sizes import Refused
 from profuse.executor.dispatch.spec import Leaf
 from profuse.executor.knobs import knobs
+from profuse.executor.memory_plan import Refused
 from test_dispatch_guards import plain_settings
 
 

@@ -19,9 +19,9 @@ from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.cells import Settings
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
-from profuse.executor.dispatch.sizes import Refused
 from profuse.executor.dispatch.spec import Leaf
 from profuse.executor.last_graph import LAST
+from profuse.executor.memory_plan import Refused
 
 DTYPES = (F32, F64, I64, C128, C64, F16, I32, U8, BOOL)
 SIZES = (0, 1, 2, 3, 4)

@@ -19,10 +19,10 @@ from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.reader import leaf_of
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
-from profuse.executor.dispatch.sizes import Refused
 from profuse.executor.dispatch.spec import HostKernel
 from profuse.executor.events import Counters
 from profuse.executor.kernel import native_kernel
+from profuse.executor.memory_plan import Refused
 from profuse.executor.plan import build_plan
 from test_dispatch_guards import entry_for, plain_settings
 

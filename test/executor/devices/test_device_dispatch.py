@@ -27,9 +27,9 @@ from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
-from profuse.executor.dispatch.sizes import Refused
 from profuse.executor.dispatch.spec import Leaf
 from profuse.executor.knobs import knobs
+from profuse.executor.memory_plan import Refused
 from support import counts, host, modulus
 from test_device_calls import CASES
 from test_device_graphs import LONG, normalised
