@@ -11,12 +11,13 @@ import contextlib
 import io
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -103,7 +104,7 @@ class SavedFile:
     def read(cls, path: str | os.PathLike) -> SavedFile:
         """The saved function in a file; raises FileError, which says why it does not fit."""
         try:
-            with open(path, "rb") as file:
+            with _opened(path) as file:
                 whole = Entry.from_file(file)
             saved = whole.key.parts.get("saved")
             if saved != _FORMAT:
@@ -125,10 +126,20 @@ class SavedFile:
 def is_saved(path: str | os.PathLike) -> bool:
     """True if the file begins as one that `SavedFile.write` wrote; raises FileError."""
     try:
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             return file.read(len(MAGIC)) == MAGIC
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _opened(path: str | os.PathLike) -> BinaryIO:
+    """The file; FileError for pipes, on which it would wait, and devices, which may have no end."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise FileError(f"cannot read {path}: it is no regular file", hint="copy it to one")
+    return open(path, "rb")
 
 
 def _graphs(sections: dict[str, bytes]) -> Iterator[StoredGraph]:

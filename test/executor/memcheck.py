@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections import namedtuple
 
 import numpy as np
 import profuse as pf
 from dispatched import BIG, INDEX, X, gathered, hits, mixed, pair, scaled, warm
 
 ROUNDS, THREADS = 200, 3
+State = namedtuple("State", "first second")
 
 
 def calls() -> None:
@@ -46,6 +48,37 @@ def calls() -> None:
             f(X, X)
 
 
+def nested(table, x, k=2):
+    return State({"sum": table["a"] * x + table["b"][0]}, [table["b"][0] - k, None])
+
+
+def containers() -> None:
+    """Arguments by keyword, in containers and baked, and results in containers."""
+    table = {"a": X, "b": (X + 1, "name")}
+
+    def repeated(x, k):
+        for _ in range(k):
+            x = x * 2 + 1
+        return x + 1
+
+    f, g = warm(nested, table, X), warm(repeated, X, 2)
+    for _ in range(3):
+        f(table, X, k=3), g(X, 3)
+    before = hits(f), hits(g)
+    for k in range(ROUNDS):
+        fresh = {"a": X.copy(), "b": (X + k, "".join(["na", "me"]))}
+        _ = f(fresh, X), f(table, X, k=k), g(X, 2), g(X, 3)
+        for other in ({"b": table["b"], "a": X}, {"a": X}, {"a": X, "b": [X]}, 3, {}):
+            try:
+                f(other, X)
+            except (KeyError, TypeError, AttributeError, pf.ProfuseError):
+                continue
+    assert hits(f) - before[0] >= 2 * ROUNDS and hits(g) - before[1] == 2 * ROUNDS
+    f.flush()
+
+
 if __name__ == "__main__":
-    calls()
+    with pf.knobs.override(background=False, cache=False):
+        calls()
+        containers()
     gc.collect()  # the code of all of them

@@ -320,8 +320,11 @@ def test_under_a_checking_interpreter(how):
     environment = os.environ | {"PROFUSE_INNER_TESTS": "1"}
     environment |= {"PYTHONMALLOC": "debug"} if how == "malloc" else {}
     flags = ["-X", "dev"] if how == "dev" else []
-    parts = ("test_dispatch.py", "test_dispatch_leaks.py", "test_dispatch_threads.py")
-    files = [str(Path(__file__).with_name(name)) for name in parts]
+    parts = (
+        "test_dispatch.py", "test_dispatch_arguments.py", "test_dispatch_leaks.py",
+        "test_dispatch_threads.py", "devices/test_device_dispatch.py",
+    )  # fmt: skip
+    files = [str(Path(__file__).parent / name) for name in parts]
     done = subprocess.run(
         [sys.executable, *flags, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
         env=environment, capture_output=True, text=True, timeout=600, check=False,

@@ -346,3 +346,8 @@ def test_what_cannot_be_saved_or_loaded(tmp_path):
             use(None)
     with pytest.raises(pf.FileError, match="cannot read"):
         pf.load(tmp_path / "missing.profuse")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        for use in (pf.load, lambda p: pf.jit(layer, profile=p)):
+            with pytest.raises(pf.FileError, match="no regular file"):
+                use(path)
