@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from .arrays import DeviceArray
 from .blocks import ArgumentBlock, float_bits
 from .call import DeviceCall, current_call
 from .driver import Node, driver, index_of, module_of
-from .products import gemm_of
+from .products import SizedProduct, operands_of, sized_product
 
 _MOST_SIZES = 64  # sets of sizes whose launches are kept per kernel
 
@@ -53,7 +54,7 @@ class _Sized:
         workspace: in bytes.
     """
 
-    steps: list[_Prepared | LibraryProduct]
+    steps: list[_Prepared | SizedProduct | None]
     outputs: list[tuple[tuple[int, ...], np.dtype]]
     workspace: int
 
@@ -89,7 +90,8 @@ class GroupRunner:
             return driver().handle(self.index, self._function(kernel), shared)
 
         plan = self.artifact.plan
-        return DeviceKernel(plan.abi, plan.steps, self.device, handle, driver().direct(self.index))
+        direct = driver().direct(self.index)
+        return DeviceKernel(plan.abi, plan.steps, self.device, handle, direct, self._starter)
 
     def __call__(self, *args: Any) -> Any:
         """The results; one, or a tuple of several. Raises CudaError, ArgumentError."""
@@ -117,8 +119,10 @@ class GroupRunner:
         for step in sized.steps:
             if isinstance(step, _Prepared):
                 call.launch(self.index, _node(step, pointers))
-            else:
-                self._product(step, arrays, pointers, call)
+            elif step is not None:
+                places = (pointers[kind][0 if kind == "workspace" else what]
+                          for kind, what, *_ in step.operands)  # fmt: skip
+                call.product(self.index, step.at(*places))
         return self._results(outputs, args, call)
 
     def _array(self, value: Any, call: DeviceCall) -> DeviceArray:
@@ -162,7 +166,7 @@ class GroupRunner:
         holds = dict(zip(self._tested, aligned, strict=True))
         chosen = self.artifact.plan.launches(values, lambda k, number: holds[k, number])
         steps = [
-            step if isinstance(step, LibraryProduct) else self._launch(step, size)
+            self._launch(step, size) if isinstance(step, Launch) else sized_product(step, size)
             for step in chosen
         ]
         outputs = [
@@ -197,24 +201,23 @@ class GroupRunner:
             self._functions[name] = driver().function(module, name)
         return self._functions[name]
 
-    def _product(
-        self, step: LibraryProduct, arrays: list[Any], pointers: dict[str, list[int]],
-        call: DeviceCall,
-    ) -> None:  # fmt: skip
-        values = self._values(arrays)
+    def _starter(self, product: LibraryProduct) -> Callable[..., None]:
+        """Starts a product, given the stream, where its operands begin, and the values of size
+        symbols and run-time strides in the order of the ABI. Raises CudaError."""
+        names = (*self._abi.symbols, *(stride_name(*stride) for stride in self._abi.strides))
+        count = len(operands_of(product))
 
-        def size(text: str) -> int:
-            return evaluate(parse_dim(text), values)
+        @functools.lru_cache(maxsize=_MOST_SIZES)
+        def sized(*values: int) -> SizedProduct | None:
+            known = dict(zip(names, values, strict=True))
+            return sized_product(product, lambda text: evaluate(parse_dim(text), known))
 
-        def pointer(argument: tuple) -> int:
-            kind, what = argument[0], argument[1]
-            if kind == "workspace":
-                return pointers[kind][0] + size(what)
-            return pointers[kind][what]
+        def start(stream: int, *numbers: int) -> None:
+            found = sized(*numbers[count:])
+            if found is not None:
+                driver().product(self.index, found.at(*numbers[:count]), stream)
 
-        product = gemm_of(step, size, pointer)
-        if product is not None:
-            call.product(self.index, product)
+        return start
 
 
 def _node(step: _Prepared, pointers: dict[str, list[int]]) -> Node:

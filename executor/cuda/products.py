@@ -123,6 +123,39 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class SizedProduct:
+    """A product of certain sizes; its pointers are bytes from where its operands begin.
+
+    Attributes:
+        operands: of a, b, c and, where there is one, the bias, as arguments of kernels.
+    """
+
+    gemm: Gemm
+    operands: tuple[tuple, ...]
+
+    def at(self, a: int, b: int, c: int, bias: int = 0) -> Gemm:
+        """The product of operands that begin at these addresses."""
+        gemm = self.gemm
+        return replace(gemm, a=gemm.a + a, b=gemm.b + b, c=gemm.c + c, bias=gemm.bias + bias)
+
+
+def operands_of(product: LibraryProduct) -> tuple[tuple, ...]:
+    """What `Gemm` calls a, b, c and the bias, as arguments of kernels."""
+    found = (product.right, product.left, product.output, product.bias)
+    return tuple(matrix.argument for matrix in found if matrix is not None)
+
+
+def sized_product(product: LibraryProduct, size: Size) -> SizedProduct | None:
+    """A product of these sizes; None if the result has no element. Raises as `gemm_of`."""
+    gemm = gemm_of(product, size, lambda argument: _offset(argument, size))
+    return None if gemm is None else SizedProduct(gemm, operands_of(product))
+
+
+def _offset(argument: tuple, size: Size) -> int:
+    return size(argument[1]) if argument[0] == "workspace" else 0
+
+
 def spread_bias(driver: Driver, device: int, product: Gemm, stream: int) -> Gemm:
     """Fill the result of a product with its bias; returns the product that is then to be added.
 

@@ -57,16 +57,17 @@ class Body:
         for reference in references:
             self.w.call("Py_DecRef", "void", f"ptr {reference}")
 
-    def raise_unless(self, pointer: str) -> str:
+    def raise_unless(self, pointer: str, left: tuple[type, ...] = (MemoryError,)) -> str:
         """The result of Python code; what that raises may be a signal's, hence is passed on.
 
-        Short memory is not: the Python dispatcher meets it again, and counts the call.
+        Short memory, or what else is ``left``, is not: the Python dispatcher meets it again, and
+        counts the call.
         """
         w = self.w
         failed, out, on = w.name(), w.name(), w.name()
         w.branch(w.op(f"icmp ne ptr {pointer}, null"), on, failed)
         w.label(failed)
-        short = w.call("PyErr_ExceptionMatches", "i32", f"ptr {w.object(MemoryError)}")
+        short = w.call("PyErr_ExceptionMatches", "i32", f"ptr {w.object(left)}")
         self.leave_unless(w.op(f"icmp eq i32 {short}, 0"), clear=True)
         w.jump(out)
         w.label(out)

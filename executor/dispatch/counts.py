@@ -75,7 +75,7 @@ class LeafCounts:
         self._alive = weakref.ref(entry.call)
         self._levels = levels
         self._launches = len(leaf.steps)
-        self._library_calls = sum(step.kernel.library_calls for step in leaf.steps)
+        self._library_calls = sum(step.library_calls for step in leaf.steps)
         self._seen: dict[int, int] = {}
         self._lock = ForkLock()  # re-entrant: counters are read in finalizers too
         for level in levels:

@@ -15,11 +15,11 @@ import numpy as np
 from ...dialect.dtypes import dtype_named
 from ...dialect.symbolic import parse_dim
 from ..cuda.dlpack import row_major
-from ..cuda.driver import LEGACY_STREAM, index_of
+from ..cuda.driver import LEGACY_STREAM, CudaError, index_of
 from ..cuda.exchange import device_word
 from ..memory_plan import Size, larger, size_of
 from .device_reads import BYTES, address, description
-from .launches import MOST_GRID, Action, DeviceKernel, Pick, Start
+from .launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
 from .leaf import LeafWriter, Made
 from .refs import OnDevice
 from .spec import ArrayValue, NumberValue, Step
@@ -30,7 +30,7 @@ _BYTE = np.dtype(np.uint8)
 class DeviceLeaf(LeafWriter):
     """See `leaf.LeafWriter`."""
 
-    base = stream = launched = status = ""
+    base = stream = launched = ""
 
     def begin(self) -> None:
         w, kernel = self.w, self.leaf.steps[0].kernel
@@ -51,10 +51,9 @@ class DeviceLeaf(LeafWriter):
         found = w.load("i64", stream)
         none = w.op(f"icmp eq i64 {found}, 0")
         chosen = w.op(f"select i1 {none}, i64 {LEGACY_STREAM}, i64 {found}")
-        self.stream = w.op(f"inttoptr i64 {chosen} to ptr")
-        self.launched, self.status = w.alloca("i64"), w.alloca("i32")
+        self.stream = chosen
+        self.launched = w.alloca("i64")
         w.store("i64", 0, self.launched)
-        w.store("i32", 0, self.status)
         workspace = functools.reduce(larger, (step.workspace for step in self.leaf.steps))
         if (self.places.total, workspace) != (0, 0):
             self.base = self.new_array((("+", self.places.total, workspace),), _BYTE).data
@@ -98,7 +97,6 @@ class DeviceLeaf(LeafWriter):
     # --- kernels ----------------------------------------------------------------------------
 
     def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
-        w = self.w
         start = self.start(step, timed)
         sizes, outputs = self.leaf.sizes(step), []
         for spec, result in zip(step.abi.outputs, step.results, strict=True):
@@ -110,10 +108,7 @@ class DeviceLeaf(LeafWriter):
             self.made[result] = made
             outputs.append(made.data)
         inputs = [self.operand(operand, numbers) for operand in step.operands]
-        thread = w.call("PyEval_SaveThread", "ptr")
         self.run(step.actions, {"input": inputs, "scalar": inputs, "output": outputs})
-        w.call("PyEval_RestoreThread", "void", f"ptr {thread}")
-        self.check_status(w.load("i32", self.status))
         self.stop(index, step, start)
 
     def operand(self, operand: int, numbers: dict[int, str]) -> str:
@@ -131,6 +126,9 @@ class DeviceLeaf(LeafWriter):
         for action in actions:
             if isinstance(action, Start):
                 self.launch(action, given)
+                continue
+            if isinstance(action, Multiply):
+                self.multiply(action, given)
                 continue
             then, other, on = w.name(), w.name(), w.name()
             w.branch(self.holds(action, given["input"]), then, other)
@@ -156,33 +154,49 @@ class DeviceLeaf(LeafWriter):
         return found
 
     def launch(self, start: Start, given: dict[str, list[str]]) -> None:
-        """Start one kernel; what goes wrong is kept, as the GIL is released."""
+        """Start one kernel; without the GIL, as that waits where the device is far behind."""
         w = self.w
         grid = [self.size(size) for size in start.grid]
-        skip, on = w.name(), w.name()
+        on = w.name()
         for size, word in zip(start.grid, grid, strict=True):
             if not isinstance(size, int):
                 w.unless(w.op(f"icmp ne i64 {word}, 0"), on)
-                w.unless(w.op(f"icmp ule i64 {word}, {MOST_GRID}"), skip)
+                self.leave_unless(w.op(f"icmp ule i64 {word}, {MOST_GRID}"))
         words = [self.argument(argument, given) for argument in start.arguments]
-        slots, places = (w.alloca(f"[{len(words)} x i64]") for _ in range(2))
+        slots, pointers = (w.alloca(f"[{len(words)} x i64]") for _ in range(2))
         for k, word in enumerate(words):
             w.store("i64", word, w.element(slots, k))
-            w.store("ptr", w.element(slots, k), w.element(places, k))
+            w.store("ptr", w.element(slots, k), w.element(pointers, k))
         numbers = [*grid, *map(self.size, start.block), self.size(start.shared)]
         narrow = [f"i32 {w.op(f'trunc i64 {number} to i32')}" for number in numbers]
         function = w.address(start.function)
+        stream = w.op(f"inttoptr i64 {self.stream} to ptr")
+        thread = w.call("PyEval_SaveThread", "ptr")
         status = w.call_address(
-            self.direct.launch, "i32", f"ptr {function}", *narrow, f"ptr {self.stream}",
-            f"ptr {places}", "ptr null",
+            self.direct.launch, "i32", f"ptr {function}", *narrow, f"ptr {stream}",
+            f"ptr {pointers}", "ptr null",
         )  # fmt: skip
+        w.call("PyEval_RestoreThread", "void", f"ptr {thread}")
+        self.check_status(status)
         w.store("i64", w.op(f"add i64 {w.load('i64', self.launched)}, 1"), self.launched)
-        w.store("i32", w.op(f"or i32 {w.load('i32', self.status)}, {status}"), self.status)
-        w.jump(on)
-        w.label(skip)
-        w.store("i32", 1, self.status)
         w.jump(on)
         w.label(on)
+
+    def multiply(self, product: Multiply, given: dict[str, list[str]]) -> None:
+        """Have a product of the library started."""
+        w = self.w
+        words = [self.argument(argument, given) for argument in product.operands]
+        words = [self.stream, *words, *map(self.size, product.values)]
+        numbers = []
+        for word in words:
+            numbers.append(self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}")))
+            self.owned.append(numbers[-1])
+        done = self.raise_unless(
+            self.python_call(product.start, *numbers), left=(MemoryError, CudaError)
+        )
+        w.call("Py_DecRef", "void", f"ptr {done}")
+        for number in numbers:
+            self.let_go(number)
 
     def argument(self, argument: tuple, given: dict[str, list[str]]) -> str:
         kind, what = argument

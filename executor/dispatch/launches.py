@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from ...dialect.symbolic import parse_dim
 from ...lowering.abi import KernelABI
@@ -54,7 +54,22 @@ class Pick:
     otherwise: tuple[Action, ...]
 
 
-Action = Union[Start, Pick]
+@dataclass(frozen=True, eq=False)
+class Multiply:
+    """One product of the library, which Python starts.
+
+    Attributes:
+        start: see `DeviceKernel`.
+        operands: as `Start.arguments`.
+        values: of size symbols and run-time strides.
+    """
+
+    start: Callable[..., None]
+    operands: tuple[tuple, ...]
+    values: tuple[Size, ...]
+
+
+Action = Union[Start, Pick, Multiply]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +83,8 @@ class DeviceKernel:
         handle: (kernel, bytes of dynamic shared memory or None) -> the driver's handle of a kernel
             that may have so much, or as much as there is.
         direct: functions of the driver.
+        starter: product -> what starts it, given the stream, where its operands begin, and the
+            values of size symbols and run-time strides.
     """
 
     abi: KernelABI
@@ -75,7 +92,7 @@ class DeviceKernel:
     device: str
     handle: Callable[[str, int | None], int]
     direct: Direct
-    library_calls: ClassVar[int] = 0  # products are left to Python
+    starter: Callable[[LibraryProduct], Callable[..., None]]
 
     def actions(self, symbols: Mapping[str, Size], strides: Mapping[str, Size]) -> tuple:
         """What is to be done, given what size symbols and run-time strides stand for.
@@ -102,7 +119,7 @@ class _Actions:
 
     def _action(self, step: Step) -> Action | None:
         if isinstance(step, LibraryProduct):
-            raise Refused("a matrix product is the library's, which Python calls")
+            return self._multiply(step)
         if isinstance(step, Launch):
             return self._start(step)
         conditions = tuple(map(self._condition, step.conditions))
@@ -122,6 +139,13 @@ class _Actions:
         subject = condition.subject
         found = int(subject) if condition.kind == "aligned" else self._size(str(subject))
         return condition.kind, found, condition.number
+
+    def _multiply(self, product: LibraryProduct) -> Multiply | None:
+        if 0 in map(self._size, product.output.dims):
+            return None
+        found = (product.right, product.left, product.output, product.bias)  # as `Gemm` has them
+        operands = tuple(self._argument(m.argument) for m in found if m is not None)
+        return Multiply(self._kernel.starter(product), operands, tuple(self._symbols.values()))
 
     def _start(self, launch: Launch) -> Start | None:
         grid = tuple(map(self._size, launch.grid))
@@ -156,6 +180,8 @@ def _known(condition: tuple[str, Size, int]) -> bool | None:
 def launches_of(actions: Sequence[Action]) -> int:
     """The most launches that a sequence may make."""
     return sum(
-        1 if isinstance(a, Start) else max(launches_of(a.then), launches_of(a.otherwise))
+        max(launches_of(a.then), launches_of(a.otherwise))
+        if isinstance(a, Pick)
+        else isinstance(a, Start)
         for a in actions
     )

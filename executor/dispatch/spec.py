@@ -12,7 +12,7 @@ from ...dialect.device import HOST
 from ...dialect.importers.pytree import LEAF
 from ...lowering.abi import KernelABI, KernelArtifact
 from ..memory_plan import Refused, Size, bytes_of
-from .launches import Action, DeviceKernel
+from .launches import Action, DeviceKernel, Multiply
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
 from .refs import Inside, OnDevice, Position, Ref
 
@@ -111,11 +111,6 @@ class HostKernel:
         """How to call it."""
         return self.artifact.abi
 
-    @property
-    def library_calls(self) -> int:
-        """Library products per call."""
-        return self.artifact.library_calls
-
 
 Kernel = Union[HostKernel, DeviceKernel]
 
@@ -143,6 +138,13 @@ class Step:
     @property
     def abi(self) -> KernelABI:
         return self.kernel.abi
+
+    @property
+    def library_calls(self) -> int:
+        """Library products per call."""
+        if isinstance(self.kernel, HostKernel):
+            return self.kernel.artifact.library_calls
+        return sum(isinstance(action, Multiply) for action in self.actions)
 
 
 @dataclass

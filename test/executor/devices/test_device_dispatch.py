@@ -21,7 +21,7 @@ from profuse.dialect.types import type_of
 from profuse.executor import foreign
 from profuse.executor.cuda import exchange, libraries
 from profuse.executor.cuda.arrays import as_leaf
-from profuse.executor.cuda.driver import CudaError
+from profuse.executor.cuda.driver import CudaError, NoEpilogueError
 from profuse.executor.dispatch import launches
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
@@ -33,6 +33,7 @@ from profuse.executor.memory_plan import Refused
 from support import counts, host, modulus
 from test_device_calls import CASES
 from test_device_graphs import LONG, normalised
+from test_device_products import PRODUCTS
 from test_dispatch_guards import plain_settings
 from test_dispatch_relaxed import random_layout, relaxed_type
 
@@ -166,6 +167,44 @@ def test_kernels_are_chosen_by_alignment(device):
     assert not device.failures
 
 
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_started_by_python(device, name, strategy):
+    """With what comes before and after them in emitted code, and counts as ever."""
+    fn, left, right = PRODUCTS[name]
+    args = host(*left), host(*right)
+    found = {}
+    for native in (True, False):
+        with knobs.override(native_dispatch=native):
+            f = pf.jit(fn, strategy=[(strategy, 1)])
+            for _ in range(5):
+                given = [tensor(a) for a in args]
+                np.testing.assert_allclose(get(f(*given)), fn(*args), rtol=1e-4, atol=1e-5)
+            assert (f._native is not None) is native, f.explain()
+            counters = f.state().counters
+            found[native] = {k: n for k, n in counters.items() if k != "graph_replays"}
+    assert found[True] == found[False]
+    assert found[True]["library_calls"] >= (4 if fn(*args).size else 0)
+
+
+def test_a_product_that_fails_is_pythons(device):
+    a, b, c = host(4, 8), host(8, 3), host(3)
+    f = warmed(lambda a, b, c: a @ b + c, tensor(a), tensor(b), tensor(c))
+    held, given = device.held, [tensor(x) for x in (a, b, c)]
+    for error, fallbacks, misses in ((NoEpilogueError("none"), 0, 1), (CudaError("x"), 1, 0)):
+        first = device.calls["product"] + 1
+        device.faults["product"] = Fault(error, first, 2)
+        names = ("device_fallbacks", "epilogue_misses")
+        before = counts(f, *names)
+        np.testing.assert_allclose(get(f(*given)), a @ b + c, rtol=1e-5)
+        after = counts(f, *names)
+        assert [n - m for n, m in zip(after, before, strict=True)] == [fallbacks, misses]
+    device.faults.clear()
+    del given, error  # which knows the frames that it has passed
+    gc.collect()
+    assert device.held == held
+
+
 def test_numbers_are_arguments(device):
     x = host(30)
     f = warmed(lambda x, k: x * k + 1, tensor(x), 2.5)
@@ -213,7 +252,6 @@ def test_many_launches_stay_a_graph(device, monkeypatch):
 @pytest.mark.parametrize(
     ("fn", "shapes", "reason"),
     [
-        (lambda a, b: a @ b, [(4, 8), (8, 3)], "a matrix product is the library's"),
         (lambda a: modulus(a * 2) + 1, [(3, 9)], "runs in Python"),
     ],
 )
