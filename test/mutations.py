@@ -546,7 +546,7 @@ MUTATIONS = (
     Mutation(
         "what C functions say of tensors is taken on trust", "executor/cuda/libraries.py",
         "    verify(made, library, device)\n", "",
-        ("executor/devices/test_device_dispatch.py"
+        ("executor/devices/test_device_exchange.py"
          "::test_a_library_that_is_not_as_expected_is_read_by_python",),
     ),
     Mutation(

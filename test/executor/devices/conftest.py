@@ -8,9 +8,11 @@ sys.path.insert(0, str(HERE.parents[1] / "lowering"))
 
 import profuse as pf  # noqa: E402
 import pytest  # noqa: E402
+import stand_ins  # noqa: E402
 from driver_api import Api  # noqa: E402
 from emulated import EmulatedDriver  # noqa: E402
-from profuse.executor.cuda import bindings  # noqa: E402
+from profuse.executor import foreign  # noqa: E402
+from profuse.executor.cuda import bindings, libraries  # noqa: E402
 from profuse.executor.cuda.driver import using  # noqa: E402
 
 
@@ -48,3 +50,13 @@ def driver(api):
     made = bindings.BindingsDriver()
     api.calls.clear()
     yield made
+
+
+@pytest.fixture
+def torch(device, monkeypatch):
+    """A stand-in in place of torch, of which nothing is known yet."""
+    monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
+    monkeypatch.setattr(libraries, "_known", {})
+    monkeypatch.setattr(foreign, "_converts", {})
+    monkeypatch.setattr(stand_ins.torch, "full", False)
+    return stand_ins.torch

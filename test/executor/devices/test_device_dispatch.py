@@ -1,13 +1,11 @@
 """Calls on device arrays in emitted code: the same values, counts and errors as Python's."""
 
-import ctypes
 import gc
 import random
 import sys
 from collections import Counter
 from dataclasses import replace
 
-import exchange_api
 import fakelib as xp
 import numpy as np
 import profuse as pf
@@ -18,8 +16,7 @@ from profuse.dialect.errors import ArgumentError
 from profuse.dialect.guards import check_types, generalize
 from profuse.dialect.relaxed import fits_relaxed
 from profuse.dialect.types import type_of
-from profuse.executor import foreign
-from profuse.executor.cuda import exchange, libraries
+from profuse.executor.cuda import libraries
 from profuse.executor.cuda.arrays import as_leaf
 from profuse.executor.cuda.driver import CudaError, NoEpilogueError
 from profuse.executor.dispatch import launches
@@ -29,50 +26,15 @@ from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
 from profuse.executor.dispatch.spec import Leaf
 from profuse.executor.knobs import knobs
-from profuse.executor.memory_plan import Refused
 from support import counts, host, modulus
 from test_device_calls import CASES
 from test_device_graphs import LONG, normalised
 from test_device_products import PRODUCTS
 from test_dispatch_guards import plain_settings
 from test_dispatch_relaxed import random_layout, relaxed_type
+from torch_calls import get, is_native, tensor, warmed
 
-
-@pytest.fixture(autouse=True)
-def torch(device, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
-    monkeypatch.setattr(libraries, "_known", {})
-    monkeypatch.setattr(foreign, "_converts", {})
-    monkeypatch.setattr(stand_ins.torch, "full", False)
-    return stand_ins.torch
-
-
-def tensor(array, device=0):
-    return stand_ins.Tensor(xp.array(array, device), index=device)
-
-
-def get(t):
-    return stand_ins._download(t.held)
-
-
-def warmed(fn, *args, **options):
-    """A function whose calls on these arguments are emitted."""
-    f = pf.jit(fn, **options)
-    for _ in range(3):
-        f(*args)
-    assert f._native is not None, f.explain()
-    return f
-
-
-def hits(f):
-    entry = f._dispatcher.entry
-    return sum(entry.read(cells.hits) for cells in entry.cells)
-
-
-def is_native(f, *args):
-    before = hits(f)
-    f(*args)
-    return hits(f) == before + 1
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
@@ -366,66 +328,3 @@ def test_nothing_is_leaked(device):
     assert abs(now[3] - references[3]) < 50 and abs(now[4] - references[4]) < 50
     assert device.held == held
     assert abs(sys.getallocatedblocks() - blocks) < 300
-
-
-# --- what libraries lend -----------------------------------------------------------------------
-
-
-def lending(monkeypatch, capsule):
-    monkeypatch.setattr(stand_ins.Tensor, "__dlpack_c_exchange_api__", capsule)
-
-
-def shifted(t):
-    pointer, shape, strides, dtype, place = t.described()
-    return pointer + 4, shape, strides, dtype, place
-
-
-def reversed_strides(t):
-    pointer, shape, strides, dtype, place = t.described()
-    return pointer, shape, strides[::-1], dtype, place
-
-
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda: None, "torch has no __dlpack_c_exchange_api__"),
-        (lambda: 7, "__dlpack_c_exchange_api__ of torch cannot be read"),
-        (
-            lambda: exchange_api.capsule(stand_ins.Tensor.described, lambda: 5, version=2),
-            "__dlpack_c_exchange_api__ of torch is of version 2, not 1",
-        ),
-        (
-            lambda: exchange_api.capsule(shifted, lambda: 5),
-            "torch describes an array in C otherwise than in Python",
-        ),
-        (
-            lambda: exchange_api.capsule(reversed_strides, lambda: 5),
-            "torch describes an array in C otherwise than in Python",
-        ),
-        (
-            lambda: exchange_api.capsule(lambda t: 1 / 0, lambda: 5),
-            "an array of torch is not described as expected",
-        ),
-    ],
-)
-def test_a_library_that_is_not_as_expected_is_read_by_python(device, monkeypatch, make, reason):
-    lending(monkeypatch, make())
-    x = host(4, 8)
-    f = pf.jit(lambda x: x * 2 + 1)
-    for _ in range(4):
-        np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
-    assert f._native is None
-    assert reason in f.explain()
-    assert counts(f, "kernel_launches", "device_fallbacks") == [3, 0]
-
-
-def test_functions_that_are_missing():
-    class Kind:
-        pass
-
-    words = (ctypes.c_uint64 * 7)(1)
-    Kind.__dlpack_c_exchange_api__ = exchange_api.new_capsule(
-        ctypes.addressof(words), ctypes.addressof(exchange_api.NAME), None
-    )
-    with pytest.raises(Refused, match="lacks functions"):
-        exchange.functions_of(Kind)

@@ -1,0 +1,42 @@
+"""Calls on stand-ins of torch tensors, and whether emitted code answers them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fakelib as xp
+import numpy as np
+import profuse as pf
+import stand_ins
+
+
+def tensor(array: np.ndarray, device: int = 0) -> stand_ins.Tensor:
+    """A copy on a device."""
+    return stand_ins.Tensor(xp.array(array, device), index=device)
+
+
+def get(t: stand_ins.Tensor) -> np.ndarray:
+    """A copy on the host."""
+    return stand_ins._download(t.held)
+
+
+def warmed(fn: Any, *args: Any, **options: Any) -> Any:
+    """A function whose calls on these arguments are emitted."""
+    f = pf.jit(fn, **options)
+    for _ in range(3):
+        f(*args)
+    assert f._native is not None, f.explain()
+    return f
+
+
+def hits(f: Any) -> int:
+    """Complete calls in emitted code so far."""
+    entry = f._dispatcher.entry
+    return sum(entry.read(cells.hits) for cells in entry.cells)
+
+
+def is_native(f: Any, *args: Any) -> bool:
+    """Whether emitted code answers this call."""
+    before = hits(f)
+    f(*args)
+    return hits(f) == before + 1
