@@ -39,8 +39,11 @@ def small_groups():
     scratch.release()
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_peak_of_a_long_chain(native, monkeypatch):
+@pytest.mark.parametrize("memory", ["emitted", "block", "pool"])
+def test_peak_of_a_long_chain(memory, monkeypatch):
+    native = memory == "emitted"
+    if memory == "pool":
+        monkeypatch.setattr(scratch, "MOST_BYTES", 0)
     with knobs.override(native_dispatch=native):
         f = pf.jit(chain, background=False)
         for _ in range(3):
