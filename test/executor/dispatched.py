@@ -47,10 +47,10 @@ def hits(f: Any) -> int:
     return sum(entry.read(cells.hits) for cells in entry.cells)
 
 
-def is_native(f: Any, *args: Any) -> bool:
+def is_native(f: Any, *args: Any, **kwargs: Any) -> bool:
     """Whether this call is answered by emitted code."""
     before = hits(f)
-    f(*args)
+    f(*args, **kwargs)
     return hits(f) == before + 1
 
 

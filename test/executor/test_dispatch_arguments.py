@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import profuse as pf
 import pytest
-from dispatched import X, Y, hits, outcome
+from dispatched import X, Y, hits, is_native, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.importers.trace_guards import ConstExpr, DimExpr, LeafExpr, OpExpr, TraceGuard
@@ -31,12 +31,6 @@ def warm(fn, *args, **kwargs):
     assert f._native is not None, f.explain()
     assert is_native(f, *args, **kwargs)
     return f
-
-
-def is_native(f, *args, **kwargs):
-    before = hits(f)
-    f(*args, **kwargs)
-    return hits(f) == before + 1
 
 
 def layer(p, x):

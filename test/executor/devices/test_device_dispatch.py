@@ -11,6 +11,7 @@ import numpy as np
 import profuse as pf
 import pytest
 import stand_ins
+from dispatched import is_native
 from emulated import Fault
 from profuse.dialect.errors import ArgumentError
 from profuse.dialect.guards import check_types, generalize
@@ -32,7 +33,7 @@ from test_device_graphs import LONG, normalised
 from test_device_products import PRODUCTS
 from test_dispatch_guards import plain_settings
 from test_dispatch_relaxed import random_layout, relaxed_type
-from torch_calls import get, is_native, tensor, warmed
+from torch_calls import get, tensor, warmed
 
 pytestmark = pytest.mark.usefixtures("torch")
 

@@ -27,16 +27,3 @@ def warmed(fn: Any, *args: Any, **options: Any) -> Any:
         f(*args)
     assert f._native is not None, f.explain()
     return f
-
-
-def hits(f: Any) -> int:
-    """Complete calls in emitted code so far."""
-    entry = f._dispatcher.entry
-    return sum(entry.read(cells.hits) for cells in entry.cells)
-
-
-def is_native(f: Any, *args: Any) -> bool:
-    """Whether emitted code answers this call."""
-    before = hits(f)
-    f(*args)
-    return hits(f) == before + 1
