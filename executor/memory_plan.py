@@ -46,7 +46,7 @@ class Placement:
     def _starts(self) -> list[Size]:
         starts: list[Size] = [0]
         for room in self.rooms:
-            starts.append(_sum(starts[-1], room))
+            starts.append(plus(starts[-1], room))
         return starts
 
     @property
@@ -116,7 +116,8 @@ def larger(a: Size, b: Size) -> Size:
     return a if b in _alternatives(a) else ("max", a, b)
 
 
-def _sum(a: Size, b: Size) -> Size:
+def plus(a: Size, b: Size) -> Size:
+    """The sum of two sizes."""
     return a + b if isinstance(a, int) and isinstance(b, int) else ("+", a, b)
 
 

@@ -32,8 +32,8 @@ def target_machine(target: Target) -> Any:
     )
 
 
-def optimise(text: str, target: Target) -> Any:
-    """LLVM IR text -> optimised llvmlite module."""
+def optimise(text: str, target: Target, level: int = 3) -> Any:
+    """LLVM IR text -> optimised llvmlite module; ``level`` is that of ``-O``."""
     import llvmlite.binding as llvm
 
     machine = target_machine(target)
@@ -43,9 +43,9 @@ def optimise(text: str, target: Target) -> Any:
         raise InternalError(f"LLVM refuses the generated IR: {error}") from error
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.loop_interleaving = True
-    options.slp_vectorization = options.loop_unrolling = True
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.loop_interleaving = level > 1
+    options.slp_vectorization = options.loop_unrolling = level > 1
     builder = llvm.create_pass_builder(machine, options)
     manager = builder.getModulePassManager()
     manager.run(module, builder)

@@ -499,7 +499,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a way out of emitted code keeps what it has made", "executor/dispatch/body.py",
-        '        self.drop(self.owned)\n        w.jump("miss")', '        w.jump("miss")',
+        "            self.drop([reference])\n            w.jump", "            w.jump",
         ("executor/test_dispatch_leaks.py::test_ways_out_leak_nothing",),
     ),
     Mutation(
@@ -539,7 +539,8 @@ MUTATIONS = (
     ),
     Mutation(
         "emitted code keeps what kernels hand to each other", "executor/dispatch/device_leaf.py",
-        "        self.owned.append(array)\n", "",
+        "        self.own(self.raise_unless(array, (Exception,)))\n",
+        "        self.raise_unless(array, (Exception,))\n",
         ("executor/devices/test_device_dispatch.py::test_kernels_hand_each_other_memory_that_is_let_go",
          "executor/devices/test_device_dispatch.py::test_nothing_is_leaked"),
     ),

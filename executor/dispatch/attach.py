@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Chain = list[tuple[Executor, Plan]]
 MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher
+MAX_VALUES = 512  # arguments and results of a call: emitting code for them takes seconds
 
 _recent = (ctypes.c_char * len(RECENT)).from_buffer(RECENT)  # also keeps it from being resized
 
@@ -247,6 +248,8 @@ def _leaves(
     trace = variant.trace
     arguments = arguments_of(*variant.key, trace.captured, first=int(into), exchange=exchange)
     arguments.tests += baked_tests(trace.guards, arguments.values)
+    if len(arguments.values) + trace.out_tree.leaves > MAX_VALUES:
+        raise Refused(f"a call has more than {MAX_VALUES} arguments and results")
     inputs = given = arguments.values
     levels: list[Level] = []
     missed: list[tuple[ArrayValue, ...]] = []

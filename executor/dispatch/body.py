@@ -23,7 +23,7 @@ class Body:
     """The code of one leaf in the making.
 
     Attributes:
-        owned: references that a way out has to drop.
+        owned: references that a way out has to drop, the last one first.
         known, strides: of the arguments, read before anything can run Python code (finalizers,
             say) or other threads, which might change them.
         overwritten: a donated argument holds a result already.
@@ -35,11 +35,53 @@ class Body:
         self.known: dict[Size, str] = {}
         self.strides: dict[tuple[Ref, int], str] = {}
         self.overwritten = False
+        self._raises = w.alloca("i1")
+        self._ends = [self._last_end()]
 
     def size(self, size: Size) -> str:
         return emit_size(self.w, size, self.known)
 
     # --- ways out ---------------------------------------------------------------------------
+
+    def _last_end(self) -> str:
+        """Where a way out comes to once everything is dropped."""
+        w = self.w
+        label, failed = w.name(), w.name()
+        with w.aside():
+            w.label(label)
+            w.branch(w.load("i1", self._raises), failed, "miss")
+            w.label(failed)
+            w.do("ret ptr null")
+        return label
+
+    def own(self, reference: str) -> str:
+        """Have every way out drop a reference, from here until `let_go`.
+
+        It is dropped in one place, from where the way goes on to what was owned before.
+        """
+        w, label = self.w, self.w.name()
+        with w.aside():
+            w.label(label)
+            self.drop([reference])
+            w.jump(self._ends[-1])
+        self.owned.append(reference)
+        self._ends.append(label)
+        return reference
+
+    def disown(self, reference: str) -> None:
+        """What was owned last is somebody else's now."""
+        assert self.owned[-1] is reference, "references are let go of in the order of a stack"
+        self.owned.pop()
+        self._ends.pop()
+
+    def let_go(self, reference: str) -> None:
+        """Drop what was owned last."""
+        self.disown(reference)
+        self.drop([reference])
+
+    def _leave(self, *, raises: bool) -> None:
+        self.w.store("i1", str(raises).lower(), self._raises)
+        self.w.jump(self._ends[-1])
 
     def leave_unless(self, condition: str, *, clear: bool = False) -> None:
         """Where the condition is false, drop what has been made and let Python do it all."""
@@ -49,8 +91,7 @@ class Body:
         w.label(out)
         if clear:
             w.call("PyErr_Clear", "void")
-        self.drop(self.owned)
-        w.jump("miss")
+        self._leave(raises=False)
         w.label(on)
 
     def drop(self, references: list[str]) -> None:
@@ -71,8 +112,7 @@ class Body:
         self.leave_unless(w.op(f"icmp eq i32 {short}, 0"), clear=True)
         w.jump(out)
         w.label(out)
-        self.drop(self.owned)
-        w.do("ret ptr null")
+        self._leave(raises=True)
         w.label(on)
         return pointer
 
@@ -93,8 +133,7 @@ class Body:
         failed, on = w.name(), w.name()
         w.branch(condition, on, failed)
         w.label(failed)
-        self.drop(self.owned)
-        w.do("ret ptr null")
+        self._leave(raises=True)
         w.label(on)
 
     def python_call(self, function: Any, *arguments: str, names: tuple[str, ...] = ()) -> str:
@@ -122,7 +161,7 @@ class Body:
         for made in arrays:
             self.leave_if_endless(made)
         found = self.asked_for(self.settings.scratch, total)
-        self.owned.append(found)
+        self.own(found)
         return self.w.field("ptr", found, LAYOUT.data)
 
     def leave_if_endless(self, made: MadeValue) -> None:
@@ -187,16 +226,11 @@ class Body:
         """A tuple of numbers, owned."""
         w = self.w
         made = self.check(w.call("PyTuple_New", "ptr", f"i64 {len(words)}"))
-        self.owned.append(made)
+        self.own(made)
         for k, word in enumerate(words):
             number = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
             w.call("PyTuple_SetItem", "i32", f"ptr {made}", f"i64 {k}", f"ptr {number}")
         return made
-
-    def let_go(self, reference: str) -> None:
-        """Drop something owned."""
-        self.owned.remove(reference)
-        self.drop([reference])
 
     def workspace(self, size: Size) -> str:
         """Address of the kernel's scratch memory, as a number."""

@@ -17,7 +17,7 @@ from ...dialect.symbolic import parse_dim
 from ..cuda.dlpack import row_major
 from ..cuda.driver import LEGACY_STREAM, CudaError, index_of
 from ..cuda.exchange import device_word
-from ..memory_plan import Size, larger, size_of
+from ..memory_plan import Size, larger, plus, size_of
 from .device_reads import BYTES, address, description
 from .launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
 from .leaf import LeafWriter, Made
@@ -50,13 +50,12 @@ class DeviceLeaf(LeafWriter):
         )
         found = w.load("i64", stream)
         none = w.op(f"icmp eq i64 {found}, 0")
-        chosen = w.op(f"select i1 {none}, i64 {LEGACY_STREAM}, i64 {found}")
-        self.stream = chosen
+        self.stream = w.op(f"select i1 {none}, i64 {LEGACY_STREAM}, i64 {found}")
         self.launched = w.alloca("i64")
         w.store("i64", 0, self.launched)
         workspace = functools.reduce(larger, (step.workspace for step in self.leaf.steps))
         if (self.places.total, workspace) != (0, 0):
-            self.base = self.new_array((("+", self.places.total, workspace),), _BYTE).data
+            self.base = self.new_array((plus(self.places.total, workspace),), _BYTE).data
 
     def end(self) -> None:
         assert self.cells.launched is not None
@@ -82,10 +81,9 @@ class DeviceLeaf(LeafWriter):
             )
             given = [self.tuple_of(words), self.tuple_of(list(steps)[::-1])]
             array = self.python_call(exchange.empty, *given, *made_of, names=exchange.keywords)
-            for reference in given:
+            for reference in reversed(given):
                 self.let_go(reference)
-        self.leave_unless(w.op(f"icmp ne ptr {array}, null"), clear=True)
-        self.owned.append(array)
+        self.own(self.raise_unless(array, (Exception,)))
         at = w.alloca(f"[{BYTES} x i8]")
         self.check_status(w.call_address(exchange.describe, "i32", f"ptr {array}", f"ptr {at}"))
         return Made(address(w, at), array)
@@ -189,19 +187,19 @@ class DeviceLeaf(LeafWriter):
         words = [self.stream, *words, *map(self.size, product.values)]
         numbers = []
         for word in words:
-            numbers.append(self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}")))
-            self.owned.append(numbers[-1])
+            number = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
+            numbers.append(self.own(number))
         done = self.raise_unless(
             self.python_call(product.start, *numbers), left=(MemoryError, CudaError)
         )
         w.call("Py_DecRef", "void", f"ptr {done}")
-        for number in numbers:
+        for number in reversed(numbers):
             self.let_go(number)
 
     def argument(self, argument: tuple, given: dict[str, list[str]]) -> str:
         kind, what = argument
         if kind == "size":
             return self.size(what)
-        return (
-            self.place(("+", self.places.total, what)) if kind == "workspace" else given[kind][what]
-        )
+        if kind == "workspace":
+            return self.place(plus(self.places.total, what))
+        return given[kind][what]

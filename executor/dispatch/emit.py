@@ -73,34 +73,46 @@ class _Emitter:
 
     def tree(self, rows: list[tuple[int, list[Test]]], fail: str) -> None:
         """Try leaves in order; tests that several have in common are made once."""
+        rows = self.trunk(rows, fail)
         index, tests = rows[0]
         if not tests:
             leaf, cells = self.leaves[index], self.cells[index]
             made = _writer(leaf)(self.w, leaf, cells, index + 1, self.shared, self.settings)
             made.write()
             return
-        asked = tests[0].field
-        group = _leading(rows, asked)
+        group = _leading(rows, tests[0].field)
         rest = rows[len(group) :]
         otherwise = self.w.name() if rest else fail
-        found = emit_test(self.w, asked)
+        found = emit_test(self.w, tests[0].field)
         wanted: dict[Any, list[tuple[int, list[Test]]]] = {}
         for number, left in group:
-            wanted.setdefault(_constant(left[0].value), []).append((number, left[1:]))
+            wanted.setdefault(_constant(left[0].value), []).append((number, left))
         for inner in wanted.values():
-            value = self.value_of(inner[0][0], asked)
-            type_, constant = self.constant(value)
             next_value = self.w.name()
-            self.w.unless(self.w.op(f"icmp eq {type_} {found}, {constant}"), next_value)
-            self.tree(inner, otherwise)
+            self.expect(found, inner[0][1][0].value, next_value)
+            self.tree([(number, left[1:]) for number, left in inner], otherwise)
             self.w.label(next_value)
         self.w.jump(otherwise)
         if rest:
             self.w.label(otherwise)
             self.tree(rest, fail)
 
-    def value_of(self, leaf: int, asked: tuple) -> Any:
-        return next(test.value for test in self.leaves[leaf].tests if test.field == asked)
+    def trunk(self, rows: list[tuple[int, list[Test]]], fail: str) -> list[tuple[int, list[Test]]]:
+        """Make the tests that all leaves begin with; what is left of each."""
+        lists = [tests for _, tests in rows]
+        count = 0
+        for same in zip(*lists, strict=False):
+            asked = {(test.field, _constant(test.value)) for test in same}
+            if len(asked) > 1:
+                break
+            self.expect(emit_test(self.w, same[0].field), same[0].value, fail)
+            count += 1
+        return [(index, tests[count:]) for index, tests in rows]
+
+    def expect(self, found: str, value: Any, otherwise: str) -> None:
+        """Go on if what was read is this value."""
+        type_, constant = self.constant(value)
+        self.w.unless(self.w.op(f"icmp eq {type_} {found}, {constant}"), otherwise)
 
     def constant(self, value: Any) -> tuple[str, str]:
         if isinstance(value, int):

@@ -25,6 +25,7 @@ from .text import Address
 
 _FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _METHODS_PER_SLAB = 128
+_LEVEL = 1  # straight code without loops: higher levels take thrice the time, and gain nothing
 
 _live: dict[int, Any] = {}  # tether -> what must outlive its builtin
 _serial = itertools.count()
@@ -158,4 +159,4 @@ def _object_code(text: str) -> bytes:
     from ...lowering.target import host_target
 
     target = host_target()
-    return to_object(optimise(text, target), target)
+    return to_object(optimise(text, target, _LEVEL), target)

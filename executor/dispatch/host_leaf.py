@@ -93,7 +93,7 @@ class HostLeaf(LeafWriter):
         if result is not None and result in self.leaf.targets:
             given = pointer_to(w, self.leaf.targets[result].ref)
             w.call("Py_IncRef", "void", f"ptr {given}")
-            self.owned.append(given)
+            self.own(given)
             return Made(w.field("ptr", given, LAYOUT.data), given)
         if result is not None and result in self.places.offsets:
             offset = self.size(self.places.offsets[result])
@@ -106,7 +106,7 @@ class HostLeaf(LeafWriter):
             array = self.small_array(words, descr) if small else self.big_array(words, descr)
         else:
             array = self.array_of_either_size(nbytes, words, descr)
-        self.owned.append(array)
+        self.own(array)
         return Made(w.field("ptr", array, LAYOUT.data), array)
 
     def launch(self, index: int, step: Step, slots: str, moved: list[Size]) -> None:
@@ -140,4 +140,4 @@ class HostLeaf(LeafWriter):
         made.array = self.check(
             self.w.call("PyArray_Scalar", "ptr", f"ptr {made.data}", f"ptr {descr}", "ptr null")
         )
-        self.owned.append(made.array)
+        self.own(made.array)

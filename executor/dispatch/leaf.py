@@ -12,7 +12,7 @@ from .body import Body
 from .cells import LeafCells, Settings, Shared
 from .memory import lay_out
 from .reads import emit_size, emit_test, pointer_to, stride
-from .refs import Inside, OnDevice
+from .refs import Inside, OnDevice, Ref
 from .spec import ArrayValue, Leaf, NumberValue, Step
 from .text import Writer
 
@@ -41,6 +41,7 @@ class LeafWriter(Body):
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
         self.made: dict[int, Made] = {}
+        self.contiguous: dict[Ref, str] = {}  # of what outer guards check
         self.places = lay_out(leaf.steps, leaf.values, leaf.outputs)
 
     def write(self) -> None:
@@ -57,6 +58,7 @@ class LeafWriter(Body):
         for value in self.leaf.values.values():
             if isinstance(value, ArrayValue):
                 self.known |= dict(self.elements(value))
+        self.contiguous = {v.ref: emit_test(w, v.contiguous) for v in self.leaf.checked()}
         numbers = self.numbers()
         self.keep_items()
         self.begin()
@@ -86,7 +88,7 @@ class LeafWriter(Body):
             if isinstance(position, Inside):
                 item = pointer_to(self.w, position)
                 self.w.call("Py_IncRef", "void", f"ptr {item}")
-                self.owned.append(item)
+                self.own(item)
 
     def check_signals(self, timed: str, result: str) -> None:
         """Deliver signals now and then even to a caller that never runs Python between calls."""
@@ -195,7 +197,7 @@ class LeafWriter(Body):
             return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
         size = [] if kind == "dict" else [f"i64 {len(items)}"]
         holder = self.check(w.call(f"Py{kind.capitalize()}_New", "ptr", *size))
-        self.owned.append(holder)
+        self.own(holder)
         for k, inner in enumerate(items):
             given = f"ptr {holder}"
             if kind == "dict":
@@ -208,18 +210,20 @@ class LeafWriter(Body):
                 item = self.built(inner, arrays)
                 name = f"Py{kind.capitalize()}_SetItem"
                 w.call(name, "i32", given, f"i64 {k}", f"ptr {item}")
-        self.owned.remove(holder)
+        self.disown(holder)
         return holder
 
     def owned_item(self, spec: tuple, arrays: Iterator[str]) -> str:
-        found = self.built(spec, arrays)
-        self.owned.append(found)
-        return found
+        return self.own(self.built(spec, arrays))
 
     def made_by(self, kind: type, items: list[str]) -> str:
-        """What a class makes of items, which are owned until then."""
-        made = self.check(self.python_call(kind, *items))
-        for item in items:
+        """What a class makes of items, which are owned until then.
+
+        What it raises Python meets again, unless it cannot start over; signals' are passed on.
+        """
+        left = () if self.overwritten else (Exception,)
+        made = self.raise_unless(self.python_call(kind, *items), left)
+        for item in reversed(items):
             self.let_go(item)
         return made
 
@@ -231,7 +235,7 @@ class LeafWriter(Body):
         w.store("i64", w.add_to_cell(self.shared.clock), w.place(cells.when))
         for value in self.leaf.checked():
             ref, first, rank = value.ref, cells.missed[value.ref], len(value.sizes)
-            w.store("i64", emit_test(w, value.contiguous), w.place(first))
+            w.store("i64", self.contiguous[ref], w.place(first))
             for axis in range(rank):
                 w.store("i64", self.size(("dim", ref, axis)), w.place(first + 1 + axis))
                 w.store("i64", self.strides[ref, axis], w.place(first + 1 + rank + axis))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ class Writer:
         self.entries: list[Any] = []
         self._slots: dict[Any, int] = {}
         self._lines: list[str] = []
+        self._tail: list[str] = []
         self._head: list[str] = []
         self._shared: dict[tuple, str] = {}
         self._serial = itertools.count()
@@ -81,6 +83,15 @@ class Writer:
     def do(self, text: str) -> None:
         """Append an instruction without a result."""
         self._lines.append(f"  {text}")
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Append whole blocks that are only jumped to, while a block is being written."""
+        self._lines, self._tail = self._tail, self._lines
+        try:
+            yield
+        finally:
+            self._lines, self._tail = self._tail, self._lines
 
     def label(self, name: str) -> None:
         self._lines.append(f"{name}:")
@@ -157,4 +168,5 @@ class Writer:
         yield "start:"
         yield from self._head
         yield from self._lines
+        yield from self._tail
         yield "}"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.importers.trace_guards import ConstExpr, DimExpr, LeafExpr, OpExpr, TraceGuard
 from profuse.executor import arrays
+from profuse.executor.dispatch import attach
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.baked import baked_tests
 from profuse.executor.dispatch.entry import make_entry
@@ -257,6 +258,23 @@ def test_nothing_is_leaked():
     for k, (a, b) in enumerate(zip(counts, now, strict=True)):
         assert abs(a - b) < limit, held[k]
     assert abs(sys.getallocatedblocks() - blocks) < 300
+
+
+def test_many_items(monkeypatch):
+    """One test after the other, however many: no recursion, and every way out in one place."""
+    many = {f"p{k}": X + k for k in range(60)}
+    f = warm(lambda table: {k: v * 2 - 1 for k, v in table.items()}, many)
+    found = f(many)
+    assert list(found) == list(many)
+    np.testing.assert_array_equal(found["p59"], many["p59"] * 2 - 1)
+    lines = f._dispatcher.entry.emitted.text.count("\n")
+    assert lines < 200 * len(many)
+    monkeypatch.setattr(attach, "MAX_VALUES", 100)
+    g = pf.jit(lambda table: {k: v * 2 - 1 for k, v in table.items()})
+    for _ in range(3):
+        g(many)
+    assert g._native is None
+    assert "more than 100 arguments and results" in g.explain()
 
 
 def test_donated_items_are_overwritten():
