@@ -2,6 +2,7 @@
 
 import enum
 import gc
+import os
 import sys
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass
@@ -345,7 +346,8 @@ _guards = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+# Each example is a compile; under a checking interpreter a few do.
+@settings(max_examples=10 if "PROFUSE_INNER_TESTS" in os.environ else 100, deadline=None)
 @given(_guards, st.data())
 def test_random_baked_numbers(expr, data):
     """Emitted, trace guards answer as `TraceGuard.holds` does."""
