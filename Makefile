@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help setup run test check lint format types lit pytest requirements mutations memcheck bench gpubench clean
 
 help: ## print this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

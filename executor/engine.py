@@ -211,16 +211,16 @@ class Executor(ChainMember):
 
     def _start_profiling(self) -> None:
         record = Record(instrument(self.module), self.profiled_runs)
-        self.warm = WarmState(
-            lambda: self.module, self.history, self.profiled_runs, self.options
-        )  # fmt: skip
-        self._seen = dict.fromkeys(self.warm.restore(record, self.counters, self.reasons))
+        self.warm = WarmState(lambda: self.module, self.history, self.profiled_runs, self.options)
+        with self.work.timed("recalled", self.options.name):
+            self._seen = dict.fromkeys(self.warm.restore(record, self.counters, self.reasons))
 
         def on_run(inputs: list, seconds: float) -> None:
             self.counters.profiled_runs += 1
             note_types(self._seen, inputs)
             self.work.note("profiled", seconds, self.options.name)
-            warm_up(self.options.background)  # what profiles will compile; a warm process may not
+            with self.work.timed("prepared", self.options.name):
+                warm_up(self.options.background)  # warm starts may compile nothing
 
         self.record = record
         adapt = self.options.processor.adapter(record.module)

@@ -29,6 +29,8 @@ _FIXES = {
 _SLOW_CALLS = 3
 _DID = {
     "traced": "traced the function",
+    "recalled": "looked for stored profiles of {where}",
+    "prepared": "loaded what compiles in the background",
     "profiled": "ran {where} op by op to record types",
     "compiled": "compiled a {detail} for {where}",
     "loaded": "loaded a {detail} for {where}",
@@ -36,12 +38,16 @@ _DID = {
 }
 
 
-def explain(executor: AnyExecutor, name: str) -> str:
-    """Sentences about one graph, and its fallback chain or its plans."""
+def explain(executor: AnyExecutor, name: str, serves: str = "") -> str:
+    """Sentences about one graph, and its fallback chain or its plans.
+
+    ``serves`` is the calls it is for, told where other graphs of the function are for others.
+    """
     if isinstance(executor, KeyedExecutor):
-        return "\n".join(_keyed(executor, name))
+        first, *others = _keyed(executor, name)
+        return "\n".join([first, *_served(serves), *others])
     tier = tier_of(executor)
-    lines = [f"{name} {_doing(executor)} (depth {executor.depth} left)."]
+    lines = [f"{name} {_doing(executor)} (depth {executor.depth} left).", *_served(serves)]
     if tier in _FIXES and not _failed(executor):
         lines.append(f"  {_FIXES[tier]}")
     lines += [f"  {text}" for text in slow_calls(executor)]
@@ -50,6 +56,10 @@ def explain(executor: AnyExecutor, name: str) -> str:
     _member(executor, 1, lines, chain)
     lines += [f"  {text}" for text in unfused(executor)]
     return "\n".join(lines)
+
+
+def _served(calls: str) -> list[str]:
+    return [f"  This graph serves {calls}."] if calls else []
 
 
 def _keyed(executor: KeyedExecutor, name: str) -> list[str]:

@@ -149,9 +149,13 @@ class GraphFunction:
         executors = self._executors()
         if not executors:
             return f"{self._name} has not been called yet."
-        texts = [explain(e, self._name) for e in executors]
+        texts = self._explained(executors)
         texts += [f"{self._name} runs {reason}." for reason in self._reasons] + self._remarks()
         return "\n".join(texts + dropped_traces(self._own.dropped_traces, self._name))
+
+    def _explained(self, executors: list[AnyExecutor]) -> list[str]:
+        """What `explain` says of each graph."""
+        return [explain(e, self._name) for e in executors]
 
     def _remarks(self) -> list[str]:
         """What `explain` says of all graphs together."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..dialect.device import HOST
 from ..dialect.errors import TraceError
 from ..dialect.importers.inline import example_of, inline_trace
-from ..dialect.importers.pytree import TreeDef, flatten_call, leaf_kind
+from ..dialect.importers.pytree import TreeDef, call_text, flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
 from .arrays import readable
 from .checks import check_arity, check_path, check_settings
@@ -28,6 +28,7 @@ from .dispatch.attach import unserved
 from .donation import parameter_names, positions
 from .engine import Executor, Options
 from .events import log
+from .explain import explain
 from .flat import flat_key
 from .foreign import check_captured, flat_leaves, stand_ins
 from .keyed import KeyedExecutor
@@ -89,6 +90,17 @@ class JitFunction(DispatchedFunction):
             result = variant.trace.out_tree.unflatten(outputs)
         self._look()
         return result
+
+    def _explained(self, executors: list[AnyExecutor]) -> list[str]:
+        if len(executors) == 1:
+            return super()._explained(executors)
+        with self._lock:
+            traces = {v.executor: v.trace for v in self._graphs_met()}
+        return [
+            explain(e, self._name, f"{self._name}({call_text(self._fn, t.in_tree, t.kinds)})")
+            for e in executors
+            if (t := traces.get(e)) is not None  # else dropped meanwhile
+        ]
 
     def _remarks(self) -> list[str]:
         """Why calls are dispatched in Python, if any are."""

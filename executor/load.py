@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..dialect.errors import IRError
 from .checks import check_device, check_path
 from .function import GraphFunction
 from .knobs import knobs
@@ -45,5 +46,11 @@ def load(
         return saved_function(path, options)
     from ..dialect.importers.mlir_text import load_mlir
 
-    module = load_mlir(path)
+    try:
+        module = load_mlir(path)
+    except IRError as error:
+        if error.hint or os.fspath(path).endswith(".mlir"):
+            raise
+        hint = "it does not begin as what save() writes, so it was read as IR text"
+        raise IRError(error.what, loc=error.loc, hint=hint) from error
     return LoadedFunction(module, replace(options, name=module.main.name))

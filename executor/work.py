@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .events import Counters
 
 _KEPT = 64
+_LEAST_SECONDS = 1e-3  # of what is mostly there already, and then takes next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +22,9 @@ class Work:
     Attributes:
         call: number of the call of the jitted function that did it, from 1.
         thread: the thread it ran in.
-        what: ``"traced"``, ``"profiled"``, ``"compiled"``, ``"loaded"`` (what some cache had
-            compiled) or ``"failed"`` (to compile).
+        what: ``"traced"``, ``"recalled"`` (looked for stored profiles), ``"profiled"``,
+            ``"prepared"`` (loaded what compiles in the background), ``"compiled"``, ``"loaded"``
+            (what some cache had compiled) or ``"failed"`` (to compile).
         seconds: how long it took.
         where: name of the executor.
         detail: e.g. ``"static specialisation with 1 kernel"``.
@@ -50,6 +55,15 @@ class WorkLog:
         """Record work of the current call (``before_call``: of the one about to be counted)."""
         call = self._counters.current().calls + before_call
         self._items.append(Work(call, threading.get_ident(), what, seconds, where, detail))
+
+    @contextmanager
+    def timed(self, what: str, where: str) -> Iterator[None]:
+        """Around work of the current call that is recorded if it takes a millisecond."""
+        start = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - start
+        if seconds >= _LEAST_SECONDS:
+            self.note(what, seconds, where)
 
     def note_plan(self, found_in: str, seconds: float, where: str, detail: str) -> None:
         """Record that a plan was made on this call, of code that was compiled or found."""

@@ -141,12 +141,18 @@ def _load(name: str, strategy: list[tuple[str, int]] | None, device: str | None)
         return load(name, strategy=strategy, background=False, device=device)
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        raise ArgumentError(f"{name!r} is neither file.mlir nor module:function")
+        raise ArgumentError(
+            f"{name!r} is neither file.mlir nor module:function",
+            hint="name an importable module and a function in it: model:f for f in model.py",
+        )
     sys.path.insert(0, "")
     try:
         found: Any = importlib.import_module(module_name)
     except ImportError as error:
-        raise FileError(f"cannot import {module_name}: {error}") from None
+        hint = None
+        if module_name.endswith(".py"):
+            hint = f"name the module, not its file: {name.replace('.py:', ':').replace('/', '.')}"
+        raise FileError(f"cannot import {module_name}: {error}", hint=hint) from None
     except ProfuseError:
         raise
     except Exception as error:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..base import op_named
 from ..dtypes import BOOL, I64
+from ..errors import ArgumentError
 from ..program import Block, Instr
 from ..types import INT_SCALAR, ScalarType, TensorType, Type
 from .operators import as_value, op, recorder_of, wrap
@@ -28,7 +29,9 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> An
     """``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
 
     Both must return the same structure with the same dtypes and ranks; otherwise TraceError.
+    Raises ArgumentError for branches that are no functions, as the loops do for their bodies.
     """
+    _check_functions("cond", true_fn=true_fn, false_fn=false_fn)
     if not isinstance(pred, (Traced, TracedScalar)):
         return true_fn(*operands) if pred else false_fn(*operands)
     rec = recorder_of((pred,))
@@ -37,7 +40,8 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> An
     (then, then_tree), (other, other_tree) = ((s.block, s.tree) for s in sides)
     if then_tree != other_tree:
         raise trace_error(
-            f"the branches of cond return different structures: {then_tree} and {other_tree}"
+            f"the branches of cond return different structures: {then_tree} and {other_tree}",
+            "return the same tuples, lists and dicts from both, with arrays or numbers at each *",
         )
     names = _paths(then_tree)
     hints = []
@@ -60,6 +64,7 @@ def while_loop(cond_fn: Callable, body_fn: Callable, init: Any) -> Any:
 
     The value must keep its structure, dtypes and ranks; otherwise TraceError.
     """
+    _check_functions("while_loop", cond_fn=cond_fn, body_fn=body_fn)
     leaves, tree = flatten(init)
     rec = _recorder_for(leaves)
     if rec is None:
@@ -88,6 +93,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable, init: Any) -> Any:
 
     The value must keep its structure, dtypes and ranks; otherwise TraceError.
     """
+    _check_functions("fori_loop", body_fn=body_fn)
     leaves, tree = flatten(init)
     rec = _recorder_for([lower, upper, *leaves])
     if rec is None:
@@ -111,6 +117,17 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable, init: Any) -> Any:
 
 
 # --- pieces -----------------------------------------------------------------------------------
+
+
+def _check_functions(name: str, **functions: Any) -> None:
+    """Raise for values where functions are asked for, as in ``cond(p, x, -x)``."""
+    for parameter, given in functions.items():
+        if not callable(given):
+            raise ArgumentError(
+                f"{parameter} of {name} is no function but a {type(given).__name__}",
+                loc=user_loc(),
+                hint="write a function that computes the value, e.g. lambda: -x",
+            )
 
 
 @dataclass
@@ -159,7 +176,8 @@ class _Carry:
         if tree != self.tree:
             raise trace_error(
                 f"the body of {self.name} returns another structure than it is given: {tree}, "
-                f"given {self.tree}"
+                f"given {self.tree}",
+                "return what the body was given, with a new array or number at each *",
             )
         values = [as_value(self.rec, leaf) for leaf in leaves]
         for value in values:

@@ -11,8 +11,10 @@ import dataclasses
 import enum
 import inspect
 import sys
+import textwrap
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from ..errors import ArgumentError, DTypeError
 
 LEAF = ("leaf",)
 _NUMBERS = (bool, int, float, complex)
+_LONGEST_TEXT = 300  # of a call's arguments, in characters
 _LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers, device tensors
 _conversions: list[Callable[[Any], Any]] = []  # of objects that are no leaves themselves
 
@@ -46,7 +49,7 @@ class TreeDef:
         return TreeDef, (self.spec, self.leaves)
 
     def __repr__(self) -> str:
-        return f"TreeDef({_show(self.spec)})"
+        return f"TreeDef({_show(self.spec, repeat('*'))})"
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The nested object with these leaves; raises ArgumentError on a wrong number."""
@@ -144,6 +147,26 @@ def leaf_names(fn: Callable, tree: TreeDef) -> list[str]:
     for name, spec in zip((*names, *kwargs[1]), (*args[2], *kwargs[2]), strict=True):
         out += (f"'{name}'{path}" for path in _paths(spec, ""))
     return out
+
+
+def call_text(fn: Callable, tree: TreeDef, kinds: Sequence[Any]) -> str:
+    """What calls of a `flatten_call` structure pass: ``x: f32[?, ?], mode: 'max'``.
+
+    ``kinds`` are the `leaf_kind` of the leaves.
+    """
+    args, kwargs = tree.spec[2]
+    names = (*_positional_names(fn, len(args[2])), *kwargs[1])
+    leaves = map(_kind_text, kinds)
+    shown = (_show(spec, leaves) for spec in (*args[2], *kwargs[2]))
+    text = ", ".join(f"{name}: {what}" for name, what in zip(names, shown, strict=True))
+    return textwrap.shorten(text, _LONGEST_TEXT, placeholder=" …")
+
+
+def _kind_text(kind: Any) -> str:
+    if isinstance(kind, type):
+        return kind.__name__
+    dtype, rank, *device = kind
+    return " on ".join((f"{dtype_of(dtype)}[{', '.join('?' * rank)}]", *map(str, device)))
 
 
 def leaf_kind(leaf: Any) -> Any:
@@ -292,22 +315,22 @@ def _depths(spec: tuple, depth: int) -> Iterator[int]:
             yield from _depths(child, depth + 1)
 
 
-def _show(spec: tuple) -> str:
+def _show(spec: tuple, leaves: Iterator[str]) -> str:
     if spec == LEAF:
-        return "*"
+        return next(leaves)
     kind, meta, children = spec
     if kind == "static":
         return repr(children)
-    inner = ", ".join(f"{label}: {_show(child)}" for label, child in _children(spec))
+    shown = [_show(child, leaves) for child in children]
     if kind == "tuple":
-        return f"({', '.join(_show(c) for c in children)})"
+        return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
     if kind == "list":
-        return f"[{', '.join(_show(c) for c in children)}]"
+        return f"[{', '.join(shown)}]"
     if kind in ("dict", "ordered"):
-        pairs = zip(meta, children, strict=True)
-        return f"{{{', '.join(f'{key!r}: {_show(c)}' for key, c in pairs)}}}"
+        return f"{{{', '.join(f'{key!r}: {c}' for key, c in zip(meta, shown, strict=True))}}}"
     name = meta.__name__ if kind == "namedtuple" else meta[0].__name__
-    return f"{name}({inner})"
+    labels = (label for label, _ in _children(spec))
+    return f"{name}({', '.join(f'{label}: {c}' for label, c in zip(labels, shown, strict=True))})"
 
 
 def _positional_names(fn: Callable, count: int) -> list[str]:

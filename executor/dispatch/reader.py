@@ -65,6 +65,25 @@ def leaf_of(
     return reader.leaf_for(order), reader.fallback_for(order)
 
 
+def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
+    """Why a block is refused of which an instruction is.
+
+    A loop or a branch is told of, if there is one, else an op: not the constants made for them.
+    """
+    checks = {
+        r for i in instrs if issubclass(i.op, Guard) or i.op.name == "size_eq" for r in i.results
+    }
+    others = [
+        i for i in instrs
+        if i.op.name not in ("fusion_group", *_SIZES)
+        and not issubclass(i.op, Guard)
+        and not (i.op.name == "if" and i.operands[0] in checks)
+    ]  # fmt: skip
+    told = min([refused, *others], key=lambda i: (not i.blocks, i.op.name == "constant"))
+    place = "" if told.loc is None else f" at {told.loc}"
+    return f"{told.op.full_name()}{place} runs in Python"
+
+
 class _Reader:
     def __init__(
         self,
@@ -146,7 +165,7 @@ class _Reader:
             elif name == "fusion_group":
                 self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
             else:
-                raise Refused(f"{instr.op.full_name()} runs in Python")
+                raise Refused(_in_python(instr, block.instrs))
 
     def read_dim(self, instr: Instr, operands: tuple[int, ...], *_: Any) -> None:
         value = self.leaf.values.get(operands[0])

@@ -222,6 +222,22 @@ def test_what_python_takes_apart_says_so():
     assert "a result is a dataclass, which Python makes" in f.explain()
 
 
+def test_loops_and_branches_that_run_in_python_are_named_with_their_lines():
+    for told, fn in (
+        (
+            "scf.while",
+            lambda x: pf.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2), (0, x)),
+        ),
+        ("scf.if", lambda x: pf.cond(x.sum() > 0, lambda: np.tanh(x), lambda: x * 2)),
+        ("profuse.mul", lambda x: np.tanh(x) * x.shape[0] * 1j),
+    ):
+        f = pf.jit(fn)
+        for _ in range(3):
+            f(X)
+        place = f"{__file__}:{fn.__code__.co_firstlineno}"
+        assert f"dispatched in Python: {told} at {place} runs in Python" in f.explain()
+
+
 def test_items_live_until_the_call_ends(monkeypatch):
     """Making the result runs Python code, a finalizer say, that empties the container."""
     table, make = {}, arrays.empty

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import profuse as pf
@@ -47,6 +50,37 @@ def test_the_first_call_traces_and_profiles():
         "Call 1 was slow by T ms because it traced the function (T ms) and ran f op by op to "
         "record types (T ms)."
     )
+
+
+FIRST_CALLS = """
+import time, numpy as np, profuse as pf
+def first(name):
+    f = pf.jit(lambda x: np.exp(x) + 1, name=name)
+    start = time.perf_counter()
+    f(np.ones(3))
+    print(time.perf_counter() - start, f.explain().splitlines()[1])
+first("f"), first("g")
+"""
+
+
+def test_what_the_first_call_of_a_process_loads_is_told(tmp_path):
+    """Once: of a second function it takes next to nothing, unless the machine is very busy."""
+    settings = {
+        "PROFUSE_CACHE": "on",
+        "PROFUSE_CACHE_DIR": str(tmp_path),
+        "PROFUSE_BACKGROUND": "on",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_CALLS], env=os.environ | settings, capture_output=True,
+        text=True, check=True, timeout=60,
+    )  # fmt: skip
+    first, second = ran.stdout.splitlines()
+    seconds, told = first.split(maxsplit=1)
+    for work in ("looked for stored profiles of f", "loaded what compiles in the background"):
+        assert re.search(rf"{work} \(\d+\.\d ms\)", told), told
+    explained = float(re.search(r"was slow by (\S+) ms", told)[1]) * 1e-3
+    assert 0.5 * float(seconds) < explained <= float(seconds) + 1e-4
+    assert "loaded what compiles" not in second
 
 
 def test_every_failing_property_with_the_arguments_names():
@@ -257,3 +291,21 @@ def test_kinds_of_mismatches(want, seen, kinds):
     found = mismatches([type_of(want)], [type_of(seen)])
     assert sorted(m.kind for m in found) == sorted(kinds), found
     assert all(m.text.startswith("operand 0: ") for m in found)
+
+
+def test_graphs_of_one_function_are_told_apart():
+    f = pf.jit(lambda x, p, mode="sum": x * 2 if mode == "sum" else x + p["w"], name="f")
+    x = np.ones((4, 6), F32)
+    f(x, {"w": 1.5})
+    assert not any("This graph serves" in line for line in lines_of(f))
+    f(x, {"w": 1.5}, mode="add"), f(x[0], {"w": x[0], "b": (2,)})
+    assert [line for line in lines_of(f) if line.startswith("This graph serves")] == [
+        "This graph serves f(x: f32[?, ?], p: {'w': float}).",
+        "This graph serves f(x: f32[?, ?], p: {'w': float}, mode: 'add').",
+        "This graph serves f(x: f32[?], p: {'w': f32[?], 'b': (int,)}).",
+    ]
+    with pf.knobs.override(profiling_mode=False):
+        g = pf.jit(lambda x: x * 2, name="g")
+        g(1.5), g(np.float32(2))
+    assert "This graph serves g(x: float)." in lines_of(g)
+    assert "This graph serves g(x: float32)." in lines_of(g)

@@ -346,6 +346,11 @@ def test_what_cannot_be_saved_or_loaded(tmp_path):
             use(None)
     with pytest.raises(pf.FileError, match="cannot read"):
         pf.load(tmp_path / "missing.profuse")
+    for name, hinted in (("junk.profuse", True), ("junk.mlir", False)):
+        (tmp_path / name).write_text("hello")
+        with pytest.raises(pf.IRError, match="hello") as caught:
+            pf.load(tmp_path / name)
+        assert ("what save() writes" in str(caught.value)) == hinted
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero"):
         for use in (pf.load, lambda p: pf.jit(layer, profile=p)):

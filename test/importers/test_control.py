@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from profuse.dialect.errors import TraceError
+from profuse.dialect.errors import ArgumentError, TraceError
 from profuse.dialect.importers.control import cond, fori_loop, while_loop
 from profuse.dialect.importers.tracer import trace
 from tracing import call, check, same
@@ -58,6 +58,18 @@ def test_nested_branches_share_outer_values():
 def test_branches_must_agree(other, message):
     with pytest.raises(TraceError, match=message):
         trace(lambda x: cond(x.sum() > 0, lambda v: v, other, x), (X,))
+
+
+@pytest.mark.parametrize("wrong, parameter", [
+    (lambda x: cond(x.sum() > 0, lambda: x, -x), "false_fn of cond"),
+    (lambda x: cond(True, x, lambda: x), "true_fn of cond"),
+    (lambda x: while_loop(x.sum() > 0, lambda v: v, x), "cond_fn of while_loop"),
+    (lambda x: fori_loop(0, 3, x, x), "body_fn of fori_loop"),
+])  # fmt: skip
+def test_values_are_no_branches_and_bodies(wrong, parameter):
+    with pytest.raises(ArgumentError, match=f"{parameter} is no function") as caught:
+        trace(wrong, (X,))
+    assert caught.value.loc.file == __file__ and "lambda" in caught.value.hint
 
 
 def test_values_do_not_leave_a_branch():

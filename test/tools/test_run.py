@@ -63,6 +63,8 @@ def test_function_with_npy_input(tmp_path, monkeypatch, capsys):
     [
         (["missing.mlir"], "missing.mlir"),
         (["nothing"], "neither file.mlir nor module:function"),
+        (["model.py"], "hint: name an importable module"),
+        (["lost/file.py:f"], "hint: name the module, not its file: lost.file:f"),
         (["no_such_module_at_all:f"], "cannot import no_such_module_at_all"),
         (["math:no_such_function"], "no function 'no_such_function'"),
         (["math:sqrt", "-i", "f32[2,"], "no argument description"),
