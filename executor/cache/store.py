@@ -106,7 +106,7 @@ class Store:
         data = entry.to_bytes()
         if len(data) > limit:
             raise TooLarge(f"its {len(data)} bytes are more than the {limit} that are allowed")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make_folder()
         self._check_owner()
         name = f"{entry.key.digest}.{os.getpid()}.{next(_serial)}{_TEMPORARY}"
         temporary, path = self.folder / name, self.path(entry.key.digest)
@@ -120,6 +120,15 @@ class Store:
         finally:
             temporary.unlink(missing_ok=True)
         return self.prune(limit, keep=path)
+
+    def _make_folder(self) -> None:
+        """Make it; raises UnusableCache where that cannot be done, OSError."""
+        for _ in range(2):  # once more if somebody deletes a parent this very moment
+            try:
+                return self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except FileNotFoundError as error:
+                reason = error.strerror or error
+        raise UnusableCache(f"{self.folder} cannot be made: {reason}")
 
     def check(self, file: File) -> Entry:
         """The whole entry in a file; raises CorruptEntry, OSError."""

@@ -219,6 +219,19 @@ def test_what_cannot_be_read_is_told_once(tmp_path):
     assert asked[2].result.missed == "the cache cannot be used"
 
 
+def test_a_folder_that_cannot_be_made_is_told_once(tmp_path, monkeypatch):
+    """Some file systems, as /proc, say of a new folder that it does not exist."""
+    monkeypatch.setattr(Path, "mkdir", _refuse)
+    with caching_in(tmp_path / "cache"):
+        asked = [Asked(numbered(k)) for k in range(3)]
+    assert [a.kinds for a in asked] == [["disk-miss", "disk-off"], ["disk-miss"], ["disk-miss"]]
+    assert "cannot be made" in asked[0].reason("disk-off")
+
+
+def _refuse(path, *args, **kwargs):
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
 def test_an_unreadable_entry_is_told_once(folder, monkeypatch):
     Asked(request())
 
