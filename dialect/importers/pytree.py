@@ -203,7 +203,7 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         return (kind.__name__, None, children)
     if kind in (dict, OrderedDict):
         children = tuple(_flatten(item, leaves, f"{path}[{key!r}]") for key, item in tree.items())
-        return ("dict" if kind is dict else "ordered", tuple(tree), children)
+        return ("dict" if kind is dict else "ordered", _keys(tree), children)
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         children = tuple(
             _flatten(item, leaves, f"{path}.{name}")
@@ -219,6 +219,28 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         leaves.append(leaf)
         return LEAF
     return _static(tree, path)
+
+
+class _Keys(tuple):
+    """Keys of which some are no strings: 1, 1.0 and True are equal, and code may compute with them.
+
+    Compared by type and value, as statics are.
+    """
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, other) is True and _types(self) == _types(other)
+
+
+def _types(key: Any) -> Any:
+    return tuple(map(_types, key)) if isinstance(key, tuple) else type(key)
+
+
+def _keys(table: dict) -> tuple:
+    keys = tuple(table)
+    return keys if all(type(key) is str for key in keys) else _Keys(keys)
 
 
 def _check_array(array: Any, path: str) -> None:

@@ -1,8 +1,8 @@
 """Finding arguments in machine code: by position, by keyword, in containers; and Python numbers.
 
 The test ``opened`` takes a container apart, after which pointers to its items lie on the stack.
-They are borrowed: nothing may run Python code, or let others run it, before the leaf owns what it
-uses.
+They are borrowed: nothing may run Python code, or let others run it, before ``owned`` or the leaf
+has taken hold of them.
 """
 
 from __future__ import annotations
@@ -69,6 +69,22 @@ def _open_dict(
         found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item)
         checked.unless(w.op(f"icmp ne i32 {found}, 0"))
         checked.same(w.load("ptr", key), wanted.value)
+
+
+def owned(w: Writer, positions: tuple[Position, ...]) -> str:
+    """Own what containers lend until the call ends; always 1.
+
+    Before tests that may run Python code or other threads.
+    """
+    items = [pointer(w, position) for position in positions]
+    for item in items:
+        w.call("Py_IncRef", "void", f"ptr {item}")
+    for position, item in zip(positions, items, strict=True):
+        place = w.keep(position)
+        before = w.load("ptr", place)  # of another specialisation, which did not fit
+        w.store("ptr", item, place)
+        w.call("Py_DecRef", "void", f"ptr {before}")
+    return "1"
 
 
 def static(w: Writer, position: Position, held: Held) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...dialect.dtypes import dtype_of
 from ..memory_plan import Refused
-from .refs import Held, Inside, OnDevice, Position
-from .spec import NumberValue, Test, Value, array_of, tests_of
+from .refs import Held, Inside, OnDevice, Position, Ref
+from .spec import MadeValue, NumberValue, Test, Value, array_of, tests_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.pytree import TreeDef
@@ -57,9 +57,18 @@ def arguments_of(
     made.found.tests.append(Test(("keywords", tuple(names)), 1))
     for position, spec in enumerate((*positional, *named), first):
         made.argument(position, spec)
+    if exchange is not None:  # which describes its arrays by code of its own
+        lent = tuple(p for v in made.found.values if isinstance(p := _position(v), Inside))
+        made.found.tests += [Test(("owned", lent), 1)] if lent else []
     made.found.values += captured_of(captured, exchange)
     made.found.tests += tests_of(made.found.values)
     return made.found
+
+
+def _position(value: Value) -> Ref:
+    assert not isinstance(value, MadeValue)
+    given = value.position if isinstance(value, NumberValue) else value.ref
+    return given.position if isinstance(given, OnDevice) else given
 
 
 def flat_arguments(given: Sequence[Any], exchange: Exchange | None = None) -> Arguments:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Chain = list[tuple[Executor, Plan]]
 MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher
-MAX_VALUES = 512  # arguments and results of a call: emitting code for them takes seconds
+MAX_VALUES = 1024  # arguments and results of a call: to emit code for them takes seconds
 
 _recent = (ctypes.c_char * len(RECENT)).from_buffer(RECENT)  # also keeps it from being resized
 

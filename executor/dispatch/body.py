@@ -27,6 +27,7 @@ class Body:
         known, strides: of the arguments, read before anything can run Python code (finalizers,
             say) or other threads, which might change them.
         overwritten: a donated argument holds a result already.
+        counted: the call has been counted, and only its results are left to be put together.
     """
 
     def __init__(self, w: Writer, settings: Settings) -> None:
@@ -34,7 +35,7 @@ class Body:
         self.owned: list[str] = []
         self.known: dict[Size, str] = {}
         self.strides: dict[tuple[Ref, int], str] = {}
-        self.overwritten = False
+        self.overwritten = self.counted = False
         self._raises = w.alloca("i1")
         self._ends = [self._last_end()]
 
@@ -124,9 +125,10 @@ class Body:
     def demand(self, condition: str) -> None:
         """What C code had to succeed in; an exception is raised anew by the Python dispatcher.
 
-        That cannot start over once an argument has been overwritten: then it is passed on.
+        That cannot start over once an argument has been overwritten, or the call counted: then it
+        is passed on.
         """
-        if not self.overwritten:
+        if not (self.overwritten or self.counted):
             self.leave_unless(condition, clear=True)
             return
         w = self.w

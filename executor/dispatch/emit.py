@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from ...dialect.device import HOST
@@ -63,6 +64,8 @@ class _Emitter:
             w.label(other)
         w.jump("miss")
         w.label("miss")
+        for place in w.kept.values():
+            w.call("Py_DecRef", "void", f"ptr {w.load('ptr', place)}")
         slow = w.object(self.slow)
         result = w.call(
             "PyObject_Vectorcall", "ptr", f"ptr {slow}", "ptr %args", "i64 %n", "ptr %names"
@@ -73,23 +76,30 @@ class _Emitter:
 
     def tree(self, rows: list[tuple[int, list[Test]]], fail: str) -> None:
         """Try leaves in order; tests that several have in common are made once."""
-        rows = self.trunk(rows, fail)
+        # Not by recursion, which would go as deep as there are arguments.
+        common = _common([tests for _, tests in rows])
+        for test in rows[0][1][:common]:
+            self.w.unless(self.fits(emit_test(self.w, test.field), test.value), fail)
+        rows = [(k, tests[common:]) for k, tests in rows]
         index, tests = rows[0]
         if not tests:
             leaf, cells = self.leaves[index], self.cells[index]
+            for test in leaf.final:
+                self.w.unless(self.fits(emit_test(self.w, test.field), test.value), "miss")
             made = _writer(leaf)(self.w, leaf, cells, index + 1, self.shared, self.settings)
             made.write()
             return
-        group = _leading(rows, tests[0].field)
+        asked = tests[0].field
+        group = _leading(rows, asked)
         rest = rows[len(group) :]
         otherwise = self.w.name() if rest else fail
-        found = emit_test(self.w, tests[0].field)
+        found = emit_test(self.w, asked)
         wanted: dict[Any, list[tuple[int, list[Test]]]] = {}
         for number, left in group:
             wanted.setdefault(_constant(left[0].value), []).append((number, left))
         for inner in wanted.values():
             next_value = self.w.name()
-            self.expect(found, inner[0][1][0].value, next_value)
+            self.w.unless(self.fits(found, inner[0][1][0].value), next_value)
             self.tree([(number, left[1:]) for number, left in inner], otherwise)
             self.w.label(next_value)
         self.w.jump(otherwise)
@@ -97,27 +107,11 @@ class _Emitter:
             self.w.label(otherwise)
             self.tree(rest, fail)
 
-    def trunk(self, rows: list[tuple[int, list[Test]]], fail: str) -> list[tuple[int, list[Test]]]:
-        """Make the tests that all leaves begin with; what is left of each."""
-        lists = [tests for _, tests in rows]
-        count = 0
-        for same in zip(*lists, strict=False):
-            asked = {(test.field, _constant(test.value)) for test in same}
-            if len(asked) > 1:
-                break
-            self.expect(emit_test(self.w, same[0].field), same[0].value, fail)
-            count += 1
-        return [(index, tests[count:]) for index, tests in rows]
-
-    def expect(self, found: str, value: Any, otherwise: str) -> None:
-        """Go on if what was read is this value."""
-        type_, constant = self.constant(value)
-        self.w.unless(self.w.op(f"icmp eq {type_} {found}, {constant}"), otherwise)
-
-    def constant(self, value: Any) -> tuple[str, str]:
+    def fits(self, found: str, value: Any) -> str:
+        """Whether what a test has read is this value."""
         if isinstance(value, int):
-            return "i64", str(value)
-        return "ptr", self.w.object(value)
+            return self.w.op(f"icmp eq i64 {found}, {value}")
+        return self.w.op(f"icmp eq ptr {found}, {self.w.object(value)}")
 
 
 def _writer(leaf: Leaf) -> type[LeafWriter]:
@@ -126,6 +120,12 @@ def _writer(leaf: Leaf) -> type[LeafWriter]:
     from .device_leaf import DeviceLeaf
 
     return DeviceLeaf
+
+
+def _common(rows: list[list[Test]]) -> int:
+    """How many tests all of them begin with."""
+    together = zip(*rows, strict=False)
+    return sum(1 for _ in takewhile(lambda tests: len(set(tests)) == 1, together))
 
 
 def _leading(rows: list[tuple[int, list[Test]]], asked: tuple) -> list[tuple[int, list[Test]]]:

@@ -12,7 +12,7 @@ from .body import Body
 from .cells import LeafCells, Settings, Shared
 from .memory import lay_out
 from .reads import emit_size, emit_test, pointer_to, stride
-from .refs import Inside, OnDevice, Ref
+from .refs import Inside
 from .spec import ArrayValue, Leaf, NumberValue, Step
 from .text import Writer
 
@@ -41,7 +41,6 @@ class LeafWriter(Body):
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
         self.made: dict[int, Made] = {}
-        self.contiguous: dict[Ref, str] = {}  # of what outer guards check
         self.places = lay_out(leaf.steps, leaf.values, leaf.outputs)
 
     def write(self) -> None:
@@ -58,18 +57,18 @@ class LeafWriter(Body):
         for value in self.leaf.values.values():
             if isinstance(value, ArrayValue):
                 self.known |= dict(self.elements(value))
-        self.contiguous = {v.ref: emit_test(w, v.contiguous) for v in self.leaf.checked()}
         numbers = self.numbers()
         self.keep_items()
         self.begin()
         for index, step in enumerate(self.leaf.steps):
             self.step(index, step, numbers, timed)
-        result = self.results()
         self.remember()
         self.end()
         w.add_to_cell(self.cells.hits)
         self.note_misses()
         w.store("i64", self.number, w.place(self.shared.current))
+        self.counted = True
+        result = self.results()
         self.check_signals(timed, result)
         w.do(f"ret ptr {result}")
 
@@ -82,12 +81,15 @@ class LeafWriter(Body):
 
     def keep_items(self) -> None:
         """Own arrays that containers lend: what runs from now on might take them out."""
+        w = self.w
+        for place in w.kept.values():  # by tests, for this leaf or in vain
+            self.own(w.load("ptr", place))
+            w.store("ptr", "null", place)
         values = (v for v in self.leaf.values.values() if isinstance(v, ArrayValue))
         for ref in dict.fromkeys(value.ref for value in values):
-            position = ref.position if isinstance(ref, OnDevice) else ref
-            if isinstance(position, Inside):
-                item = pointer_to(self.w, position)
-                self.w.call("Py_IncRef", "void", f"ptr {item}")
+            if isinstance(ref, Inside):
+                item = pointer_to(w, ref)
+                w.call("Py_IncRef", "void", f"ptr {item}")
                 self.own(item)
 
     def check_signals(self, timed: str, result: str) -> None:
@@ -195,34 +197,33 @@ class LeafWriter(Body):
         kind, meta, items = spec
         if kind == "namedtuple":
             return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
+        # Items first: making them may run Python code, which must meet nothing half full.
+        made = [self.owned_item(inner, arrays) for inner in items]
         size = [] if kind == "dict" else [f"i64 {len(items)}"]
         holder = self.check(w.call(f"Py{kind.capitalize()}_New", "ptr", *size))
-        self.own(holder)
-        for k, inner in enumerate(items):
-            given = f"ptr {holder}"
-            if kind == "dict":
-                item = self.owned_item(inner, arrays)
-                key = f"ptr {w.object(meta[k])}"
-                status = w.call("PyDict_SetItem", "i32", given, key, f"ptr {item}")
+        given = f"ptr {holder}"
+        if kind == "dict":
+            self.own(holder)
+            for key, item in zip(meta, made, strict=True):
+                pair = f"ptr {w.object(key)}", f"ptr {item}"
+                status = w.call("PyDict_SetItem", "i32", given, *pair)
                 self.demand(w.op(f"icmp eq i32 {status}, 0"))
-                self.let_go(item)
-            else:  # which keeps the reference
-                item = self.built(inner, arrays)
-                name = f"Py{kind.capitalize()}_SetItem"
-                w.call(name, "i32", given, f"i64 {k}", f"ptr {item}")
-        self.disown(holder)
+            self.disown(holder)
+        else:
+            for k, item in enumerate(made):
+                w.call(f"Py{kind.capitalize()}_SetItem", "i32", given, f"i64 {k}", f"ptr {item}")
+        for item in reversed(made):
+            self.disown(item)
+            if kind == "dict":  # which has references of its own
+                self.drop([item])
         return holder
 
     def owned_item(self, spec: tuple, arrays: Iterator[str]) -> str:
         return self.own(self.built(spec, arrays))
 
     def made_by(self, kind: type, items: list[str]) -> str:
-        """What a class makes of items, which are owned until then.
-
-        What it raises Python meets again, unless it cannot start over; signals' are passed on.
-        """
-        left = () if self.overwritten else (Exception,)
-        made = self.raise_unless(self.python_call(kind, *items), left)
+        """What a class makes of items, which are owned until then."""
+        made = self.check(self.python_call(kind, *items))
         for item in reversed(items):
             self.let_go(item)
         return made
@@ -235,7 +236,7 @@ class LeafWriter(Body):
         w.store("i64", w.add_to_cell(self.shared.clock), w.place(cells.when))
         for value in self.leaf.checked():
             ref, first, rank = value.ref, cells.missed[value.ref], len(value.sizes)
-            w.store("i64", self.contiguous[ref], w.place(first))
+            w.store("i64", emit_test(w, value.contiguous), w.place(first))
             for axis in range(rank):
                 w.store("i64", self.size(("dim", ref, axis)), w.place(first + 1 + axis))
                 w.store("i64", self.strides[ref, axis], w.place(first + 1 + rank + axis))

@@ -172,6 +172,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "multiple": _multiple, "apart": _apart, "view": _view,
     "described": device_reads.described, "device": device_reads.device, "dense": device_reads.dense,
     "keywords": argument_reads.keywords, "opened": argument_reads.opened,
+    "owned": argument_reads.owned,
     "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
     "less": _less, "is": _is, "profiled": _profiled, "ordered": _ordered,
 }  # fmt: skip

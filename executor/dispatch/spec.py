@@ -27,7 +27,7 @@ class Test:
 
     Fields of arguments, true or false: ``("keywords", names)``, ``("static", position, Held)``,
     ``("fits", position)`` of an int, and ``("opened", position, type, keys)``, on which what reads
-    the items relies; ``("bits", position)`` of a float.
+    the items relies; ``("bits", position)`` of a float; and ``("owned", positions)``, always 1.
 
     Of arrays: ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)``, ``("flags", ref, mask)``,
     ``("stride", ref, axis)``; true or false are ``("step", ref, axis, bytes)`` (that stride, or
@@ -154,6 +154,8 @@ class Leaf:
     Attributes:
         arity: number of arguments that are passed by position.
         tests: what must hold, in an order in which each may rely on those before it.
+        final: what must hold once all of them do, or else the call is Python's: what is asked of
+            arrays that are written to, of which no guard knows.
         values: what is known of each value of the graph.
         steps: kernel calls in order.
         outputs: values that are returned.
@@ -168,6 +170,7 @@ class Leaf:
 
     arity: int = 0
     tests: list[Test] = field(default_factory=list)
+    final: list[Test] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     outputs: tuple[int, ...] = ()
@@ -189,10 +192,10 @@ class Leaf:
         self.arity, self.structure = arguments.arity, structure
         _check_structure(structure)
         # What others rely on first, then what is cheap; stable.
-        order = {"keywords": 0, "opened": 1, "static": 2, "type": 2, "described": 3}
-        order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 4)
+        order = {"keywords": 0, "opened": 1, "static": 2, "type": 2, "owned": 3, "described": 4}
+        order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 5)
         tests = dict.fromkeys([*arguments.tests, *self.tests])
-        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 5))
+        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 6))
 
     def write_to(self, position: int, inputs: Sequence[Value]) -> None:
         """Have the only output written into the argument at a position; raises Refused."""
@@ -212,7 +215,7 @@ class Leaf:
             if value not in self.steps[-1].results:
                 raise Refused("a donated argument is overwritten before the last kernel")
             self._aim(value, given.ref, [v for n, v in enumerate(inputs) if n != k])
-            self.tests.append(Test(("view", given.ref), 0))
+            self.final.append(Test(("view", given.ref), 0))
         self.donated = len(pairs)
 
     def _aim(self, output: int, position: Position, others: Sequence[Value]) -> None:
@@ -223,15 +226,15 @@ class Leaf:
             raise Refused("an array of rank 0 is written to")
         target = self.targets[output] = array_of(position, made.dtype, len(made.sizes))
         flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
-        self.tests += [*tests_of([target]), Test(("flags", position, flags), flags)]
+        self.final += [*tests_of([target]), Test(("flags", position, flags), flags)]
         for have, want in zip(target.sizes, made.sizes, strict=True):
             same = Test(("same", have, want), 1)
-            self.tests.append(Test(("size", have), want) if isinstance(want, int) else same)
+            self.final.append(Test(("size", have), want) if isinstance(want, int) else same)
         nbytes = bytes_of(made.dtype.itemsize, target.sizes)
         for value in others:
             if isinstance(value, ArrayValue):
                 there = (value.ref, len(value.sizes), value.dtype.itemsize)
-                self.tests.append(Test(("apart", position, nbytes, *there), 1))
+                self.final.append(Test(("apart", position, nbytes, *there), 1))
 
     def checked(self) -> list[ArrayValue]:
         """The arrays that the guards of outer specialisations check."""

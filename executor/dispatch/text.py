@@ -28,6 +28,7 @@ class Writer:
     Attributes:
         entries: of the table, in order: a C function's name (str), an `Address`, a one-element
             tuple around a Python object, or None for a cell that starts at 0.
+        kept: where references lie that tests have made (see `keep`); NULL is no reference.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class Writer:
         self._tail: list[str] = []
         self._head: list[str] = []
         self._shared: dict[tuple, str] = {}
+        self.kept: dict[Any, str] = {}
         self._serial = itertools.count()
 
     # --- the table --------------------------------------------------------------------------
@@ -111,6 +113,13 @@ class Writer:
         if key not in self._shared:
             self._shared[key] = self.alloca(type_)
         return self._shared[key]
+
+    def keep(self, key: Any) -> str:
+        """Memory for a reference that whatever comes next has to drop; NULL at first."""
+        if key not in self.kept:
+            self.kept[key] = self.alloca("ptr")
+            self._head.append(f"  store ptr null, ptr {self.kept[key]}")
+        return self.kept[key]
 
     def load(self, type_: str, pointer: str) -> str:
         return self.op(f"load {type_}, ptr {pointer}")

@@ -97,7 +97,9 @@ def _in_loops(index: tuple[Index, ...] | None, at: tuple[Index, ...]) -> tuple[I
 def _read(step: Nest | Product) -> Iterator[Buffer]:
     """Buffers of inputs and stored tensors that a step may read."""
     if isinstance(step, Product):
-        tensors = list(operands(step))
+        # Views that it reads are stored nowhere; what they show is.
+        views = (step.left_view, step.right_view, step.bias_view)
+        tensors = [*operands(step), *(view[0] for view in views if view is not None)]
     else:
         tensors = [access.tensor for op in step.group.members for access in accesses(op)]
     for tensor in tensors:

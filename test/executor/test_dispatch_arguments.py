@@ -189,19 +189,44 @@ def test_named_tuples():
 
 
 class Picky(namedtuple("Pair", "x y")):
-    wrong = False
+    error = None
+    made = 0
 
     def __new__(cls, x, y):
-        if cls.wrong:
-            raise ValueError("refused")
+        cls.made += 1
+        if cls.error is not None:
+            raise cls.error
         return super().__new__(cls, x, y)
 
 
-def test_what_a_class_raises_is_raised(monkeypatch):
-    f = warm(lambda x: Picky(x + 1, x * 2), X)
-    monkeypatch.setattr(Picky, "wrong", True)
-    with pytest.raises(ValueError, match="refused"):
+@pytest.mark.parametrize("error", [ValueError("refused"), MemoryError(), KeyboardInterrupt()])
+def test_what_a_class_raises_is_raised(monkeypatch, error):
+    """Once, as its code may have effects or have been interrupted; the call is counted."""
+    f = warm(lambda x: [Picky(x + 1, [x * 2])], X)
+    before, counted = hits(f), f.state().counters["guard_hits"]
+    monkeypatch.setattr(Picky, "error", error)
+    monkeypatch.setattr(Picky, "made", 0)
+    with pytest.raises(type(error)):
         f(X)
+    assert (Picky.made, hits(f) - before, f.state().counters["guard_hits"] - counted) == (1, 1, 1)
+
+
+MARK = "half full"
+
+
+class Watching(namedtuple("Watching", "x")):
+    met = 0
+
+    def __new__(cls, x):
+        tuples = (o for o in gc.get_objects() if type(o) is tuple and len(o) == 3)
+        cls.met += sum(o[0] is MARK for o in tuples)
+        return super().__new__(cls, x)
+
+
+def test_nobody_meets_half_full_containers():
+    f = warm(lambda x: (MARK, Watching(x + 1), x * 2), X)
+    np.testing.assert_array_equal(f(X)[1].x, X + 1)
+    assert Watching.met == 0
 
 
 @dataclass
@@ -303,6 +328,14 @@ def test_donated_items_are_overwritten():
         places.add(p["w"].ctypes.data)
     assert f.state().counters["donated_results"] >= 3
     np.testing.assert_allclose(p["w"], 1 - 0.6, rtol=1e-5)
+
+
+def test_any_number_of_arguments():
+    table = {f"p{k}": np.full((2, 2), k, np.float32) for k in range(400)}
+    f = warm(lambda t: t["p1"] * 2 + t["p399"], table)
+    np.testing.assert_array_equal(f(table), np.full((2, 2), 401, np.float32))
+    assert not is_native(f, table | {"p200": np.zeros(2, np.float32)})
+    assert is_native(f, table)
 
 
 # --- numbers that graphs hold for ------------------------------------------------------------

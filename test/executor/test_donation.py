@@ -216,6 +216,16 @@ def test_loops_written_in_place_are_declared_independent():
     assert "noalias" in made[1].stages["loops"]
 
 
+@pytest.mark.parametrize(
+    "fn", [lambda x, w: w @ x.T, lambda x, w: x.T @ w, lambda x, w: w @ w + x[0]],
+    ids=["right", "left", "bias"],
+)  # fmt: skip
+def test_products_do_not_overwrite_what_they_read_a_view_of(fn):
+    f = ready(fn, X, W)
+    np.testing.assert_allclose(f(X.copy(), W), fn(X, W), rtol=1e-9, atol=1e-12)
+    assert donated(f) == 0
+
+
 def _grown(data, x, w):
     """A random expression of the two arrays, as a function of them."""
     unary = [np.tanh, lambda a: a * 0.5 + 1, lambda a: a[::-1], lambda a: a.T, lambda a: a - a[0],
@@ -275,3 +285,23 @@ def test_without_profiling_nothing_is_overwritten():
         for _ in range(3):
             np.testing.assert_allclose(f(x, W), IN_PLACE["row"](X, W), rtol=1e-12)
         assert np.array_equal(x, X)
+
+
+def test_arrays_that_cannot_be_given_miss_no_guard():
+    """Views and overlaps are Python's: it is no guard that does not hold."""
+    counted = {}
+    for native in (True, False):
+        with knobs.override(native_dispatch=native, cache=False):
+            f = pf.jit(
+                lambda x, y: x * 2 + y, donate="x", background=False,
+                strategy=[("static", 1), ("dynamic", 2)],
+            )  # fmt: skip
+            for k in range(30):
+                n = (8, 8, 8, 16, 8, 16)[k % 6]
+                memory = np.ones((n, n), np.float32)
+                x = memory.copy() if k % 5 else memory[:]
+                f(x, np.ones((n, n), np.float32) if k % 7 else x)
+            assert (f._native is not None) is native
+            counted[native] = f.state().counters
+    assert counted[True] == counted[False]
+    assert counted[True]["guard_misses"] == 10

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import profuse as pf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,3 +117,14 @@ def test_names_of_leaves():
 def test_wrong_number_of_leaves():
     with pytest.raises(ArgumentError, match="has 2 leaves, 1 given"):
         unflatten(flatten((1, 2))[1], [1])
+
+
+def test_equal_keys_of_other_types_are_another_structure():
+    """Code may compute with them: 1, 1.0 and True, and within tuples."""
+    for keys in ((1, 1.0, True), ((1, "a"), (1.0, "a"), (True, "a"))):
+        trees = [flatten({key: np.ones(2)})[1] for key in keys]
+        assert len(set(trees)) == 3
+        assert trees == [flatten({key: np.zeros(2)})[1] for key in keys]
+    f = pf.jit(lambda t: [v * k for k, v in t.items()])
+    for key in (1, 1.0, True) * 2:
+        assert f({key: np.arange(3)})[0].dtype == np.asarray(key * np.arange(3)).dtype

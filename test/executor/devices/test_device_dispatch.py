@@ -329,3 +329,28 @@ def test_nothing_is_leaked(device):
     assert abs(now[3] - references[3]) < 50 and abs(now[4] - references[4]) < 50
     assert device.held == held
     assert abs(sys.getallocatedblocks() - blocks) < 300
+
+
+def test_items_live_until_the_call_ends(device):
+    """Asking one of them what it is runs Python code, a mode of torch say, or another thread."""
+    x, y, table = host(4, 8), host(8), []
+    f = warmed(lambda t: t[0] * t[2] + t[1], [tensor(x), tensor(y), 0.5])
+    other = [tensor(x), tensor(y[:1]), 2.5]
+    f(other), f(other), f(other)
+    ask = stand_ins.Tensor.is_neg
+
+    def is_neg(self):
+        table.clear()
+        gc.collect()
+        return ask(self)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stand_ins.Tensor, "is_neg", is_neg)
+        for k in range(12):
+            table[:] = [tensor(x), tensor(y), float(k)]
+            np.testing.assert_allclose(get(f(table)), x * k + y, rtol=1e-6)
+            assert not table
+    for wrong in (other, [tensor(x.T.copy()), tensor(x[0, :4].copy()), 0.25]):
+        held = [sys.getrefcount(o) for o in wrong]
+        f(wrong)
+        assert [sys.getrefcount(o) for o in wrong] == held
