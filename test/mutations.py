@@ -561,7 +561,7 @@ MUTATIONS = (
         ("executor/test_dispatch_relaxed.py::test_random_relaxed_guards",),
     ),
     Mutation(
-        "emitted size checks cannot be switched off", "executor/dispatch/relaxed_guards.py",
+        "emitted size checks cannot be switched off", "executor/dispatch/reads.py",
         "or i1 {same}, {off}", "or i1 {same}, false",
         ("executor/test_dispatch_relaxed.py::test_size_checks_behind_relaxed_guards",),
     ),

@@ -20,7 +20,7 @@ from .arrays import DeviceArray
 from .blocks import ArgumentBlock, float_bits
 from .call import DeviceCall, current_call
 from .driver import Node, driver, index_of, module_of
-from .products import SizedProduct, operands_of, sized_product
+from .products import SizedProduct, sized_product
 
 _MOST_SIZES = 64  # sets of sizes whose launches are kept per kernel
 
@@ -205,7 +205,7 @@ class GroupRunner:
         """Starts a product, given the stream, where its operands begin, and the values of size
         symbols and run-time strides in the order of the ABI. Raises CudaError."""
         names = (*self._abi.symbols, *(stride_name(*stride) for stride in self._abi.strides))
-        count = len(operands_of(product))
+        count = len(product.operands)
 
         @functools.lru_cache(maxsize=_MOST_SIZES)
         def sized(*values: int) -> SizedProduct | None:

@@ -140,16 +140,10 @@ class SizedProduct:
         return replace(gemm, a=gemm.a + a, b=gemm.b + b, c=gemm.c + c, bias=gemm.bias + bias)
 
 
-def operands_of(product: LibraryProduct) -> tuple[tuple, ...]:
-    """What `Gemm` calls a, b, c and the bias, as arguments of kernels."""
-    found = (product.right, product.left, product.output, product.bias)
-    return tuple(matrix.argument for matrix in found if matrix is not None)
-
-
 def sized_product(product: LibraryProduct, size: Size) -> SizedProduct | None:
     """A product of these sizes; None if the result has no element. Raises as `gemm_of`."""
     gemm = gemm_of(product, size, lambda argument: _offset(argument, size))
-    return None if gemm is None else SizedProduct(gemm, operands_of(product))
+    return None if gemm is None else SizedProduct(gemm, product.operands)
 
 
 def _offset(argument: tuple, size: Size) -> int:

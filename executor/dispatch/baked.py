@@ -15,6 +15,7 @@ from ...dialect.importers.trace_guards import (
     TraceGuard,
 )
 from ..memory_plan import Refused, Size
+from .argument_reads import SMALL
 from .refs import Held
 from .spec import ArrayValue, NumberValue, Test, Value
 
@@ -25,7 +26,6 @@ _COMPARISONS = {
     "eq": ("same", False, True), "ne": ("same", False, False), "lt": ("less", False, True),
     "ge": ("less", False, False), "gt": ("less", True, True), "le": ("less", True, False),
 }  # fmt: skip
-_MOST = 1 << 31  # constants that take part in arithmetic of 64 bits
 
 
 def baked_tests(guards: Sequence[TraceGuard], values: Sequence[Value]) -> list[Test]:
@@ -79,7 +79,7 @@ class _Reader:
                 raise Refused(f"a graph holds for a value of {expr}, which Python looks at")
             self._before.append(Test(("fits", number.position), 1))
             return "integer", number.position
-        if isinstance(expr, ConstExpr) and type(expr.value) is int and abs(expr.value) < _MOST:
+        if isinstance(expr, ConstExpr) and type(expr.value) is int and abs(expr.value) < SMALL:
             return expr.value
         if isinstance(expr, OpExpr) and not expr.attrs:
             return self._op(expr)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
 from ...dialect.symbolic import parse_dim
 from ...lowering.abi import KernelABI
-from ...lowering.gpu.abi import Choice, Condition, Launch, LibraryProduct, Step, stride_name
+from ...lowering.gpu.abi import (
+    Condition,
+    Launch,
+    LibraryProduct,
+    Step,
+    size_holds,
+    stride_name,
+)
 from ..memory_plan import Refused, Size, size_of
 
 if TYPE_CHECKING:
@@ -113,50 +120,48 @@ class _Actions:
     def __init__(self, kernel: DeviceKernel, symbols: Mapping[str, Size]) -> None:
         self._kernel, self._symbols = kernel, dict(symbols)
 
-    def all(self, steps: Sequence[Any]) -> tuple[Action, ...]:
-        found = (self._action(step) for step in steps)
-        return tuple(action for action in found if action is not None)
+    def all(self, steps: Sequence[Step]) -> tuple[Action, ...]:
+        return tuple(action for step in steps for action in self._actions(step))
 
-    def _action(self, step: Step) -> Action | None:
+    def _actions(self, step: Step) -> Iterator[Action]:
+        """What a step comes to; of choices that sizes known now decide, what is chosen."""
         if isinstance(step, LibraryProduct):
-            return self._multiply(step)
-        if isinstance(step, Launch):
-            return self._start(step)
-        conditions = tuple(map(self._condition, step.conditions))
-        known = [_known(c) for c in conditions]
-        if False in known:
-            return self._sequence(step.otherwise)
-        left = tuple(c for c, k in zip(conditions, known, strict=True) if k is None)
-        if not left:
-            return self._sequence(step.then)
-        return Pick(left, self.all(step.then), self.all(step.otherwise))
+            yield from self._multiply(step)
+        elif isinstance(step, Launch):
+            yield from self._start(step)
+        else:
+            conditions = [(c, self._subject(c)) for c in step.conditions]
+            known = [_known(*c) for c in conditions]
+            left = tuple(
+                (c.kind, subject, c.number)
+                for (c, subject), k in zip(conditions, known, strict=True)
+                if k is None
+            )
+            if False in known or not left:
+                yield from self.all(step.otherwise if False in known else step.then)
+            else:
+                yield Pick(left, self.all(step.then), self.all(step.otherwise))
 
-    def _sequence(self, steps: Sequence[Launch | Choice]) -> Pick:
-        """What a choice that is no choice does."""
-        return Pick((), self.all(steps), ())
-
-    def _condition(self, condition: Condition) -> tuple[str, Size, int]:
+    def _subject(self, condition: Condition) -> Size:
         subject = condition.subject
-        found = int(subject) if condition.kind == "aligned" else self._size(str(subject))
-        return condition.kind, found, condition.number
+        return int(subject) if condition.kind == "aligned" else self._size(str(subject))
 
-    def _multiply(self, product: LibraryProduct) -> Multiply | None:
-        if 0 in map(self._size, product.output.dims):
-            return None
-        found = (product.right, product.left, product.output, product.bias)  # as `Gemm` has them
-        operands = tuple(self._argument(m.argument) for m in found if m is not None)
-        return Multiply(self._kernel.starter(product), operands, tuple(self._symbols.values()))
+    def _multiply(self, product: LibraryProduct) -> Iterator[Multiply]:
+        if 0 not in map(self._size, product.output.dims):
+            operands = tuple(map(self._argument, product.operands))
+            start = self._kernel.starter(product)
+            yield Multiply(start, operands, tuple(self._symbols.values()))
 
-    def _start(self, launch: Launch) -> Start | None:
+    def _start(self, launch: Launch) -> Iterator[Start]:
         grid = tuple(map(self._size, launch.grid))
         if 0 in grid:
-            return None
+            return
         if any(isinstance(size, int) and size > MOST_GRID for size in grid):
             raise Refused(f"a grid of {grid} blocks is more than a launch can have")
         shared = self._size(launch.shared)
         function = self._kernel.handle(launch.kernel, shared if isinstance(shared, int) else None)
         arguments = tuple(map(self._argument, launch.arguments))
-        return Start(function, grid, tuple(map(self._size, launch.block)), shared, arguments)
+        yield Start(function, grid, tuple(map(self._size, launch.block)), shared, arguments)
 
     def _argument(self, argument: tuple) -> tuple:
         if argument[0] in ("size", "workspace"):
@@ -169,12 +174,11 @@ class _Actions:
         return size_of(parse_dim(text), self._symbols)
 
 
-def _known(condition: tuple[str, Size, int]) -> bool | None:
+def _known(condition: Condition, subject: Size) -> bool | None:
     """What a condition of constants comes to; None for any other."""
-    kind, subject, number = condition
-    if kind == "aligned" or not isinstance(subject, int):
+    if condition.kind == "aligned" or not isinstance(subject, int):
         return None
-    return subject < number if kind == "below" else subject % number == 0
+    return size_holds(condition, subject)
 
 
 def launches_of(actions: Sequence[Action]) -> int:

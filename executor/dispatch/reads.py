@@ -146,12 +146,11 @@ def _address(w: Writer, ref: Ref) -> str:
     return w.field("i64", pointer_to(w, ref), LAYOUT.data)
 
 
-def _is(w: Writer, size: Size, special: int) -> str:
-    return relaxed_guards.emit_is(w, emit_size(w, size), special)
-
-
 def _profiled(w: Writer, size: Size, is_one: int) -> str:
-    return relaxed_guards.emit_profiled(w, emit_size(w, size), is_one)
+    """Also true while size checks compare nothing."""
+    same = w.op(f"icmp eq i64 {_same(w, size, 1)}, {is_one}")
+    off = w.op(f"icmp eq i8 {w.load('i8', w.address(relaxed_guards.SWITCH))}, 0")
+    return _truth(w, w.op(f"or i1 {same}, {off}"))
 
 
 def _ordered(
@@ -174,5 +173,5 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "keywords": argument_reads.keywords, "opened": argument_reads.opened,
     "owned": argument_reads.owned,
     "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
-    "less": _less, "is": _is, "profiled": _profiled, "ordered": _ordered,
+    "less": _less, "profiled": _profiled, "ordered": _ordered,
 }  # fmt: skip

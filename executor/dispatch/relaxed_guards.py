@@ -1,6 +1,6 @@
 """The tests of relaxed guards and of size checks (R3.42, R3.43).
 
-`dialect.relaxed` is their definition; test_dispatch_guards.py asserts of random types that both
+`dialect.relaxed` is their definition; test_dispatch_relaxed.py asserts of random types that both
 agree.
 """
 
@@ -16,6 +16,7 @@ from .spec import ArrayValue, Test, Value
 from .text import Writer
 
 _checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # keeps it where it is
+SWITCH = ctypes.addressof(_checks)  # of a byte that is 0 while size checks compare nothing
 
 
 def relaxed_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
@@ -50,7 +51,7 @@ def _may_hold(type_: Type, value: ArrayValue) -> bool:
 def _tests(type_: TensorType, value: ArrayValue) -> Iterator[Test]:
     for dim, size in zip(type_.shape or (), value.sizes, strict=True):
         for special in (0, 1):
-            yield Test(("is", size, special), int(dim == special))
+            yield Test(("same", size, special), int(dim == special))
     order, dense = layout_of(type_)
     if order and 0 not in (type_.shape or ()):
         layout = tuple(order), tuple(sorted(dense))
@@ -66,17 +67,6 @@ def size_tests(reference: Sequence[int], sizes: Sequence[Size]) -> list[Test]:
         raise Refused(f"a check of {len(sizes)} sizes against {tuple(reference)} never holds")
     pairs = zip(reference, sizes, strict=True)
     return [Test(("profiled", size, int(want == 1)), 1) for want, size in pairs]
-
-
-def emit_is(w: Writer, size: str, special: int) -> str:
-    return w.op(f"zext i1 {w.op(f'icmp eq i64 {size}, {special}')} to i64")
-
-
-def emit_profiled(w: Writer, size: str, is_one: int) -> str:
-    """Also true while size checks compare nothing."""
-    same = w.op(f"icmp eq i64 {emit_is(w, size, 1)}, {is_one}")
-    off = w.op(f"icmp eq i8 {w.load('i8', w.address(ctypes.addressof(_checks)))}, 0")
-    return w.op(f"zext i1 {w.op(f'or i1 {same}, {off}')} to i64")
 
 
 class Layout:

@@ -37,9 +37,9 @@ class Test:
     all others rely, ``("device", ref)`` and ``("dense", ref, rank)``.
 
     Of sizes: ``("size", size)``; true or false are ``("positive", size)``, ``("same", size, size)``
-    and ``("less", size, size)``. Of relaxed guards, true or false: ``("is", size, number)``,
-    ``("profiled", size, whether 1 was profiled)`` and ``("ordered", ref, bytes, field that tells
-    contiguity, axes by stride, axes without gaps)``.
+    and ``("less", size, size)``. Of relaxed guards, true or false: ``("profiled", size, whether 1
+    was profiled)`` and ``("ordered", ref, bytes, field that tells contiguity, axes by stride, axes
+    without gaps)``.
     """
 
     field: tuple

@@ -98,6 +98,13 @@ class LibraryProduct:
     def output_dtype(self) -> str:
         return "f32" if self.wide else self.dtype
 
+    @property
+    def operands(self) -> tuple[Argument, ...]:
+        """Where the operands begin, as a library that stores matrices by columns takes them: right
+        and left change places; then the output, and the bias if there is one."""
+        found = (self.right, self.left, self.output, self.bias)
+        return tuple(matrix.argument for matrix in found if matrix is not None)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -169,7 +176,11 @@ def holds(
     """Whether a condition is met; arguments as of `LaunchPlan.launches`."""
     if condition.kind == "aligned":
         return aligned(int(condition.subject), condition.number)
-    size = evaluate(parse_dim(str(condition.subject)), values)
+    return size_holds(condition, evaluate(parse_dim(str(condition.subject)), values))
+
+
+def size_holds(condition: Condition, size: int) -> bool:
+    """Whether a condition on a size is met by this one."""
     return size < condition.number if condition.kind == "below" else size % condition.number == 0
 
 
