@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -19,6 +19,34 @@ from .symbolic import Dim, Sym, evaluate, symbol
 from .types import ScalarType, TensorType, Type, contiguous_strides, type_of
 
 _TENSORS = (np.ndarray, np.generic, DeviceTensor)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableType(TensorType):
+    """The type of an array that no guard with a known dtype and layout admits, whatever its shape.
+
+    Attributes:
+        is_foreign: its byte order is not native.
+        misaligned: its elements do not start at multiples of so many bytes; 0 = they do.
+    """
+
+    is_foreign: bool = False
+    misaligned: int = 0
+
+
+def seen_type(value: object) -> Type:
+    """`type_of`, with what a type alone does not tell of an array that kernels cannot read."""
+    found = type_of(value)
+    if not isinstance(found, TensorType) or not isinstance(value, _TENSORS):
+        return found
+    array = value if isinstance(value, DeviceTensor) else np.asarray(value)
+    foreign, misaligned = not array.dtype.isnative, _misalignment(array)
+    if not (foreign or misaligned):
+        return found
+    return UnreadableType(
+        found.dtype, found.shape, found.strides, found.device, found.requires_grad, found.defined,
+        foreign, misaligned,
+    )  # fmt: skip
 
 
 def check_types(types: Sequence[Type], values: Sequence[object]) -> bool:
@@ -138,9 +166,8 @@ def _layout_mismatch(
         return "byte order is not native"
     if array.size == 0:
         return None  # no element, hence no address, depends on the strides
-    # NumPy's rule, and what kernels rely on: a complex element is aligned as its parts are.
-    if (_address(array) or 0) % array.dtype.alignment:
-        return f"data is not aligned to {array.dtype.alignment} bytes"
+    if misaligned := _misalignment(array):
+        return misaligned_text(misaligned)
     if isinstance(strides, str):
         fits = array.is_contiguous if isinstance(array, DeviceTensor) else array.flags.c_contiguous
         return None if fits else "not contiguous, specialised for contiguous"
@@ -155,6 +182,20 @@ def _layout_mismatch(
         if want is not None and step != want * itemsize:
             return f"stride of dimension {axis} is {step // itemsize}, specialised for {want}"
     return None
+
+
+def _misalignment(array: np.ndarray | DeviceTensor) -> int:
+    """How many bytes the elements should be aligned to, if there are any and they are not; else 0.
+
+    NumPy's rule, and what kernels rely on: a complex element is aligned as its parts are.
+    """
+    wanted = array.dtype.alignment
+    return wanted if array.size and (_address(array) or 0) % wanted else 0
+
+
+def misaligned_text(nbytes: int) -> str:
+    """What guards say of data that is not aligned to so many bytes."""
+    return f"data is not aligned to {nbytes} bytes"
 
 
 def _address(array: np.ndarray | DeviceTensor) -> int | None:
@@ -249,5 +290,6 @@ def _strides_fit(strides: Sequence, wanted: Sequence, shape: Sequence) -> bool:
 
 
 __all__ = [
-    "bind_symbols", "check_types", "devices_of", "explain_mismatch", "generalize", "symbol_name",
+    "UnreadableType", "bind_symbols", "check_types", "devices_of", "explain_mismatch",
+    "generalize", "misaligned_text", "seen_type", "symbol_name",
 ]  # fmt: skip

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from .types import TensorType, Type, contiguous_strides, type_of
+from .guards import UnreadableType, misaligned_text, seen_type
+from .types import TensorType, Type, contiguous_strides
 
 
 def fits_relaxed(types: Sequence[Type], values: Sequence[object]) -> bool:
@@ -19,7 +20,7 @@ def fits_relaxed(types: Sequence[Type], values: Sequence[object]) -> bool:
     return len(types) == len(values) and all(
         isinstance(want, TensorType)
         and value is not None
-        and relaxed_mismatch(want, type_of(value)) is None
+        and relaxed_mismatch(want, seen_type(value)) is None
         for want, value in zip(types, values, strict=True)
     )
 
@@ -42,6 +43,10 @@ def relaxed_mismatch(want: TensorType, got: Type) -> str | None:
         for special in (0, 1):
             if dim is not None and (dim == special) != (size == special):
                 return f"size of dimension {axis} is {size}, specialised for {dim}"
+    if isinstance(got, UnreadableType) and got.is_foreign:
+        return f"dtype is {got.dtype} in foreign byte order, specialised for {want.dtype}"
+    if isinstance(got, UnreadableType) and got.misaligned:
+        return misaligned_text(got.misaligned)
     return _layout_mismatch(want, got)
 
 

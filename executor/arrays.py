@@ -56,11 +56,18 @@ def readable(leaf: Any, counters: Counters | None = None) -> Any:
     if not isinstance(leaf, np.ndarray):
         return leaf
     base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
-    if base.dtype.isnative and base.flags.aligned:
+    if unreadable(base) is None:
         return base
     if counters is not None:
         counters.input_copies += 1
     return base.astype(base.dtype.newbyteorder("="), copy=True)
+
+
+def unreadable(array: Any) -> str | None:
+    """Why kernels cannot read an array as it lies; None = they can."""
+    if not isinstance(array, np.ndarray) or (array.dtype.isnative and array.flags.aligned):
+        return None
+    return "its elements are not aligned" if array.dtype.isnative else "its byte order is foreign"
 
 
 class _Block:

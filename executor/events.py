@@ -144,7 +144,7 @@ class Counters:
         evaluated_ops: ops run one by one on tier 0.
         refusals: ops that fusion refused.
         compile_failures: graphs or groups that could not be compiled.
-        input_copies: arguments copied because kernels cannot read their layout.
+        input_copies: arguments and captured arrays copied because kernels cannot read their layout.
         copies_to_device, copies_to_host: arrays copied between host and device.
         device_syncs: times that a call waited for a device.
         graph_replays: launches of several kernels as one CUDA graph.

@@ -73,6 +73,9 @@ class Guard:
         return self.timed_seconds / self.timed * hits if self.timed else 0.0
 
 
+_READABLE = 0x0101  # NumPy's flags of C-contiguous and aligned arrays
+
+
 def quick_check(
     value: str, type_: TensorType, bound: dict[str, str], bind: Callable[[str, Any], str]
 ) -> str | None:
@@ -86,6 +89,8 @@ def quick_check(
     """
     if type_.dtype is None or not type_.is_complete:
         return None
+    if type_.requires_grad or type_.defined is False:
+        return None  # the definition admits no array
     dtype = bind("d", type_.dtype.numpy)
     parts = [f"{value}.dtype is {dtype}"]
     if type_.is_static:
@@ -103,16 +108,21 @@ def quick_check(
                 parts.append(place)  # symbols stand for sizes of at least 1
             else:
                 parts.append(f"{place} == {bound[name]}")
-    size = type_.dtype.itemsize
+    size, alignment = type_.dtype.itemsize, type_.dtype.numpy.alignment
     on_device = type_.device not in (None, HOST)
+    aligned = f"({value}.address or 0) % {alignment} == 0"  # of a device's
     if on_device or type_.strides != "contiguous":
         parts.insert(0, f"{value}.device == {type_.device or HOST!r}")
     if type_.strides == "contiguous":
-        contiguous = "is_contiguous" if on_device else "flags.c_contiguous"
-        parts.append(f"{value}.{contiguous}")
+        if on_device:
+            parts.append(f"{value}.is_contiguous and {aligned}")
+        else:
+            # One read of the flags where two properties would be two.
+            parts.append(f"{value}.flags.num & {_READABLE} == {_READABLE}")
     elif type_.strides is not None and None not in type_.strides:
         strides = tuple(s * size for s in type_.strides)  # type: ignore[operator]
         parts.append(f"{value}.strides == {strides!r}")
+        parts.append(aligned if on_device else f"{value}.flags.aligned")
     elif type_.strides is not None:
         return None
     return " and ".join(parts)

@@ -21,7 +21,7 @@ from ..dialect.errors import TraceError
 from ..dialect.importers.inline import example_of, inline_trace
 from ..dialect.importers.pytree import TreeDef, call_text, flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace
-from .arrays import readable
+from .arrays import readable, unreadable
 from .checks import check_arity, check_path, check_settings
 from .choice import AnyExecutor, make_executor
 from .dispatch.attach import unserved
@@ -67,6 +67,16 @@ class Variant:
     calls: int = 0
     used: int = 0
 
+    def note_copies(self) -> None:
+        """Say once which captured arrays each call copies, and why."""
+        names = argument_names(self.trace)[len(self.trace.kinds) :]
+        for name, array in zip(names, self.trace.captured, strict=True):
+            why = unreadable(array)
+            reason = f"{name} is copied at every call: {why}"
+            if why and reason not in self.executor.reasons:
+                self.executor.reasons.append(reason)
+                log("slower", self.executor.options.name, reason)
+
 
 class JitFunction(DispatchedFunction):
     """A function that is traced, profiled, specialised and run natively; made by `jit`."""
@@ -83,10 +93,10 @@ class JitFunction(DispatchedFunction):
         """Any call; those of settled specialisations reach it only without emitted code."""
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
-        if variant is None:
+        if variant is None or not variant.trace.holds_what_it_held():
             result = self._call_any(key, args, kwargs)
         else:
-            outputs = self._run(variant.executor, [*args, *variant.trace.captured])
+            outputs = self._run(variant.executor, self._inputs(variant, args))
             result = variant.trace.out_tree.unflatten(outputs)
         self._look()
         return result
@@ -127,8 +137,8 @@ class JitFunction(DispatchedFunction):
         if found is not None and self._options.device != HOST:
             flat, leaves = found
             variant = self._on_device.get(flat)
-            if variant is not None:
-                captured = variant.trace.captured
+            if variant is not None and variant.trace.holds_what_it_held():
+                captured = self._inputs(variant, ())
                 outputs = self._run_on_device(variant.executor, leaves, captured)
                 return variant.trace.out_tree.unflatten(outputs)
         leaves, tree = flatten_call(self._fn, args, kwargs)
@@ -161,7 +171,22 @@ class JitFunction(DispatchedFunction):
             variant = self._trace(key, leaves, args, kwargs)
         if self._options.device in (None, HOST):
             self._remember(self._flat, flat, variant)
-        return variant, [*leaves, *variant.trace.captured]
+        return variant, self._inputs(variant, leaves)
+
+    def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
+        """The inputs of a graph: leaves, then captured arrays with what is in them now.
+
+        Of one that kernels cannot read each call gets a copy of its own: a copy that is kept would
+        miss what the user writes into the array.
+        """
+        captured = variant.trace.captured
+        if not captured:
+            return list(leaves)
+        before = self._own.input_copies
+        inputs = [*leaves, *(readable(array, self._own) for array in captured)]
+        if self._own.input_copies != before:
+            variant.note_copies()
+        return inputs
 
     def _call_device(self, flat: tuple | None, leaves: list, tree: TreeDef, home: str) -> Any:
         key = (tree, tuple(map(leaf_kind, leaves)))
@@ -170,7 +195,8 @@ class JitFunction(DispatchedFunction):
             args, kwargs = tree.unflatten(stand_ins(leaves))
             variant = self._trace(key, leaves, args, kwargs, home)
         self._remember(self._on_device, flat, variant)
-        outputs = self._run_on_device(variant.executor, leaves, variant.trace.captured)
+        captured = self._inputs(variant, ())
+        outputs = self._run_on_device(variant.executor, leaves, captured)
         return variant.trace.out_tree.unflatten(outputs)
 
     def _remember(self, table: dict[tuple, Variant], flat: tuple | None, variant: Variant) -> None:
@@ -252,7 +278,8 @@ class JitFunction(DispatchedFunction):
         with self._lock:
             every = self._graphs_met()
         # What closes over a device's arrays is of this process.
-        traces = [v.trace for v in every if v.executor.options.processor.is_host]
+        host = [v.trace for v in every if v.executor.options.processor.is_host]
+        traces = [t for t in host if t.holds_what_it_held()]  # others would not be called again
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialect.guards import symbol_name
+from ..dialect.guards import UnreadableType, misaligned_text, symbol_name
 from ..dialect.relaxed import relaxed_mismatch
 from ..dialect.symbolic import Sym, evaluate
 from ..dialect.types import TensorType, Type, contiguous_strides
@@ -83,7 +83,11 @@ class _Comparison:
             try:
                 value = evaluate(dim, known)
             except (KeyError, ZeroDivisionError):
-                continue  # its symbol has failed itself, and is in the list
+                # Its symbol has failed itself, and is in the list, or stands nowhere by itself.
+                if not self.found:
+                    text = f"{_size(axis)} is {size}, and nothing tells what {dim} stands for"
+                    self.add(k, "equal-sizes", text)
+                continue
             if value != size:
                 self.add(k, "equal-sizes", f"{_size(axis)} is {size}, must be {dim} = {value}")
         return sorted(self.found, key=lambda m: m.operand)
@@ -98,6 +102,9 @@ class _Comparison:
             return self.add(k, "object", "is defined, specialised for an undefined tensor")
         if want.dtype is not None and want.dtype is not got.dtype:
             self.add(k, "dtype", f"dtype is {got.dtype}, specialised for {want.dtype}")
+        elif want.dtype is not None and isinstance(got, UnreadableType) and got.is_foreign:
+            text = f"dtype is {got.dtype} in foreign byte order, specialised for {want.dtype}"
+            self.add(k, "dtype", text)
         if want.device is not None and want.device != got.device:
             self.add(k, "device", f"is on {got.device}, specialised for {want.device}")
         if want.shape is not None and None not in want.shape:
@@ -131,6 +138,8 @@ class _Comparison:
         shape = got.shape
         if want.strides is None or shape is None or math.prod(shape) == 0:  # type: ignore[arg-type]
             return
+        if isinstance(got, UnreadableType) and got.misaligned:
+            self.add(k, "layout", misaligned_text(got.misaligned))
         # Literal strides that differ along with the sizes say nothing that the sizes do not.
         implied = any(m.operand == k and m.kind == "size" for m in self.found)
         kind = "strides" if implied else "layout"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..dialect.errors import InternalError
-from ..dialect.guards import check_types
+from ..dialect.guards import check_types, seen_type
 from ..dialect.ops.speculation import Guard as GuardOp
 from ..dialect.program import Block, Instr, Module
 from ..dialect.relaxed import fits_relaxed
@@ -356,6 +356,4 @@ class _Generator:
 
 def _describe(values: tuple) -> tuple:
     """Types of the values that missed a guard, kept for `explain`."""
-    from ..dialect.types import type_of
-
-    return tuple(type_of(v) for v in values)
+    return tuple(seen_type(v) for v in values)

@@ -195,7 +195,7 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         leaves.append(tree)
         return LEAF
     if kind is np.ndarray or isinstance(tree, (np.generic, np.ndarray)):
-        _check_array(tree, path)
+        check_array(tree, f"{path}: " if path else "")
         leaves.append(tree)
         return LEAF
     if kind in (tuple, list):
@@ -243,8 +243,8 @@ def _keys(table: dict) -> tuple:
     return keys if all(type(key) is str for key in keys) else _Keys(keys)
 
 
-def _check_array(array: Any, path: str) -> None:
-    where = f"{path}: " if path else ""
+def check_array(array: Any, where: str) -> None:
+    """Raise ArgumentError or DTypeError, at ``where``, for arrays that no graph can take."""
     if isinstance(array, np.matrix) or _is_masked(array):
         raise ArgumentError(
             f"{where}{type(array).__name__} arrays are not supported, their operators differ from "

@@ -33,6 +33,7 @@ from ..errors import (
 from ..program import Block, Instr, Program
 from ..types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from .derivation import Derivation
+from .pytree import check_array
 from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, TraceGuard
 
 _SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
@@ -264,6 +265,8 @@ class Recorder:
             return found[1]
         if id(array) in self.created and array.size <= 64:
             return self.constant(array)
+        if stand_in is None:
+            check_array(array, "an array that the function uses: ")
         shown = array if stand_in is None else stand_in
         type_ = TensorType(dtype_of(shown.dtype), shown.shape)
         value = self.new_value(type_, home=self.program.body)

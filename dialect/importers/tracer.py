@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class Trace:
         kinds: per argument leaf, `pytree.leaf_kind`.
         names: per argument leaf, what the user calls it.
         strict: the function asks for strict fusion (R1.46).
+        held: per captured array of the host its dtype and shape. Code that uses such an array may
+            have read either in plain Python, so that the graph holds for these alone.
     """
 
     module: Module
@@ -52,10 +54,23 @@ class Trace:
     kinds: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
     strict: bool = False
+    held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.held = self._held()
+
+    def _held(self) -> tuple[tuple[Any, ...] | None, ...]:
+        return tuple(
+            [(a.dtype, a.shape) if isinstance(a, np.ndarray) else None for a in self.captured]
+        )
+
+    def holds_what_it_held(self) -> bool:
+        """True if the captured arrays have the dtypes and shapes that they had when tracing."""
+        return not self.captured or self._held() == self.held
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
-        """True if the baked numbers are those of these argument leaves."""
-        return all(guard.holds(leaves) for guard in self.guards)
+        """True if the baked numbers are those of these argument leaves and captured arrays."""
+        return self.holds_what_it_held() and all(guard.holds(leaves) for guard in self.guards)
 
     def depths(self) -> list[int]:
         """In how many containers each argument leaf was passed."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.dtypes import dtype_of
+from ..arrays import unreadable
 from ..memory_plan import Refused
 from .refs import Held, Inside, OnDevice, Position, Ref
-from .spec import MadeValue, NumberValue, Test, Value, array_of, tests_of
+from .spec import ArrayValue, MadeValue, NumberValue, Test, Value, array_of, tests_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.pytree import TreeDef
@@ -38,7 +39,7 @@ class Arguments:
 def arguments_of(
     tree: TreeDef,
     kinds: Sequence[Any],
-    captured: Sequence[Any],
+    captured: Sequence[tuple[Any, Any]],
     *,
     first: int = 0,
     exchange: Exchange | None = None,
@@ -48,7 +49,7 @@ def arguments_of(
     Args:
         tree: structure of positional arguments and keywords.
         kinds: per leaf its `pytree.leaf_kind`.
-        captured: arrays that the graph takes besides.
+        captured: arrays that the graph takes besides, and dtype and shape that it holds for.
         first: position of the first argument.
         exchange: of the library that device arrays are of.
     """
@@ -60,8 +61,13 @@ def arguments_of(
     if exchange is not None:  # which describes its arrays by code of its own
         lent = tuple(p for v in made.found.values if isinstance(p := _position(v), Inside))
         made.found.tests += [Test(("owned", lent), 1)] if lent else []
-    made.found.values += captured_of(captured, exchange)
+    held = captured_of(captured, exchange)
+    made.found.values += held
     made.found.tests += tests_of(made.found.values)
+    for value, (_, (_, shape)) in zip(held, captured, strict=True):
+        made.found.tests += [
+            Test(("size", have), want) for have, want in zip(value.sizes, shape, strict=True)
+        ]
     return made.found
 
 
@@ -119,11 +125,15 @@ class _Finder:
         return array_of(OnDevice(position, dtype.itemsize, self._exchange), dtype, rank, device[0])
 
 
-def captured_of(captured: Sequence[Any], exchange: Exchange | None = None) -> list[Value]:
+def captured_of(
+    captured: Sequence[tuple[Any, Any]], exchange: Exchange | None = None
+) -> list[ArrayValue]:
     """The arrays that a function closes over, as inputs; raises Refused."""
-    for held in captured:
-        if type(held) is not np.ndarray:
-            raise Refused(f"a {type(held).__name__} is captured")
+    for array, _ in captured:
+        if not isinstance(array, np.ndarray):
+            raise Refused(f"a {type(array).__name__} is captured")
         if exchange is not None:
             raise Refused("an array is captured, which is copied to the device for each call")
-    return [array_of(Held(held), held.dtype, held.ndim) for held in captured]
+        if (why := unreadable(array)) is not None:
+            raise Refused(f"an array is captured that is copied for each call: {why}")
+    return [array_of(Held(array), dtype, len(shape)) for array, (dtype, shape) in captured]

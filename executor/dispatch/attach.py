@@ -246,7 +246,8 @@ def _leaves(
     Raises Refused at the first that cannot be emitted; calls that come so far go to Python.
     """
     trace = variant.trace
-    arguments = arguments_of(*variant.key, trace.captured, first=int(into), exchange=exchange)
+    held = list(zip(trace.captured, trace.held, strict=True))
+    arguments = arguments_of(*variant.key, held, first=int(into), exchange=exchange)
     arguments.tests += baked_tests(trace.guards, arguments.values)
     if len(arguments.values) + trace.out_tree.leaves > MAX_VALUES:
         raise Refused(f"a call has more than {MAX_VALUES} arguments and results")

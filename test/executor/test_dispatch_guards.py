@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from dispatched import outcome
 from profuse.dialect.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, U8
-from profuse.dialect.guards import check_types, generalize
+from profuse.dialect.guards import check_types, generalize, seen_type
+from profuse.dialect.relaxed import fits_relaxed
 from profuse.dialect.symbolic import symbol
 from profuse.dialect.types import TensorType, type_of
 from profuse.executor import arrays, scratch
@@ -20,8 +21,10 @@ from profuse.executor.dispatch.cells import Settings
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.spec import Leaf
+from profuse.executor.guard import quick_check
 from profuse.executor.last_graph import LAST
 from profuse.executor.memory_plan import Refused
+from profuse.executor.mismatch import mismatches
 
 DTYPES = (F32, F64, I64, C128, C64, F16, I32, U8, BOOL)
 SIZES = (0, 1, 2, 3, 4)
@@ -137,6 +140,50 @@ def test_random_guards():
     assert seen[True] > 300
     assert seen[False] > 300
     assert seen["refused"] < 10
+
+
+def quick_answer(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool | None:
+    """What the comparison says that plans try first; None = there is none for these types."""
+    scope: dict = {f"v{k}": array for k, array in enumerate(given)}
+
+    def bind(prefix: str, value: object) -> str:
+        scope[f"{prefix}{len(scope)}"] = value
+        return f"{prefix}{len(scope) - 1}"
+
+    bound: dict[str, str] = {}
+    parts = [quick_check(f"v{k}", t, bound, bind) for k, t in enumerate(types)]
+    return bool(eval(" and ".join(parts), scope)) if all(parts) else None  # type: ignore[arg-type]
+
+
+def test_r1_39_quick_checks_and_explanations_say_what_the_definition_says():
+    """Quick checks admit nothing that the definition refuses; what it refuses is explained."""
+    seen: Counter = Counter()
+    for seed in range(1500):
+        rng = random.Random(seed)
+        dtype = rng.choice(DTYPES).numpy
+        sizes = rng.sample(SIZES, 2)
+        shapes = [tuple(rng.choice(sizes) for _ in range(rng.randrange(3))) for _ in range(2)]
+        first = [np.zeros(shape, dtype) for shape in shapes]
+        types = random_types(rng, first)
+        if rng.random() < 0.1:
+            change = rng.choice(({"requires_grad": True}, {"defined": False}))
+            types = (replace(types[0], **change), types[1])
+        given = [random_array(rng, dtype, shape) for shape in shapes]
+        fits, quick = check_types(types, given), quick_answer(types, given)
+        assert fits or not quick, (seed, types, given)
+        told = mismatches(types, [seen_type(array) for array in given])
+        if not any(t.requires_grad for t in types):  # profiled types say no such thing
+            assert bool(told) == (not fits), (seed, types, told)
+        seen[fits, quick] += 1
+    assert seen[True, True] > 300
+    assert seen[False, False] > 300
+    assert seen[True, False] > 10  # sizes of 1, nothing at all
+
+
+@pytest.mark.parametrize("array", [shifted(1, np.dtype("f4"), (4,)), np.zeros(4, ">f4")])
+def test_r3_42_relaxed_guards_admit_nothing_that_kernels_cannot_read(array):
+    assert fits_relaxed([type_of(np.zeros(4, "f4"))], [np.zeros(4, "f4")])
+    assert not fits_relaxed([type_of(np.zeros(4, "f4"))], [array])
 
 
 def mixed(x, y):
