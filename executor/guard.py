@@ -86,6 +86,8 @@ def quick_check(
     """
     if type_.dtype is None or not type_.is_complete:
         return None
+    if type_.requires_grad or type_.defined is False:
+        return None  # of what has no flag, and of what is defined, this never holds
     dtype = bind("d", type_.dtype.numpy)
     parts = [f"{value}.dtype is {dtype}"]
     if type_.is_static:
@@ -107,6 +109,8 @@ def quick_check(
     on_device = type_.device not in (None, HOST)
     if on_device or type_.strides != "contiguous":
         parts.insert(0, f"{value}.device == {type_.device or HOST!r}")
+    if on_device and type_.requires_grad is False:
+        parts.append(f"not {value}.requires_grad")  # host arrays in plans are NumPy's own
     if type_.strides == "contiguous":
         contiguous = "is_contiguous" if on_device else "flags.c_contiguous"
         parts.append(f"{value}.{contiguous}")
