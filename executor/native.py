@@ -152,7 +152,7 @@ class DispatchedFunction(GraphFunction):
 
 
 def _release_switched(_: bool) -> None:
-    """Emitted code asks for no plan, and so releases nothing: it stays while that is switched off."""
+    """Emitted code asks for no plan, and so releases nothing: calls come to Python instead."""
     for function in live.functions():
         if isinstance(function, DispatchedFunction):
             function.come_to_python()

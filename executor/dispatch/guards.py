@@ -17,7 +17,6 @@ from ...lowering.abi import CONTIGUOUS
 from ..memory_plan import Refused, Size, size_of
 from .spec import ArrayValue, MadeValue, Test, Value
 
-
 # Host arrays have no flag, and a device's are not described while theirs is set (`Exchange.false`).
 NO_GRADIENTS = "no value of emitted code requires"
 

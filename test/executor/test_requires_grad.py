@@ -124,7 +124,8 @@ def test_host_arrays_have_no_flag_once_a_function_has_taken_them():
     assert type(taken) is np.ndarray
     assert requires_grad(taken) is False
     assert "requires_grad" not in guarded("type_check", expected_type(X, False)).source
-    assert "requires_grad" in guarded("type_check", expected_type(VALUES["device"][0], False)).source
+    on_device = expected_type(VALUES["device"][0], False)
+    assert "requires_grad" in guarded("type_check", on_device).source
 
 
 @pytest.mark.parametrize("tests", [guard_tests, relaxed_tests])
@@ -134,5 +135,5 @@ def test_emitted_guards_refuse_what_wants_gradients(tests, device):
     value = ArrayValue(0, np.dtype(np.float32), (("dim", 0, 0),), device)
     types = {w: replace(type_of(X), device=device, requires_grad=w) for w in WANTED}
     assert tests([types[None]], [value]) == tests([types[False]], [value]) != []
-    with pytest.raises(Refused, match="asks for gradients, which no value of emitted code requires"):
+    with pytest.raises(Refused, match="asks for gradients, which no value"):
         tests([types[True]], [value])
