@@ -21,6 +21,7 @@ class DeviceTensor:
         device: such as ``"cuda:0"``.
         dtype, shape: as of an array.
         strides: in bytes, per axis.
+        requires_grad: the flag that the tensor came with, whatever gradient mode is.
     """
 
     __slots__ = ("device", "dtype", "shape", "strides")
@@ -28,6 +29,7 @@ class DeviceTensor:
     dtype: np.dtype
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    requires_grad: bool = False
 
     @property
     def ndim(self) -> int:

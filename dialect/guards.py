@@ -15,6 +15,7 @@ import numpy as np
 from .device import HOST, DeviceTensor
 from .dtypes import dtype_of
 from .errors import DTypeError
+from .gradient_mode import requires_grad, requires_grad_mismatch
 from .symbolic import Dim, Sym, evaluate, symbol
 from .types import ScalarType, TensorType, Type, contiguous_strides, type_of
 
@@ -114,8 +115,9 @@ def _tensor_mismatch(
     device = value.device if isinstance(value, DeviceTensor) else HOST
     if expected.device not in (None, device):
         return f"device is {device}, specialised for {expected.device}"
-    if expected.requires_grad:
-        return "requires_grad is false, specialised for true"
+    reason = requires_grad_mismatch(expected.requires_grad, requires_grad(value))
+    if reason is not None:
+        return reason
     shape = expected.shape
     # Sizes are compared only when all of them are known (R1.39); strides need the same rank.
     if shape is not None and None not in shape:

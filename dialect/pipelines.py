@@ -52,6 +52,11 @@ STANDARD: dict[str, str] = {
     ),
     # R1.41, R1.45
     "final": "convert-fallbacks,if-then-else",
+    # Rewrites that need types, for which no value had one before `specialize`: in fusion functions,
+    # whose guards make facts of them. Fallback bodies, copied by then, stay as they were written.
+    "typed-rewrites": "remove-expand,canonicalize-profuse{numbers=true},decompose,peephole",
     # What the lowering expects of fusion functions.
-    "prepare-kernels": "insert-casts,canonicalize-profuse,fold,cse-profuse,dce",
+    "prepare-kernels": (
+        "typed-rewrites,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
+    ),
 }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from .gradient_mode import requires_grad_mismatch
 from .guards import UnreadableType, misaligned_text, seen_type
 from .types import TensorType, Type, contiguous_strides
 
@@ -37,8 +38,9 @@ def relaxed_mismatch(want: TensorType, got: Type) -> str | None:
         return f"rank is {got.rank}, specialised for {want.rank}"
     if want.device != got.device:
         return f"is on {got.device}, specialised for {want.device}"
-    if want.requires_grad is not None and want.requires_grad != bool(got.requires_grad):
-        return f"requires_grad is {got.requires_grad}, specialised for {want.requires_grad}"
+    reason = requires_grad_mismatch(want.requires_grad, got.requires_grad)
+    if reason is not None:
+        return reason
     for axis, (dim, size) in enumerate(zip(want.shape, got.shape or (), strict=True)):
         for special in (0, 1):
             if dim is not None and (dim == special) != (size == special):

@@ -18,6 +18,7 @@ import numpy as np
 from .device import HOST, DeviceTensor
 from .dtypes import BOOL, C128, F64, I64, DType, dtype_of, dtype_of_mlir
 from .errors import IRError
+from .gradient_mode import requires_grad
 from .symbolic import Dim, Sym, parse_dim
 
 MaybeDim = Union[int, Sym, None]
@@ -128,10 +129,11 @@ def type_of(value: object) -> Type:
         return ListType()
     if isinstance(value, DeviceTensor):
         strides = "contiguous" if value.is_contiguous else _element_strides(value)
-        return TensorType(dtype_of(value.dtype), value.shape, strides, value.device, False, True)
+        flag = requires_grad(value)
+        return TensorType(dtype_of(value.dtype), value.shape, strides, value.device, flag, True)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     strides = "contiguous" if array.flags.c_contiguous else _element_strides(array)
-    return TensorType(dtype_of(array.dtype), array.shape, strides, HOST, False, True)
+    return TensorType(dtype_of(array.dtype), array.shape, strides, HOST, requires_grad(value), True)
 
 
 def _element_strides(array: np.ndarray | DeviceTensor) -> tuple[int | None, ...]:

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..dialect.device import DeviceTensor
 from ..dialect.dtypes import dtype_of
+from ..dialect.gradient_mode import requires_grad
 from ..dialect.ops.gradients import Definedness
 from ..dialect.program import Program
 from ..dialect.types import TensorType
-from .gradient_mode import gradient_mode
 
 NESTING_LIMIT = 128
 """Leaves of arguments nested deeper than this are not specialised (R2.8)."""
@@ -104,17 +104,16 @@ class Recipe:
 
     def spec(self, values: Sequence[Any]) -> ArgumentSpec:
         """The key of a call with these inputs."""
-        gradients = gradient_mode()
         records: list[Record] = []
         present: list[bool] = []
         at = 0
         for what, width in self.steps:
             if what == "tensor":
-                records.append(record_of(values[at], gradients))
+                records.append(record_of(values[at]))
             elif what == "optional":
                 present.append(values[at] is not None)
                 if present[-1]:
-                    records.append(record_of(values[at], gradients))
+                    records.append(record_of(values[at]))
             at += width
         return ArgumentSpec(tuple(records), tuple(present))
 
@@ -159,21 +158,18 @@ def compile_recipe(program: Program, depths: Sequence[int] = ()) -> Recipe:
     return Recipe(tuple(steps))
 
 
-def record_of(value: Any, gradients: bool) -> Record:
-    """The record of a run-time value: an array, a NumPy scalar, a number, or None (undefined).
-
-    ``gradients``: gradient mode, without which nothing requires gradients.
-    """
+def record_of(value: Any) -> Record:
+    """The record of a run-time value: an array, a NumPy scalar, a number, or None (undefined)."""
     if type(value) is np.ndarray:
         return Record(value.dtype, value.ndim)
     if value is None:
         return UNDEFINED
     if isinstance(value, DeviceTensor):
         device, _, index = value.device.partition(":")
-        return Record(value.dtype, value.ndim, False, device, int(index or 0))
+        return Record(value.dtype, value.ndim, requires_grad(value), device, int(index or 0))
     if not isinstance(value, (np.ndarray, np.generic)):
         return NUMBER
-    return Record(value.dtype, value.ndim, gradients and bool(getattr(value, "requires_grad", 0)))
+    return Record(value.dtype, value.ndim, requires_grad(value))
 
 
 def _text(record: Record) -> str:

@@ -29,7 +29,7 @@ from .observe.stages import about
 from .options import Options
 from .plan import PLANS, Plan
 from .profile import Record
-from .release import Clock, Graph, ReleaseTimer
+from .release import SWITCH, Clock, Graph, ReleaseTimer
 from .strategy import behavior_at, get_fusion_strategy, normalize, total_depth
 from .strict import check_strict, is_strict, refused
 from .tier0 import evaluated_plan, profiling_plan
@@ -58,6 +58,8 @@ class Executor(ChainMember):
         profiles: False = never profile nor compile (R1.2). A fallback goes on as the executor it
             belongs to, which did.
         work: where slow work is noted; None = a log of its own.
+        depth: re-specialisations left where a request does not say; None = the strategy's total. A
+            fallback's is fixed here, whatever its first request finds switched off (R1.42).
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class Executor(ChainMember):
         work: WorkLog | None = None,
         *,
         profiles: bool = True,
+        depth: int | None = None,
     ) -> None:
         super().__init__()
+        self._given_depth = depth
         self._graph = Graph(module)
         self._clock = clock
         self._timer = ReleaseTimer(clock)
@@ -87,9 +91,6 @@ class Executor(ChainMember):
         options = self.options
         given = options.strategy
         self.strategy = get_fusion_strategy() if given is None else normalize(given)
-        self.profiled_runs = (
-            knobs.profiled_runs if options.profiled_runs is None else options.profiled_runs
-        )
         self._depth: int | None = None
         self._timer.reset()
         self._graph.keep()
@@ -118,12 +119,13 @@ class Executor(ChainMember):
         """The plan for the next call; compiles when the record has become ready (R1.7).
 
         ``depth``: re-specialisations left, kept from the first request that comes this far; None
-        = the strategy's total. With the general fuser off every request sets it anew (R1.9).
+        = what the executor was made with. With the general fuser off every request sets it anew
+        (R1.9, A5).
         """
         plan = self.optimized
         if plan is None:
             return self._choose(depth)
-        if self._timer.pending and self._timer.due():
+        if SWITCH.on and self._timer.due():
             self._release()
         return plan
 
@@ -134,8 +136,12 @@ class Executor(ChainMember):
 
     @property
     def depth(self) -> int:
-        """Re-specialisations left: as stored, before the first request the strategy's total."""
-        return total_depth(self.strategy) if self._depth is None else self._depth
+        """Re-specialisations left: as stored; before the first request, what was given."""
+        return self._initial_depth() if self._depth is None else self._depth
+
+    def _initial_depth(self) -> int:
+        given = self._given_depth
+        return total_depth(self.strategy) if given is None else given
 
     @property
     def settled(self) -> Plan | None:
@@ -150,7 +156,7 @@ class Executor(ChainMember):
     @property
     def released(self) -> bool:
         """True once what only profiling needed is gone (R1.13)."""
-        return self._graph.is_packed
+        return self._timer.done
 
     def _choose(self, depth: int | None) -> Plan:
         with self._lock:
@@ -159,7 +165,7 @@ class Executor(ChainMember):
             if not (knobs.optimize and knobs.profiling_mode and self._profiles):
                 return self._no_opt_plan()
             if self._depth is None or not knobs.general_fuser:
-                self._depth = total_depth(self.strategy) if depth is None else depth
+                self._depth = self._initial_depth() if depth is None else depth
             if self.depth == 0:
                 plan = self._evaluated_plan("simple")
                 self._dump(SIMPLE, self.module.to_mlir)
@@ -182,7 +188,6 @@ class Executor(ChainMember):
             made = self._optimize(recalls, waits) if recalls or waits else None
             if made is None:
                 return self._meanwhile()
-            self._timer.stamp()
             if at_once and self._timer.pending:
                 self._release()
             return made
@@ -190,6 +195,7 @@ class Executor(ChainMember):
     def _install(self, plan: Plan, reason: str) -> Plan:
         self._cancel()  # whatever else may be under way is obsolete
         self.optimized, self._interim = plan, None
+        self._timer.stamp()
         PLANS.made += 1
         log("tier", self.options.name, reason, tier=plan.kind, depth=self.depth)
         return plan
@@ -210,8 +216,10 @@ class Executor(ChainMember):
         dump_graph(knobs.dump, title, self.options.name, text)
 
     def _start_profiling(self) -> None:
-        record = Record(instrument(self.module), self.profiled_runs)
-        self.warm = WarmState(lambda: self.module, self.history, self.profiled_runs, self.options)
+        asked = self.options.profiled_runs
+        runs = knobs.profiled_runs if asked is None else asked
+        record = Record(instrument(self.module), runs)
+        self.warm = WarmState(lambda: self.module, self.history, runs, self.options)
         with self.work.timed("recalled", self.options.name):
             self._seen = dict.fromkeys(self.warm.restore(record, self.counters, self.reasons))
 
@@ -322,7 +330,6 @@ class Executor(ChainMember):
         else:
             self.seconds = pending.seconds
             self._swap_in(made)
-        self._timer.stamp()
 
     def _pin(self, error: ProfuseError) -> Plan:
         """Pin this graph to tier 0, with the reason kept."""
@@ -349,8 +356,9 @@ class Executor(ChainMember):
         def fallback(callee: str) -> Callable[[list], list]:
             history = (*self.history, *guarded.get(callee, ()))
             body, options = result.module.part(callee), self.options.of_fallback(callee)
-            child = Executor(body, options, history, self._clock, self.work)
-            child.plan(self.depth - 1)  # stores the depth, builds its first plan before it runs
+            depth = self.depth - 1
+            child = Executor(body, options, history, self._clock, self.work, depth=depth)
+            child.plan()  # stores the depth, builds its first plan before it runs
             fallbacks[callee] = child
             return child.run
 
@@ -377,11 +385,12 @@ class Executor(ChainMember):
         with self._lock:
             if not self._timer.pending:
                 return
-            self._timer.done()
+            self._timer.done = True
             if self.warm is not None and self.record is not None:
                 self.warm.pack(self.record, tuple(self._seen), self.request)
             self._profiling = self._plain = self.record = self.request = None
-            self._graph.pack()
+            if self.optimized is None or self.optimized.graph is not self.module:
+                self._graph.pack()  # else the plan runs the very graph
             PLANS.made += 1
             log("release", self.options.name, "optimised; what only profiling needed is dropped")
 

@@ -90,7 +90,7 @@ def quick_check(
     if type_.dtype is None or not type_.is_complete:
         return None
     if type_.requires_grad or type_.defined is False:
-        return None  # the definition admits no array
+        return None  # the quick source cannot say this of an array
     dtype = bind("d", type_.dtype.numpy)
     parts = [f"{value}.dtype is {dtype}"]
     if type_.is_static:
@@ -113,6 +113,8 @@ def quick_check(
     aligned = f"({value}.address or 0) % {alignment} == 0"  # of a device's
     if on_device or type_.strides != "contiguous":
         parts.insert(0, f"{value}.device == {type_.device or HOST!r}")
+    if on_device and type_.requires_grad is False:
+        parts.append(f"not {value}.requires_grad")  # host arrays in plans are NumPy's own
     if type_.strides == "contiguous":
         if on_device:
             parts.append(f"{value}.is_contiguous and {aligned}")

@@ -89,6 +89,7 @@ class KeyedExecutor:
     def __init__(self, module: Module, options: Options, depths: Sequence[int] = ()) -> None:
         self.module = module
         self.options = options
+        self.optimize = knobs.optimize  # kept for good, as which executor a graph gets is (A3)
         self.recipe = compile_recipe(module.main, depths)
         self.counters: Counters = new_counters(self)
         self.counters.executors_constructed += 1
@@ -136,7 +137,7 @@ class KeyedExecutor:
 
         Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
         """
-        if not knobs.optimize:
+        if not self.optimize:
             return self.fallback_plan()
         spec = self.recipe.spec(inputs)
         with self._lock:

@@ -168,6 +168,7 @@ class Knobs:
     def __init__(self) -> None:
         object.__setattr__(self, "_values", {})
         object.__setattr__(self, "_lock", threading.Lock())
+        object.__setattr__(self, "_watchers", {})
 
     def __getattr__(self, name: str) -> Any:
         values = self.__dict__["_values"]
@@ -198,7 +199,13 @@ class Knobs:
         with self.__dict__["_lock"]:
             previous = values[name] if name in values else _from_environment(name, knob)
             values[name] = value
+        for told in self.__dict__["_watchers"].get(name, ()):
+            told(value)
         return previous
+
+    def watch(self, name: str, told: Callable[[Any], None]) -> None:
+        """Have ``told`` called with each value that a knob is set to from now on, for good."""
+        self.__dict__["_watchers"].setdefault(name, []).append(told)
 
     @contextmanager
     def override(self, **values: Any) -> Iterator[None]:

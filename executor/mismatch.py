@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..dialect.gradient_mode import requires_grad_mismatch
 from ..dialect.guards import UnreadableType, misaligned_text, symbol_name
 from ..dialect.relaxed import relaxed_mismatch
 from ..dialect.symbolic import Sym, evaluate
@@ -24,8 +25,8 @@ class Mismatch:
     Attributes:
         operand: index of the operand.
         kind: ``"object"``, ``"dtype"``, ``"device"``, ``"rank"``, ``"size"``, ``"equal-sizes"``,
-            ``"empty"``, ``"layout"``, ``"relaxed"``, or ``"strides"``, which differ because sizes
-            do.
+            ``"empty"``, ``"layout"``, ``"requires-grad"``, ``"relaxed"``, or ``"strides"``, which
+            differ because sizes do.
         text: the property, what it was and what was expected.
     """
 
@@ -107,6 +108,8 @@ class _Comparison:
             self.add(k, "dtype", text)
         if want.device is not None and want.device != got.device:
             self.add(k, "device", f"is on {got.device}, specialised for {want.device}")
+        if reason := requires_grad_mismatch(want.requires_grad, got.requires_grad):
+            self.add(k, "requires-grad", reason)
         if want.shape is not None and None not in want.shape:
             if want.rank != got.rank:
                 return self.add(k, "rank", f"rank is {got.rank}, specialised for {want.rank}")

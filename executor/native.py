@@ -12,6 +12,8 @@ from .choice import AnyExecutor
 from .dispatch.attach import Dispatcher
 from .dispatch.later import Later
 from .function import GraphFunction
+from .knobs import knobs
+from .observe import live
 from .options import Options
 from .plan import PLANS
 
@@ -71,7 +73,11 @@ class DispatchedFunction(GraphFunction):
             return
         self._plans_seen = PLANS.made
         found, graphs = self._dispatchers()
-        if not any(dispatcher.needs(graphs) for dispatcher in found):
+        attached = self._native, self._native_into
+        if not any(
+            dispatcher.needs(graphs) or dispatcher.call is not call
+            for dispatcher, call in zip(found, attached, strict=False)
+        ):
             return
         if self._options.background:
             self._emission.ask()
@@ -97,10 +103,11 @@ class DispatchedFunction(GraphFunction):
             dispatcher.refresh(graphs)
         with self._lock:
             for dispatcher in found:  # else it was flushed meanwhile
+                call = None if dispatcher.needs(graphs) else dispatcher.call
                 if dispatcher is self._dispatcher:
-                    self._native = dispatcher.call
+                    self._native = call
                 elif dispatcher is self._writer:
-                    self._native_into = dispatcher.call
+                    self._native_into = call
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing compiles in the background, at most so many seconds; whether so."""
@@ -114,6 +121,12 @@ class DispatchedFunction(GraphFunction):
         """Back to the Python dispatcher until there are plans again; the lock is held."""
         self._native = self._native_into = self._dispatcher = self._writer = None
         self._plans_seen = -1
+
+    def come_to_python(self) -> None:
+        """Have calls ask for plans until emitted code has been looked at anew (A2)."""
+        with self._lock:
+            self._native = self._native_into = None
+            self._plans_seen = -1
 
     def flush(self) -> None:
         """Forget everything learnt; the next call profiles anew (R1.14)."""
@@ -136,6 +149,16 @@ class DispatchedFunction(GraphFunction):
         for dispatcher in (self._dispatcher, self._writer):
             if dispatcher is not None:
                 dispatcher.forget_current()
+
+
+def _release_switched(_: bool) -> None:
+    """Emitted code asks for no plan, and so releases nothing: calls come to Python instead."""
+    for function in live.functions():
+        if isinstance(function, DispatchedFunction):
+            function.come_to_python()
+
+
+knobs.watch("release_profiling_graph", _release_switched)
 
 
 def _slow_path(function: DispatchedFunction, method: str, dispatcher: str) -> Callable[..., Any]:

@@ -19,11 +19,6 @@ class Graph:
         self._module: Module | None = module
         self._packed = b""
 
-    @property
-    def is_packed(self) -> bool:
-        """True after `pack`, until `keep`."""
-        return self._module is None
-
     def get(self) -> Module:
         """The graph; a packed one is unpacked anew, and stays packed."""
         return self._module if self._module is not None else self._unpack()
@@ -44,33 +39,54 @@ class Graph:
         return pickle.loads(zlib.decompress(self._packed))
 
 
-class ReleaseTimer:
-    """Says when an optimised executor may let go; whether it does is settled when it optimises.
+class _Switch:
+    """The ``release_profiling_graph`` knob, where each request for a plan can afford to read it.
 
-    The ``release_profiling_graph`` knob is read once per optimisation rather than per call: the
-    fast path then tests one attribute.
+    It is on from the first stamp, or the first change of the knob, that finds the knob on.
+    """
+
+    on = False
+
+
+SWITCH = _Switch()
+
+
+def _switched(on: bool) -> None:
+    SWITCH.on = on
+
+
+knobs.watch("release_profiling_graph", _switched)
+
+
+class ReleaseTimer:
+    """Says when an optimised executor may let go: asked at each request for a plan (A2).
+
+    Attributes:
+        created: when the optimised plan was made, in whole seconds; None = there is none.
+        done: what can be released has been.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.created: int | None = None
-        self.pending = False
+        self.reset()
 
     def stamp(self) -> None:
         """Note the creation of the optimised plan, in whole seconds."""
         self.created = int(self._clock())
-        self.pending = knobs.release_profiling_graph
+        SWITCH.on = knobs.release_profiling_graph
+
+    @property
+    def pending(self) -> bool:
+        """True while the switch is on and something is left to release."""
+        return SWITCH.on and not self.done and self.created is not None
 
     def due(self) -> bool:
-        """True if strictly more than the delay has passed since the stamp, and nothing is done."""
-        if not self.pending or self.created is None:
+        """True if that is so and strictly more than the delay has passed since the stamp."""
+        if not self.pending:
             return False
-        return self._clock() - self.created > knobs.release_delay_seconds
-
-    def done(self) -> None:
-        """Nothing is left to release."""
-        self.pending = False
+        return self._clock() - (self.created or 0) > knobs.release_delay_seconds
 
     def reset(self) -> None:
         """Forget the stamp."""
-        self.created, self.pending = None, False
+        self.created: int | None = None
+        self.done = False

@@ -54,9 +54,14 @@ _INVOLUTIONS = ("neg", "conj", "bitwise_not")
 @register_pass
 @dataclass(frozen=True)
 class Canonicalize(Pass):
-    """Peephole rewrites: neutral operands, ops that undo each other, moves that move nothing."""
+    """Peephole rewrites: neutral operands, ops that undo each other, moves that move nothing.
+
+    ``numbers``: 0-d constants become Python numbers in fusion functions, too, where
+    `insert-casts` has yet to make promotion explicit.
+    """
 
     name: ClassVar[str] = "canonicalize-profuse"
+    numbers: bool = False
 
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)
@@ -71,7 +76,7 @@ class Canonicalize(Pass):
             return
         if memory.is_touched(op):
             return
-        new = _rewritten(cls, op, in_kernel=not careful)
+        new = _rewritten(cls, op, in_kernel=not careful and not self.numbers)
         if new is None:
             return
         if memory.may_stand_for(new) and self._allowed(cls, op, new, careful):

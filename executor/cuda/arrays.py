@@ -32,7 +32,9 @@ class DeviceArray(DeviceTensor):
         host: the elements on the host, where they have been copied or computed.
     """
 
-    __slots__ = ("_dense", "_kept", "_pointer", "host", "library", "owner", "stream")
+    __slots__ = (
+        "_dense", "_kept", "_pointer", "host", "library", "owner", "requires_grad", "stream",
+    )  # fmt: skip
 
     def __init__(
         self, device: str, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...],
@@ -42,6 +44,7 @@ class DeviceArray(DeviceTensor):
         self.library, self.owner, self._pointer = library, owner, pointer
         self.stream: int | None = None
         self.host: np.ndarray | None = None
+        self.requires_grad = False
         self._kept = True
         self._dense: bool | None = None
 
@@ -52,7 +55,7 @@ class DeviceArray(DeviceTensor):
             f"cuda:{place.device}", place.shape, place.dtype, place.strides, library,
             place.holder, place.pointer,
         )  # fmt: skip
-        made.stream = place.stream
+        made.stream, made.requires_grad = place.stream, place.requires_grad
         return made
 
     @classmethod

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...dialect.dtypes import BF16
 from ...dialect.errors import ArgumentError
+from ...dialect.gradient_mode import requires_grad
 from ..memory_plan import Refused
 from .dlpack import CUDA, Loan, read, row_major
 from .driver import LEGACY_STREAM, CudaError, driver
@@ -31,6 +32,7 @@ class Place(NamedTuple):
         strides: in bytes.
         stream: on which its content is made; None = it is there, or ordered by the library.
         holder: keeps the memory.
+        requires_grad: the array's flag; False in libraries without gradients.
     """
 
     device: int
@@ -40,6 +42,7 @@ class Place(NamedTuple):
     dtype: np.dtype
     stream: int | None
     holder: Any
+    requires_grad: bool = False
 
 
 class OwnMemory:
@@ -220,17 +223,21 @@ class Torch(Library):
     def place(self, array: Any) -> Place | None:
         if not array.is_cuda:
             return None
-        if array.requires_grad:
+        flag = array.requires_grad
+        if requires_grad(array):
             raise ArgumentError(
                 "a tensor that requires gradients was passed: there are none to give",
                 hint="pass x.detach()",
             )
+        if flag:
+            array = array.detach()  # torch refuses to read the other
         if array.is_neg():  # what memory holds is to be read with the other sign
             array = array.resolve_neg()
         dtype = self._numpy(array.dtype)
         strides = tuple(s * dtype.itemsize for s in array.stride())
         index = array.device.index
-        return Place(index, array.data_ptr(), tuple(array.shape), strides, dtype, None, array)
+        shape = tuple(array.shape)
+        return Place(index, array.data_ptr(), shape, strides, dtype, None, array, flag)
 
     def exchange(self) -> Exchange:
         kind = self.namespace.Tensor

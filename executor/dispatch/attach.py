@@ -161,6 +161,7 @@ class Dispatcher:
                         keep += kept
                 except Refused as reason:
                     self._refuse(str(reason))
+        self.add_up_misses()
         if not leaves:
             return None
         if len(leaves) > MAX_LEAVES:
@@ -169,8 +170,7 @@ class Dispatcher:
         entry = make_entry([leaf for leaf, _ in leaves], self._slow, _settings(), keep)
         RECENT[0] = 0  # what it knows may be a dispatcher that was at this address before
         self.add_up_misses()
-        if self._made is not None:
-            entry.set_clock(self._made.entry.clock)
+        entry.set_clock(self._clock)
         counts = [
             LeafCounts(leaf, number, entry, levels) for number, (leaf, levels) in enumerate(leaves)
         ]

@@ -17,6 +17,9 @@ from ...lowering.abi import CONTIGUOUS
 from ..memory_plan import Refused, Size, size_of
 from .spec import ArrayValue, MadeValue, Test, Value
 
+# Host arrays have no flag, and a device's are not described while theirs is set (`Exchange.false`).
+NO_GRADIENTS = "no value of emitted code requires"
+
 
 def guard_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
     """What has to hold for these values to fit these types.
@@ -31,11 +34,9 @@ def guard_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
             raise Refused("a guard checks what is no array")
         if not isinstance(type_, TensorType) or not type_.is_complete or not type_.dtype:
             raise Refused(f"a guard on {type_} leaves sizes open")
-        if (
-            type_.device not in (None, value.device)
-            or type_.requires_grad
-            or type_.defined is False
-        ):
+        if type_.requires_grad:
+            raise Refused(f"a guard on {type_} asks for gradients, which {NO_GRADIENTS}")
+        if type_.device not in (None, value.device) or type_.defined is False:
             raise Refused(f"a guard on {type_} checks more than layout")
         if len(type_.shape or ()) != len(value.sizes) or type_.dtype.numpy != value.dtype:
             raise Refused(f"a guard on {type_} never holds for these arguments")

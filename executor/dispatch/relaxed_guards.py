@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from ...dialect.relaxed import SIZE_CHECKS, layout_of
 from ...dialect.types import TensorType, Type
 from ..memory_plan import Refused, Size
+from .guards import NO_GRADIENTS
 from .spec import ArrayValue, Test, Value
 from .text import Writer
 
@@ -28,6 +29,8 @@ def relaxed_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
     for type_, value in zip(types, values, strict=True):
         if not isinstance(value, ArrayValue):
             raise Refused("a relaxed guard checks what is no argument")
+        if isinstance(type_, TensorType) and type_.requires_grad:
+            raise Refused(f"a relaxed guard on {type_} asks for gradients, which {NO_GRADIENTS}")
         if not _may_hold(type_, value):
             raise Refused(f"a relaxed guard on {type_} never holds, or leaves sizes open")
         assert isinstance(type_, TensorType)
@@ -44,7 +47,6 @@ def _may_hold(type_: Type, value: ArrayValue) -> bool:
         and None not in type_.shape
         and len(type_.shape) == len(value.sizes)
         and type_.device == value.device
-        and not type_.requires_grad
     )
 
 

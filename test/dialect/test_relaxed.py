@@ -55,7 +55,7 @@ def test_all_else_is_compared(value):
     "field, value, text",
     [
         ("device", "cuda:0", "is on cpu, specialised for cuda:0"),
-        ("requires_grad", True, "requires_grad is False, specialised for True"),
+        ("requires_grad", True, "requires_grad is false, specialised for true"),
     ],
 )
 def test_device_and_gradients(field, value, text):

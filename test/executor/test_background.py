@@ -311,7 +311,7 @@ def test_the_knob_sends_waiting_compiles_to_workers(tmp_path):
         "pf.set_profiling_mode(False)\n"
         "g = pf.jit(fn); g(x)\n"
         "assert g.state().tier == 'optimized'\n"
-        "pf.set_optimize(False); g(x)\n"
+        "pf.set_optimize(False); pf.jit(fn)(x)\n"
         "assert shared_pool().counts.completed == 3\n"
         "assert 'mlir' not in sys.modules\n"
     )

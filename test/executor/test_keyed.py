@@ -77,20 +77,35 @@ def test_invocations_count_every_kind_of_run():
     args = f32(2, 3), f32(3)
     f(*args)
     with pf.knobs.override(optimize=False):
-        f(*args)
-    assert f.state().counters["invocations"] == 2
+        g = pf.jit(scaled)
+        g(*args), g(*args)
     pf.jit(lambda x, b: f(x, b) + 1)(*args)
-    assert f.state().counters["invocations"] == 3
+    assert [h.state().counters["invocations"] for h in (f, g)] == [2, 2]
+
+
+def test_a3_optimize_is_copied_at_construction():
+    """R2.3, A3: flipping it afterwards changes new executors only, a flush included."""
+    f, g = pf.jit(scaled), pf.jit(scaled)
+    args = f32(2, 3), f32(3)
+    f(*args)
+    with pf.knobs.override(optimize=False):
+        f.flush()
+        f(*args), f(*args), g(*args)
+    g.flush()
+    g(*args), g(*args)
+    names = "compiles", "cache_misses", "cache_hits", "evaluated_ops"
+    counts = [[h.state().counters[n] for n in names] for h in (f, g)]
+    assert counts == [[2, 2, 1, 0], [0, 0, 0, 9]]
 
 
 def test_fallback_plan_is_built_once():
     """R2.5: with optimise off one plan of the required passes alone; no cache counter moves."""
-    executor = add_executor()
     with pf.knobs.override(optimize=False):
-        for shape in ((2, 3), (4,)):
-            (out,) = executor.run([f32(*shape), f32(*shape)])
-            np.testing.assert_array_equal(out, np.tanh(f32(*shape) + f32(*shape)))
-        plan = executor.fallback_plan()
+        executor = add_executor()
+    for shape in ((2, 3), (4,)):
+        (out,) = executor.run([f32(*shape), f32(*shape)])
+        np.testing.assert_array_equal(out, np.tanh(f32(*shape) + f32(*shape)))
+    plan = executor.fallback_plan()
     assert executor.fallback_plan() is plan
     assert plan.kind == "no-opt"
     assert executor.tier == "no-opt"
@@ -109,10 +124,10 @@ def test_fallback_plan_runs_the_required_passes(monkeypatch):
 
     compile_graph = compile_module.compile_graph
     monkeypatch.setattr("profuse.executor.compile.compile_graph", spied)
-    executor = add_executor()
     with pf.knobs.override(optimize=False):
-        for _ in range(2):
-            executor.run([f32(2), f32(2)])
+        executor = add_executor()
+    for _ in range(2):
+        executor.run([f32(2), f32(2)])
     assert requests == ["required"]
 
 
@@ -299,10 +314,13 @@ func.func @main(%x: tensor<4xf32>, %n: i64) -> tensor<4xf32> {
 """
     )
     f = pf.load(str(path))
+    with pf.knobs.override(optimize=False):
+        plain = pf.load(str(path))
+        plain(f32(4), 2)
     for x in (f32(4), f32(7), f32(2, 3).astype(np.float64)):
         np.testing.assert_allclose(f(x, 2), x * 3, rtol=1e-6)
-        with pf.knobs.override(optimize=False):
-            np.testing.assert_allclose(f(x, 2), x * 3, rtol=1e-6)
+        np.testing.assert_allclose(plain(x, 2), x * 3, rtol=1e-6)
+    assert plain.state().counters["compiles"] == 0
     counters = f.state().counters
     assert (counters["cache_misses"], counters["compile_failures"]) == (2, 0), f.explain()
     assert counters["guard_misses"] == 0

@@ -129,8 +129,7 @@ def test_debug_state():
     executor = add_executor()
     for x in (f32(2), f32(2, 2), f32(3), f32(2).astype(np.float64)):
         executor.run([x, x])
-    with pf.knobs.override(optimize=False):
-        executor.run([f32(2), f32(2)])
+    executor.fallback_plan()
     state = executor.debug_state()
     assert len(state.plans) == executor.counters.cache_misses == 3
     assert [str(spec) for spec in state.plans] == [
@@ -146,7 +145,7 @@ def test_last_executed_graph():
     graph = pf.last_executed_graph()
     assert graph is not None and "fusion_group" in graph.to_mlir()
     with pf.knobs.override(optimize=False):
-        f(f32(2, 3), f32(3))
+        pf.jit(scaled)(f32(2, 3), f32(3))
     graph = pf.last_executed_graph()
     assert graph is not None and "fusion_group" not in graph.to_mlir()
 

@@ -196,3 +196,63 @@ def test_a_branch_that_only_chooses_is_no_branch():
         assert not np.shares_memory(found, x) and not np.shares_memory(found, y)
     text = executor_of(f).result.ir
     assert '"profuse.if_then_else"' in text and text.count("scf.if") <= text.count("type_check")
+
+
+# --- rewrites that need types ------------------------------------------------------------------
+
+
+def ops_of(f, function: str) -> list[str]:
+    """Names of the ops in a function of the optimised graph."""
+    program = executor_of(f).result.module.functions[function]
+    return [instr.op.name for instr in program.body.walk()]
+
+
+@pytest.mark.parametrize(
+    ("fn", "fused", "plain"),
+    [
+        (lambda x, y: x.std(), ["var", "sqrt"], ["std"]),
+        (lambda x, y: (x.std(axis=1), x.var(axis=1)), ["var", "sqrt"], ["std", "var"]),
+        (lambda x, y: x + -y, ["sub"], ["neg", "add"]),
+        (lambda x, y: x - -y, ["add"], ["neg", "sub"]),
+        (
+            lambda x, y: (x * np.float32(2)) * 2,
+            ["constant", "mul", "mul"], ["constant", "mul", "constant", "mul"],
+        ),
+        (lambda x, y: x + np.broadcast_to(y, (3, 4)), ["add"], ["broadcast_to", "add"]),
+    ],
+)  # fmt: skip
+def test_rewrites_that_need_types_happen_in_groups(fn, fused, plain):
+    """R1.24, R1.26, R1.47: once types are known, and where a guard makes facts of them.
+
+    The fallback keeps the ops as they were written: it is right for other sizes.
+    """
+    f = pf.jit(fn)
+    x, y = np.linspace(-2, 3, 12, dtype="f4").reshape(3, 4), np.arange(4, dtype="f4")
+    for a, b in ((x, y), (x, y), (x[:1], y), (x[:1], y[:1]), (x, y)):
+        ours, wanted = f(a, b), fn(a, b)
+        for found, numpy in zip(np.atleast_1d(ours), np.atleast_1d(wanted), strict=True):
+            np.testing.assert_allclose(found, numpy, rtol=1e-6)
+        assert np.shape(ours) == np.shape(wanted)
+    assert ops_of(f, "fusion_0") == fused
+    assert ops_of(f, "fallback_0") == plain
+    assert f.state().counters["kernel_launches"] >= 2
+
+
+HALF = """
+func.func @main(%x: !profuse.tensor) -> !profuse.tensor {
+  %two = "profuse.constant"() {value = dense<2.0> : tensor<f32>} : () -> !profuse.tensor
+  %0 = "profuse.mul"(%x, %two) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+  return %0 : !profuse.tensor
+}
+"""
+
+
+def test_a_0d_constant_still_promotes_where_the_dtype_is_another(tmp_path):
+    """R1.47: f32 by f32 may as well be by a number; f16 by f32 is f32."""
+    f = load(tmp_path, HALF)
+    for dtype in ("f4", "f4", "f2", "f2"):
+        x = np.arange(4, dtype=dtype)
+        found = f(x)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, x * np.float32(2))
+    assert f.state().counters["guard_misses"] == 2

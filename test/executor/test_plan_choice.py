@@ -85,7 +85,7 @@ def test_off_beats_an_empty_strategy():
 
 @pytest.mark.parametrize(("fuser", "expected"), [(True, 5), (False, 9)])
 def test_depth_of_two_requests(fuser, expected):
-    """R1.9: request 5 then 9."""
+    """R1.9, A5: request 5 then 9."""
     executor = Executor(add_graph(), Options())
     with knobs.override(general_fuser=fuser):
         executor.plan(5)
@@ -165,6 +165,21 @@ def test_creation_is_stamped_in_whole_seconds():
     assert executor.created == 1000
 
 
+def test_a4_the_number_of_runs_is_read_when_the_record_is_made():
+    """R1.12, A4: neither at construction nor later."""
+    with knobs.override(profiled_runs=7):
+        executor = Executor(add_graph(), Options())
+    with knobs.override(profiled_runs=2):
+        run(executor, 2, 3)
+    with knobs.override(profiled_runs=5):
+        kinds = []
+        for _ in range(3):
+            run(executor, 2, 3)
+            kinds.append(executor.tier)
+    assert executor.record.runs == executor.counters.profiled_runs == 2
+    assert kinds == ["profiling", "optimized", "optimized"]
+
+
 # --- R1.14, R1.15 ------------------------------------------------------------------------------
 
 
@@ -177,15 +192,15 @@ def test_a_flush_forgets_everything_and_reads_the_settings_anew():
     assert executor.fallbacks
     previous = pf.set_fusion_strategy([("dynamic", 3)])
     try:
-        with knobs.override(profiled_runs=2):
-            executor.flush()
+        executor.flush()
         assert executor.depth == 3
     finally:
         pf.set_fusion_strategy(previous)
     assert executor.record is executor.optimized is executor._profiling is executor._plain is None
     assert executor.fallbacks == {}
     assert executor.created is None
-    kinds = [executor.plan().kind]
+    with knobs.override(profiled_runs=2):
+        kinds = [executor.plan().kind]
     for _ in range(2):
         run(executor, 2, 3)
         kinds.append(executor.plan().kind)
@@ -232,6 +247,41 @@ def test_a_callee_has_a_plan_and_a_depth_before_it_ever_runs():
     assert callee.depth == 11
     callee.plan(5)
     assert callee.depth == 11
+
+
+@pytest.mark.parametrize("knob", ["optimize", "profiling_mode"])
+def test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile(knob, monkeypatch):
+    """R1.42, R1.44: switched off just when the callee is made, and on again."""
+    executor = Executor(add_graph(), Options(strategy=(("static", 2),)))
+    compile_graph = compile_module.compile_graph
+
+    def switching(request):
+        knobs.exchange(knob, False)
+        return compile_graph(request)
+
+    monkeypatch.setattr(compile_module, "compile_graph", switching)
+    try:
+        for size in range(2, 7):
+            for _ in range(3):
+                run(executor, size, 3)
+                knobs.exchange(knob, True)
+    finally:
+        knobs.exchange(knob, True)
+    assert [e.depth for e in executor.chain()] == [2, 1, 0]
+    assert [e.counters.compiles for e in executor.chain()] == [1, 1, 0]
+
+
+def test_r1_42_a_callee_keeps_its_depth_while_the_fuser_is_off():
+    """R1.9, A5: each request of a run overwrites the depth with what the callee was given."""
+    executor = optimized(strategy=(("static", 2),))
+    (callee,) = executor.fallbacks.values()
+    with knobs.override(general_fuser=False):
+        callee.plan()
+        assert callee.depth == 1
+        callee.plan(7)
+        assert callee.depth == 7
+        callee.plan()
+    assert callee.depth == 1
 
 
 def test_a_callee_of_depth_0_has_its_final_plan_at_once():

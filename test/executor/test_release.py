@@ -7,6 +7,7 @@ import profuse as pf
 import pytest
 from profuse.executor.engine import Executor, Options
 from profuse.executor.knobs import knobs
+from profuse.executor.strategy import total_depth
 from small_executors import Clock, ones, run
 from small_graphs import add_graph, loop_graph
 
@@ -42,7 +43,8 @@ def test_the_delay_is_the_knobs(seconds, released):
     clock = Clock(1000)
     executor = with_release(clock, delay=60)
     clock.now += seconds
-    run(executor, 2, 3)
+    with knobs.override(release_profiling_graph=True):
+        run(executor, 2, 3)
     assert executor.released is released
 
 
@@ -62,6 +64,56 @@ def test_nothing_is_released_by_default():
     run(executor, 2, 3)
     assert not executor.released
     assert executor.record is not None
+
+
+def test_a1_a_plan_of_depth_0_is_stamped_and_released():
+    """R1.13, A1: also where the graph was pinned; the graph that such a plan runs is not packed."""
+    clock = Clock(1000)
+    executor = Executor(add_graph(), Options(strategy=()), clock=clock)
+    assert total_depth(executor.strategy) == 0
+    with knobs.override(release_profiling_graph=True, release_delay_seconds=5):
+        run(executor, 2, 3)
+        assert (executor.created, executor.released) == (1000, False)
+        clock.now += 6
+        run(executor, 2, 3)
+    assert executor.released
+    assert executor.module is executor.optimized.graph
+    assert [e.kind for e in pf.events()].count("release") == 1
+    executor.flush()
+    assert (executor.released, executor.created) == (False, None)
+    run(executor, 2, 3)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a2_the_switch_and_its_delay_are_read_at_every_request(native):
+    """R1.13, A2: on after optimisation: released past the delay; off again in time: not.
+
+    Emitted code asks for no plan: while the switch is on, Python serves calls until the release.
+    """
+    clock = Clock(1000)
+    with knobs.override(native_dispatch=native):
+        f = pf.jit(lambda x: np.exp(x) + 1)
+        for _ in range(3):
+            f(ones(3))
+        (executor,) = f._executors()
+        executor._timer._clock = clock
+        executor._timer.created = 1000
+        clock.now += 100
+        assert (f._native is not None) is native
+        with knobs.override(release_profiling_graph=True, release_delay_seconds=200):
+            f(ones(3)), f(ones(3))
+            assert not executor.released
+        f(ones(3)), f(ones(3))
+        assert not executor.released, "the switch is off again"
+        assert (f._native is not None) is native
+        with knobs.override(release_profiling_graph=True, release_delay_seconds=99):
+            f(ones(3))
+            assert executor.released
+            f(ones(3)), f(ones(3))
+            assert (f._native is not None) is native, "nothing is left to ask for"
+        counters = f.state().counters
+        assert (counters["calls"], counters["guard_hits"]) == (10, 9)
+        assert (counters["compiles"], counters["guard_misses"]) == (1, 0)
 
 
 def test_a_released_executor_can_be_flushed():

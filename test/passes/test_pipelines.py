@@ -53,7 +53,9 @@ R1_36 = [LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "eras
 R1_36_NO_FUSER = [LISTS, *WRITTEN, "batch-matmul", "erase-types"]
 R1_27 = [*R1_26, *R1_36, DCE]
 R1_45 = ["convert-fallbacks", "if-then-else"]
-KERNELS = ["insert-casts", CANON, FOLD, CSE, DCE]
+# Once more what needs types, in fusion functions: see "Departures" in docs/architecture.md.
+TYPED = [EXPAND, CANON, DECOMPOSE, PEEPHOLE]
+KERNELS = [*TYPED, "insert-casts", CANON, FOLD, CSE, DCE]
 
 
 def trace_of(pipeline: str) -> list[str]:

@@ -58,6 +58,9 @@ class Tensor:
     def resolve_neg(self) -> Tensor:
         return Tensor(array(-_download(self.held)))
 
+    def detach(self) -> Tensor:
+        return Tensor(self.held, cuda=self.is_cuda)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.held.shape
@@ -91,6 +94,7 @@ class Tensor:
         return Tensor(Array(held.pointer, held.shape, other, held.strides, held.owner))
 
     def cpu(self) -> Tensor:
+        assert not self.requires_grad, "torch gives no array of it"
         return Tensor(_download(self.held), cuda=False)
 
     def numpy(self) -> np.ndarray:

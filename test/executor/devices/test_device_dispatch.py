@@ -14,6 +14,7 @@ import stand_ins
 from dispatched import is_native
 from emulated import Fault
 from profuse.dialect.errors import ArgumentError
+from profuse.dialect.gradient_mode import gradients
 from profuse.dialect.guards import check_types, generalize
 from profuse.dialect.relaxed import fits_relaxed
 from profuse.dialect.types import type_of
@@ -98,6 +99,13 @@ def test_what_is_no_plain_tensor_is_left_to_python(device):
     learning.requires_grad = True
     with pytest.raises(ArgumentError, match="requires gradients"):
         f(learning)
+    with gradients(False):  # R1.39: then nothing does, and Python's guard holds
+        before = f.state().counters
+        assert not is_native(f, learning)
+        np.testing.assert_allclose(get(f(learning)), x * 2 + 1, rtol=1e-6)
+        after = f.state().counters
+        assert after["guard_hits"] - before["guard_hits"] == 2
+        assert after["guard_misses"] == before["guard_misses"]
     with pytest.raises(ArgumentError, match="in the host's memory"):
         f(stand_ins.Tensor(x, cuda=False))
     np.testing.assert_array_equal(f(x), x * 2 + 1)  # a host array: a graph of its own

@@ -1,0 +1,54 @@
+"""Whether a value requires gradients: the one place where its flag and the thread's mode are asked.
+
+Records, guards of all kinds and argument specs ask here (R1.18, R1.39, R2.7, R3.42).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+
+class _Mode(threading.local):
+    on = True
+
+
+_MODE = _Mode()
+
+
+def gradient_mode() -> bool:
+    """Whether operations of this thread are differentiable; True at the start of a thread."""
+    return _MODE.on
+
+
+@contextmanager
+def gradients(on: bool) -> Iterator[None]:
+    """Switch gradient mode of this thread for the duration of a ``with`` block."""
+    before, _MODE.on = _MODE.on, on
+    try:
+        yield
+    finally:
+        _MODE.on = before
+
+
+def requires_grad(value: object) -> bool:
+    """The flag of a value AND gradient mode.
+
+    Tensors of devices have a flag; NumPy's own arrays and scalars, and Python's numbers, have none.
+    """
+    if type(value) is np.ndarray:
+        return False
+    return bool(getattr(value, "requires_grad", False)) and _MODE.on
+
+
+def requires_grad_mismatch(wanted: bool | None, found: bool | None) -> str | None:
+    """In words, how what a guard knows of it differs from what a value has; None if it does not."""
+    if wanted is None or wanted == bool(found):
+        return None
+    return f"requires_grad is {bool(found)}, specialised for {wanted}".lower()
+
+
+__all__ = ["gradient_mode", "gradients", "requires_grad", "requires_grad_mismatch"]
