@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from .reference import is_float
@@ -67,8 +68,7 @@ def _rounded(
     found: np.ndarray, expected: np.ndarray, nearby: Sequence[np.ndarray], same: np.ndarray
 ) -> Judged:
     size = np.abs(np.where(np.isfinite(expected), expected, 0))
-    largest = np.finfo(np.float32).max if expected.dtype.name == "bfloat16" else None
-    limit = float(largest if largest is not None else np.finfo(expected.dtype).max)
+    limit = float(ml_dtypes.finfo(expected.dtype).max)
     ulp = _spacing(size)
     f, e = found.astype(np.float64), expected.astype(np.float64)
     classes = _class(e)
@@ -78,13 +78,21 @@ def _rounded(
         n = other.astype(np.float64)
         unstable |= _class(n) != classes
         range_ = np.fmax(range_, np.where(np.isfinite(n) & np.isfinite(e), np.abs(n - e), 0))
-    near = np.abs(f - e) <= _FACTOR * range_ + _ULPS * ulp
+    near = np.abs(f - e) <= _FACTOR * range_ + _ULPS * ulp + _floor(expected.dtype)
     # Beyond the largest number results are infinite or nearly so, as they are rounded.
     edge = np.isinf(e) & (np.abs(f) > 0.9 * limit) & (np.sign(f) == np.sign(e))
     edge |= np.isinf(f) & (np.abs(e) > 0.9 * limit) & (np.sign(f) == np.sign(e))
     # A result that may be as large as itself in either direction says little.
     weak = unstable | (_FACTOR * range_ > np.abs(e) + 1e-6 * limit**0.25)
     return Judged(~(same | near | edge | unstable), int(weak.sum()))
+
+
+def _floor(dtype: np.dtype) -> float:
+    """Below this it is not told what a result is: functions of NumPy may underflow on their way.
+
+    Those of f16 are computed in f32 and do not.
+    """
+    return 0.0 if dtype == np.float16 else 2.0**10 * float(ml_dtypes.finfo(dtype).tiny)
 
 
 def _class(x: np.ndarray) -> np.ndarray:

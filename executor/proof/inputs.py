@@ -16,7 +16,8 @@ from ...dialect.types import ScalarType, TensorType, contiguous_strides
 
 # Sizes that symbols get, in turn; of each row the kernel's symbols take as many as there are, the
 # last axes first. Odd ones, all small ones, those beside the width of vectors and of what LLVM
-# interleaves, and a long one for either end, beside short others.
+# interleaves, and longer than a tile or a block of a sum (`schedule.nests.TILE`,
+# `emit.reduce.BLOCK`) for either end, beside short others.
 _SIZES = (
     (7, 5, 11, 3),
     (1,),
@@ -25,7 +26,9 @@ _SIZES = (
     (131, 3, 2, 2),
     (3,),
     (3, 2, 67, 5),
+    (4099, 2, 1, 3),
     (4, 6, 8, 10),
+    (2, 4101, 2, 1),
     (2, 1, 3, 1),
     (8, 12, 4, 2),
     (9, 31, 1, 6),
