@@ -21,7 +21,7 @@ F = _rng.standard_normal((6, 40)).astype(np.float32)
 D = _rng.standard_normal((5, 9))
 WIDE = np.ones((3, 1100), np.float32)
 ROW, LONG = np.ones(40, np.float32), np.ones((2, 5000), np.float32)
-I, P = np.array([2, 0, 1]), np.array([[3, -7], [5, 2]])
+ROWS, P = np.array([2, 0, 1]), np.array([[3, -7], [5, 2]])
 
 
 def softmax(x, b):
@@ -67,7 +67,7 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (lambda x, w, b: np.maximum(x @ w + b, 0), (F, F.T.copy(), np.ones(6, np.float32))),
     (lambda x: np.tanh(x[::2, ::-1]).T + 1, (D,)),
     (lambda x: np.concatenate([x, -x], axis=1)[:, 2:], (D,)),
-    (lambda x, i: x[i] * 2, (D, I)),
+    (lambda x, i: x[i] * 2, (D, ROWS)),
     (lambda x, n: x[n] + 1, (D, 2)),
     (integers, (P, P + 1)), (elementwise, (F,)), (elementwise, (D,)),
     (lambda x: (np.cumsum(x, axis=0), x.argmax(axis=1), x.min()), (D,)),

@@ -11,7 +11,7 @@ from ...dialect.serialize import module_from_json, module_to_json
 from ...lowering.abi import KernelArtifact
 from ...lowering.gpu.artifact import GpuArtifact
 from ..compile import CompileResult
-from ..proof.verdict import Verdict, summary
+from ..proof.verdict import Verdict
 from .entry import OBJECT, CorruptEntry, Entry
 from .places import fill_in, leave_open
 from .profiles import Profile, is_profile
@@ -65,12 +65,6 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
     except (*_OTHER_DATA, ProfuseError) as error:
         raise CorruptEntry(f"{type(error).__name__}: {error}") from error
     return CompileResult(module, ir, kernels, failures, checks, unfused=unfused, **plain)
-
-
-def checked(sections: dict[str, bytes]) -> str:
-    """What the checks of a stored result's kernels have found, in words; "" where it has none."""
-    found = json.loads(sections["result"])["checks"]
-    return summary(Verdict.from_json(data) for data in found.values())
 
 
 def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:
