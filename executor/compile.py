@@ -18,6 +18,7 @@ from ..dialect.program import Module
 from .dump import Boundary, boundary_dump
 from .events import Counters
 from .knobs import knobs
+from .proof.verdict import CRASHED, FAILED, Verdict
 
 if TYPE_CHECKING:
     from ..lowering.abi import KernelArtifact
@@ -137,6 +138,8 @@ class CompileRequest:
         pinned: fusion functions to leave without a kernel, each with the reason: compiling them
             has cost a worker.
         in_place: kernels may be asked to write results to where their inputs are.
+        check, check_ms, check_bytes: how kernels are compared with their definition before they
+            serve, as the knobs say.
     """
 
     ir: str
@@ -149,6 +152,9 @@ class CompileRequest:
     name: str = ""
     pinned: tuple[tuple[str, str], ...] = ()
     in_place: bool = False
+    check: str = "off"
+    check_ms: int = 20
+    check_bytes: int = 64 << 20
 
 
 @dataclass
@@ -160,6 +166,7 @@ class CompileResult:
         ir: its text.
         kernels: fusion function name -> object code and ABI.
         failures: fusion function name -> why it has no kernel.
+        checks: fusion function name -> what its kernel's check has found.
         refusals: reason -> how many ops were refused for it.
         unfused: per refused op that has a place in the user's source, ``op: reason at file:line``.
         trace: names of the passes that ran, in order.
@@ -173,6 +180,7 @@ class CompileResult:
     ir: str
     kernels: dict[str, KernelArtifact | GpuArtifact] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    checks: dict[str, Verdict] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
     unfused: list[str] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
@@ -205,10 +213,12 @@ def compile_graph(
     request: CompileRequest,
     on_group: Callable[[str], object] | None = None,
     boundary: Boundary | None = None,
+    on_check: Callable[[str], object] | None = None,
 ) -> CompileResult:
     """Run the pipeline and compile every fusion function.
 
-    ``on_group`` is told the name of each fusion function before it is compiled. One that cannot
+    ``on_group`` is told the name of each fusion function before it is compiled, ``on_check`` before
+    its kernel is run for the first time. One that cannot
     be lowered is reported in ``failures``; errors of the pipeline itself are raised as
     PipelineError or IRError, any other as InternalError. ``boundary`` is called between passes,
     see `run_pipeline`; None = what the request dumps.
@@ -249,10 +259,12 @@ def compile_graph(
     for name in kernel_names(decoded):
         if name in pinned:
             result.failures[name], result.faulty = pinned[name], True
+            if pinned[name].startswith(CRASHED):
+                result.checks[name] = Verdict(FAILED, pinned[name])
             continue
         if on_group is not None:
             on_group(name)
-        _compile_kernel(result, name, request)
+        _compile_kernel(result, name, request, on_check)
     return result
 
 
@@ -266,9 +278,15 @@ def kernel_names(module: Module) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -> None:
+def _compile_kernel(
+    result: CompileResult,
+    name: str,
+    request: CompileRequest,
+    on_check: Callable[[str], object] | None,
+) -> None:
     from ..lowering.placement import compile_for
     from ..lowering.target import host_target
+    from .proof.prove import prove
 
     function = result.module.functions[name]
     target = request.target or host_target()
@@ -284,6 +302,17 @@ def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -
         result.failures[name] = f"{type(error).__name__}: {error}"
         result.faulty = True
         return
-    result.kernels[name] = artifact
     for stage, seconds in artifact.seconds.items():
         result.seconds[stage] = result.seconds.get(stage, 0.0) + seconds
+    if on_check is not None:
+        on_check(name)
+    start = time.perf_counter()
+    verdict = result.checks[name] = prove(artifact, function, request, result.module)
+    if request.check != "off":
+        spent = time.perf_counter() - start
+        result.seconds["check"] = result.seconds.get("check", 0.0) + spent
+    if verdict.outcome == FAILED:
+        # Neither kept nor used: the next process may have a compiler that does better.
+        result.failures[name], result.faulty = f"its kernel is wrong: {verdict.detail}", True
+    else:
+        result.kernels[name] = artifact

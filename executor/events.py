@@ -23,7 +23,7 @@ _LEVELS = dict.fromkeys(
     ("api-usage", "disk-hit", "disk-miss", "disk-skip", "disk-store", "load", "release",
      "worker-ended", "worker-said", "worker-started"), "debug"
 ) | dict.fromkeys(
-    ("callback-failed", "compile-failed", "compiled-in-process", "device-fallback",
+    ("callback-failed", "check-failed", "compile-failed", "compiled-in-process", "device-fallback",
      "disk-corrupt", "disk-off", "dropped", "kernel-failed", "log-off", "no-assembler",
      "setting-unknown", "slower", "strategy-exceeded", "trace-lost", "worker-lost",
      "worker-replaced", "workers-given-up"), "warning"
@@ -135,6 +135,9 @@ class Counters:
         profiled_runs: runs recorded by observers.
         compiles: graphs specialised; one per specialisation.
         kernels_compiled: native kernels made.
+        kernels_checked, kernels_partly_checked, kernels_unchecked: how far those among them were
+            compared with their definition before they served.
+        check_failures: kernels that were wrong, or crashed, and do not serve.
         guard_hits, guard_misses: outcomes of guards.
         forced_misses: misses among them that stress mode made.
         fallback_calls: calls that went to the other side of a guard.
@@ -168,6 +171,10 @@ class Counters:
     profiled_runs: int = 0
     compiles: int = 0
     kernels_compiled: int = 0
+    kernels_checked: int = 0
+    kernels_partly_checked: int = 0
+    kernels_unchecked: int = 0
+    check_failures: int = 0
     guard_hits: int = 0
     guard_misses: int = 0
     forced_misses: int = 0

@@ -85,7 +85,7 @@ def _keyed(executor: KeyedExecutor, name: str) -> list[str]:
         for guard in plan.plan.guards:
             lines.append(f"    @{guard.callee}: guard on {guard_text(guard)}")
             lines.append(f"      {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}")
-            lines += [f"    {text}" for text in _usage(plan.result, guard.callee)]
+            lines += [f"    {text}" for text in _kernel(plan.result, guard.callee)]
             if guard.last_miss is not None:
                 lines.append("      The latest miss, which ran one by one, in NumPy, differs in:")
                 relaxed = guard.behavior == "relaxed"
@@ -181,11 +181,13 @@ def _between(plan: Plan | None) -> list[str]:
     return [f"{_count(len(inner.index), 'array')} between kernels, placed in a block of {size}"]
 
 
-def _usage(result: CompileResult | None, callee: str) -> list[str]:
-    """What each kernel of a GPU needs of a multiprocessor."""
+def _kernel(result: CompileResult | None, callee: str) -> list[str]:
+    """How far a kernel was checked; of a GPU's, what it needs of a multiprocessor."""
     kernel = result.kernels.get(callee) if result else None
+    verdict = result.checks.get(callee) if result and kernel else None
+    checked = [f"  {verdict}"] if verdict else []
     used = getattr(kernel, "usage", {})
-    return [f"  {name}: {usage}" for name, usage in used.items()]
+    return [*checked, *(f"  {name}: {usage}" for name, usage in used.items())]
 
 
 def _guard(checked: Checked, chain: list[Checked]) -> list[str]:
@@ -195,7 +197,7 @@ def _guard(checked: Checked, chain: list[Checked]) -> list[str]:
         f"@{guard.callee}: {guard.behavior} guard on {guard_text(guard)}",
         f"  {_count(guard.hits, 'hit')}, {_count(guard.misses, 'miss')}{forced}",
     ]
-    lines += _usage(checked.executor.result, guard.callee)
+    lines += _kernel(checked.executor.result, guard.callee)
     return lines + [f"  {text}" for text in latest_miss(checked, chain)]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialect.errors import KnobError
+from .proof.verdict import MODES
 from .stress import Stress, parse_stress
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
@@ -62,6 +63,13 @@ def _level(text: str) -> str:
     return text.lower()
 
 
+def _mode(text: str) -> str:
+    mode = {"0": "off", "1": "on"}.get(text, text.lower())
+    if mode not in MODES:
+        raise ValueError(f"expected one of {', '.join(MODES)}")
+    return mode
+
+
 @dataclass(frozen=True)
 class Knob:
     """One setting: its parser, default and one line of help."""
@@ -97,6 +105,11 @@ KNOBS: dict[str, Knob] = {
     "cache": Knob(_bool, True, "keep profiles and compiled code on disk, for later processes"),
     "cache_dir": Knob(str, "", "where (default: profuse in the user's cache folder)"),
     "cache_bytes": Knob(_natural, 1 << 30, "room there; what was not used for longest goes first"),
+    "check": Knob(
+        _mode, "on", "kernels are compared with NumPy before they serve: off, sampled, on, all"
+    ),
+    "check_ms": Knob(_positive, 20, "milliseconds that check=on takes per kernel, or little more"),
+    "check_bytes": Knob(_positive, 64 << 20, "most memory that a kernel's check takes"),
     "dump": Knob(str, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
     "log_level": Knob(_level, "info", "least weight of what is logged: debug, info, warning"),

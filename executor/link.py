@@ -21,6 +21,7 @@ from .observe.stages import LOAD, timed_load
 from .options import Options
 from .plan import Plan, build_plan
 from .processor import HOST, Processor
+from .proof.verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 
 
 def group_runners(
@@ -48,15 +49,26 @@ def group_runners(
                 result, partial(on.runner, kernel, function, counters, interpreted)
             )
             counters.kernels_compiled += 1
+            _count_check(result.checks.get(group), counters)
         else:
             reason = result.failures[group]
             counters.compile_failures += 1
             reasons.append(f"group @{group} is interpreted: {reason}")
-            log("kernel-failed", name, reason, group=group)
+            verdict = result.checks.get(group)
+            failed = verdict is not None and verdict.outcome == FAILED
+            counters.check_failures += failed
+            log("check-failed" if failed else "kernel-failed", name, reason, group=group)
             runners[group] = interpreted
     if result.kernels:
         log("load", name, "", result.seconds[LOAD], kernels=len(result.kernels))
     return runners
+
+
+def _count_check(verdict: Verdict | None, counters: Counters) -> None:
+    outcome = UNCHECKED if verdict is None else verdict.outcome
+    counters.kernels_checked += outcome == CHECKED
+    counters.kernels_partly_checked += outcome == PARTLY
+    counters.kernels_unchecked += outcome == UNCHECKED
 
 
 def refuse(reason: str, count: int, counters: Counters, reasons: list[str], name: str) -> None:

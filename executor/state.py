@@ -36,8 +36,9 @@ class Specialization:
         forced: misses among ``misses`` that stress mode made.
         executor: name of the executor it belongs to.
         stages: what ``seconds`` was spent on: ``parse``, ``passes``, ``decode``, ``lowering``,
-            ``LLVM``, ``load``, or ``disk cache``.
+            ``LLVM``, ``check``, ``load``, or ``disk cache``.
         usage: of a GPU's kernels, what each needs of a multiprocessor (registers, spills, …).
+        checked: what comparing the kernel with its definition has found, in words.
     """
 
     guard: str
@@ -54,6 +55,7 @@ class Specialization:
     executor: str = ""
     stages: Mapping[str, float] = field(default_factory=dict)
     usage: Mapping[str, Usage] = field(default_factory=dict, compare=False)
+    checked: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ def _guards(
     plan: Plan, result: CompileResult | None, seconds: float, depth: int, name: str
 ) -> tuple[Specialization, ...]:
     kernels = result.kernels if result else {}
+    checks = result.checks if result else {}
     return tuple(
         Specialization(
             guard=guard_text(guard),
@@ -175,6 +178,7 @@ def _guards(
             executor=name,
             stages=grouped(result) if result else {},
             usage=getattr(kernels.get(guard.callee), "usage", {}),
+            checked=str(checks.get(guard.callee, "")),
         )
         for guard in plan.guards
     )

@@ -110,6 +110,7 @@ class WarmState:
         """Profile and compile of an executor as entries; as far as there are any."""
         from .cache.codec import to_sections
         from .cache.entry import Entry
+        from .proof.verdict import summary
 
         packed = self._packed
         if packed is None and record is not None and record.ready:
@@ -119,7 +120,8 @@ class WarmState:
         found = [Entry(self._profile_key(), self._name, time.time(), packed.profile.to_sections())]
         if result is not None and not result.faulty and packed.compile is not None:
             sections = to_sections(result, packed.places)
-            found.append(Entry(packed.compile, self._name, time.time(), sections))
+            about = summary(result.checks.values())
+            found.append(Entry(packed.compile, self._name, time.time(), sections, about))
         return found
 
     def _packable(

@@ -8,6 +8,9 @@ import pytest
 # In the environment, so that it holds for the processes that tests start, too.
 os.environ["PROFUSE_CACHE"] = "off"
 os.environ["PROFUSE_BACKGROUND"] = "off"
+# Few sets of inputs: a check takes a few milliseconds then. =all is for the table of ops, see
+# docs/testing.md.
+os.environ.setdefault("PROFUSE_CHECK", "sampled")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -26,3 +29,14 @@ def no_earlier_events():
     from profuse.executor import events
 
     events.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_failed_check(request: pytest.FixtureRequest, no_earlier_events: None):
+    """No kernel that a test compiles is found to be wrong, unless the test says so."""
+    yield
+    if request.node.get_closest_marker("wrong_kernels") is None:
+        from profuse.executor import events
+
+        failed = [str(e) for e in events.events() if e.kind == "check-failed"]
+        assert not failed, "\n".join(failed)

@@ -3,6 +3,9 @@
 ``make mutations``, or ``python test/mutations.py NAME …``. Each mutation replaces one piece of text
 in a copy of the tree and runs the tests that should fail then. Exit status 1 = one was not caught,
 or its text is no longer there.
+
+``--selfcheck`` runs no test: of faults in the lowering for CPUs, those above and `lowering_faults`,
+it tells whether the check of new kernels notices them while `proof_corpus` is compiled.
 """
 
 from __future__ import annotations
@@ -14,8 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from lowering_faults import FAULTS, NOT_SHOWN
 
 ROOT = Path(__file__).resolve().parents[1]
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
@@ -617,13 +623,21 @@ MUTATIONS = (
 
 def pytest_status(tree: Path, tests: tuple[str, ...]) -> int:
     """Exit status of pytest on a copy of the tree; 1 = tests failed, or hung."""
+    pytest = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    return _status(tree, [*pytest, *(f"test/{t}" for t in tests)])
+
+
+def corpus_status(tree: Path, _tests: tuple[str, ...]) -> int:
+    """Exit status of compiling the corpus; 1 = a check failed, or it hung."""
+    return _status(tree, ["test/proof_corpus.py"])
+
+
+def _status(tree: Path, arguments: list[str]) -> int:
     environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     # A process with the fault may also crash: on a signal the status is negative, and it is caught.
     try:
         done = subprocess.run(
-            [*command, *(f"test/{t}" for t in tests)],
-            cwd=tree, env=environment, timeout=_TIMEOUT,
+            [sys.executable, *arguments], cwd=tree, env=environment, timeout=_TIMEOUT,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -631,7 +645,19 @@ def pytest_status(tree: Path, tests: tuple[str, ...]) -> int:
     return done.returncode
 
 
-def try_out(mutation: Mutation, tree: Path) -> str:
+def of_cpu_lowering() -> tuple[Mutation, ...]:
+    """Faults that the check of new kernels has to notice."""
+    known = (
+        m for m in MUTATIONS
+        if m.file.startswith("lowering/") and not m.file.startswith("lowering/gpu/")
+        and m.name not in NOT_SHOWN
+    )  # fmt: skip
+    return (*known, *(Mutation(*fault, ()) for fault in FAULTS))
+
+
+def try_out(
+    mutation: Mutation, tree: Path, run: Callable[[Path, tuple[str, ...]], int] = pytest_status
+) -> str:
     """``"caught"``, ``"NOT CAUGHT"``, or why it could not be tried."""
     path = tree / mutation.file
     text = path.read_text("utf-8")
@@ -639,35 +665,43 @@ def try_out(mutation: Mutation, tree: Path) -> str:
         return f"STALE: its text occurs {text.count(mutation.old)} times in {mutation.file}"
     path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
     try:
-        status = pytest_status(tree, mutation.tests)
+        status = run(tree, mutation.tests)
     finally:
         path.write_text(text, "utf-8")
     if status == 0:
         return "NOT CAUGHT"
-    return "caught" if status == 1 or status < 0 else f"NOT RUN: pytest ended with {status}"
+    return "caught" if status == 1 or status < 0 else f"NOT RUN: it ended with {status}"
 
 
 def main() -> int:
     """Command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="do the tests notice deliberate faults?")
     parser.add_argument("names", nargs="*", help="parts of names; default: all mutations")
-    names = parser.parse_args().names
-    chosen = [m for m in MUTATIONS if not names or any(n in m.name for n in names)]
+    parser.add_argument(
+        "--selfcheck", action="store_true", help="faults of lowering, which kernels' checks notice"
+    )
+    args = parser.parse_args()
+    names, run = args.names, corpus_status if args.selfcheck else pytest_status
+    every = of_cpu_lowering() if args.selfcheck else MUTATIONS
+    chosen = [m for m in every if not names or any(n in m.name for n in names)]
     bad = 0
     with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
         tree = Path(folder) / "profuse"
         shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
-        every = tuple(dict.fromkeys(t for m in chosen for t in m.tests))
-        if pytest_status(tree, every) != 0:
-            print("the tests fail, or one is gone, without any mutation:", *every, file=sys.stderr)
+        tests = tuple(dict.fromkeys(t for m in chosen for t in m.tests))
+        if run(tree, tests) != 0:
+            print("something fails, or is gone, without any mutation:", *tests, file=sys.stderr)
             return 1
         for mutation in chosen:
             start = time.perf_counter()
-            outcome = try_out(mutation, tree)
+            outcome = try_out(mutation, tree, run)
             bad += outcome != "caught"
             seconds = time.perf_counter() - start
             print(f"{outcome:<11} {seconds:5.1f} s  {mutation.name}", flush=True)
     print(f"{len(chosen) - bad} of {len(chosen)} caught")
+    if args.selfcheck:
+        for name, why in NOT_SHOWN.items():
+            print(f"not tried: {name}: {why}")
     return 1 if bad else 0
 
 

@@ -87,7 +87,7 @@ def _list(args: argparse.Namespace, store: Store) -> int:
         holds = "profile" if row["holds"] == "profile" else kernels
         print(
             f"{row['entry'][:12]}  {used}  {size(row['bytes']):>9}  {holds:<10}  "
-            f"{row['function']}  {_state(row)}".rstrip()
+            f"{row['function']}  {_state(row) or row['checked']}".rstrip()
         )
     print(f"{_count(len(rows))}, {size(total)} of {size(knobs.cache_bytes)}, in {store.root}")
     return 0
@@ -98,10 +98,11 @@ def _row(file: File, header: Header | CorruptEntry) -> dict[str, Any]:
     if isinstance(header, CorruptEntry):
         return row | {
             "function": "", "holds": "", "kernels": 0, "corrupt": str(header), "outdated": [],
+            "checked": "",
         }  # fmt: skip
     return row | {
         "function": header.label, "holds": "profile" if is_profile(header.key) else "compile",
-        "kernels": header.kernels, "created": header.created,
+        "kernels": header.kernels, "created": header.created, "checked": header.checked,
         "corrupt": "", "outdated": outdated(header.key), "key": header.key.parts,
     }  # fmt: skip
 

@@ -11,6 +11,7 @@ from ...dialect.serialize import module_from_json, module_to_json
 from ...lowering.abi import KernelArtifact
 from ...lowering.gpu.artifact import GpuArtifact
 from ..compile import CompileResult
+from ..proof.verdict import Verdict
 from .entry import OBJECT, CorruptEntry, Entry
 from .places import fill_in, leave_open
 from .profiles import Profile, is_profile
@@ -28,6 +29,7 @@ def to_sections(result: CompileResult, places: Sequence[Loc] = ()) -> dict[str, 
     plain["unfused"] = [leave_open(text, places) for text in result.unfused]
     plain["failures"] = {n: leave_open(text, places) for n, text in result.failures.items()}
     plain["places"] = len(places)
+    plain["checks"] = {name: verdict.to_json() for name, verdict in result.checks.items()}
     plain["kernels"] = {name: kernel.header() for name, kernel in result.kernels.items()}
     return {
         "result": json.dumps(plain).encode(),
@@ -49,6 +51,7 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
             raise CorruptEntry("it names more or fewer places than the graph")
         unfused = [fill_in(text, places) for text in plain.pop("unfused")]
         failures = {n: fill_in(text, places) for n, text in plain.pop("failures").items()}
+        checks = {n: Verdict.from_json(data) for n, data in plain.pop("checks").items()}
         if set(plain) != set(_PLAIN):
             raise CorruptEntry(f"a result has the fields {', '.join(_PLAIN)}, not {list(plain)}")
         kernels = {
@@ -61,7 +64,7 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
         raise
     except (*_OTHER_DATA, ProfuseError) as error:
         raise CorruptEntry(f"{type(error).__name__}: {error}") from error
-    return CompileResult(module, ir, kernels, failures, unfused=unfused, **plain)
+    return CompileResult(module, ir, kernels, failures, checks, unfused=unfused, **plain)
 
 
 def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:

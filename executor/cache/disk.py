@@ -59,14 +59,16 @@ class DiskCache:
         log("disk-hit", name, "", time.perf_counter() - start, entry=key.digest[:12])
         return found
 
-    def keep(self, key: Key, write: Callable[[], dict[str, bytes]], name: str) -> None:
-        """Store what ``write`` gives under the key."""
+    def keep(
+        self, key: Key, write: Callable[[], dict[str, bytes]], name: str, checked: str = ""
+    ) -> None:
+        """Store what ``write`` gives under the key; ``checked``: see `Header`."""
         if not self.writable:
             return
         limit = knobs.cache_bytes
         start = time.perf_counter()
         try:
-            entry = Entry(key, name, time.time(), write())
+            entry = Entry(key, name, time.time(), write(), checked)
             evicted = self.store.put(entry, limit)
         except TooLarge as error:
             log("disk-skip", name, f"not stored: {error}")

@@ -3,7 +3,8 @@
 ::
 
     "profuse-cache 1\\n"  length of the header, u64  checksum of the header, 32 bytes
-    header: {"key": {part: text}, "label": …, "created": …, "sections": [[name, length, checksum]]}
+    header: {"key": {part: text}, "label": …, "created": …, "checked": …,
+             "sections": [[name, length, checksum]]}
     the sections, one after the other, and nothing behind them
 
 Being one file it is there as a whole or not at all. Nothing in it is trusted: each length and each
@@ -39,12 +40,14 @@ class Header:
         label: name of the function it was compiled for.
         created: ``time.time()`` then.
         sections: name, length and checksum of each, in order.
+        checked: what the checks of its kernels have found, in words.
     """
 
     key: Key
     label: str
     created: float
     sections: tuple[tuple[str, int, str], ...]
+    checked: str = ""
 
     @property
     def kernels(self) -> int:
@@ -57,12 +60,13 @@ OBJECT = "object:"  # what names of sections that hold object code begin with
 
 @dataclass(frozen=True)
 class Entry:
-    """A key, a label, a time, and named sections of bytes."""
+    """A key, a label, a time, named sections of bytes, and what their kernels' checks say."""
 
     key: Key
     label: str
     created: float
     sections: dict[str, bytes]
+    checked: str = ""
 
     def to_bytes(self) -> bytes:
         """The content of its file."""
@@ -72,6 +76,7 @@ class Entry:
                 "key": self.key.parts,
                 "label": self.label,
                 "created": self.created,
+                "checked": self.checked,
                 "sections": listed,
             }
         ).encode()
@@ -92,7 +97,7 @@ class Entry:
             sections[name] = data
         if file.read(1):
             raise CorruptEntry("there is more in the file than its header lists")
-        return cls(header.key, header.label, header.created, sections)
+        return cls(header.key, header.label, header.created, sections, header.checked)
 
 
 def read_header(file: BinaryIO) -> Header:
@@ -119,7 +124,8 @@ def _header(data: dict[str, Any]) -> Header:
     if any(length < 0 for _, length, _ in sections):
         raise CorruptEntry("a section has a negative length")
     parts = {str(name): str(text) for name, text in data["key"].items()}
-    return Header(Key(parts), str(data["label"]), float(data["created"]), sections)
+    checked = str(data.get("checked", ""))
+    return Header(Key(parts), str(data["label"]), float(data["created"]), sections, checked)
 
 
 def _checksum(data: bytes) -> bytes:

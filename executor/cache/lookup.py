@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..compile import CompileRequest, CompileResult
 from ..events import Counters, log
+from ..proof.verdict import summary
 from .codec import from_sections, to_sections
 from .disk import DiskCache, users_cache
 from .entry import CorruptEntry
@@ -53,7 +54,8 @@ class _Asked:
         if result.faulty:
             log("disk-skip", self.name, "not stored: a kernel could not be compiled")
             return
-        cache.keep(self.key, lambda: to_sections(result, self.places.listed), self.name)
+        checked = summary(result.checks.values())
+        cache.keep(self.key, lambda: to_sections(result, self.places.listed), self.name, checked)
 
 
 def stored(

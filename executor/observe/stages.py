@@ -15,12 +15,12 @@ LOAD = "load"
 _GROUPS = {
     "startup": "startup", "disk cache": "disk cache", "parse": "parse", "decode": "decode",
     "linalg": "lowering", "schedule": "lowering", "loops": "lowering", "llvm": "lowering",
-    "optimise": "LLVM", "object": "LLVM", LOAD: LOAD,
+    "optimise": "LLVM", "object": "LLVM", "check": "check", LOAD: LOAD,
 }  # fmt: skip
 
 
 def grouped(result: CompileResult) -> dict[str, float]:
-    """Seconds for ``parse``, ``passes``, ``decode``, ``lowering``, ``LLVM``, ``load``, in order.
+    """Seconds for ``parse``, ``passes``, ``decode``, ``lowering``, ``LLVM``, ``check``, ``load``.
 
     The first compile of a process has ``startup`` in front: loading MLIR. One that the disk
     cache answered has ``disk cache`` and ``load`` alone. What is neither a stage of ours nor a pass

@@ -68,7 +68,11 @@ def answer(payload: bytes, replies: int) -> bytes:
             _send(replies, wire.encode_group(name))
             faults.meet(f"{request.name}:{name}")
 
-        return wire.encode_result(compile_graph(request, on_group))
+        def on_check(name: str) -> None:
+            _send(replies, wire.encode_group(name, checking=True))
+            faults.meet(f"{request.name}:{name}:check")
+
+        return wire.encode_result(compile_graph(request, on_group, on_check=on_check))
     except ProfuseError as error:
         return wire.encode_error(error)
     except wire.WireError as error:

@@ -1,7 +1,8 @@
 """Deliberate faults of a worker, for tests: ``PROFUSE_WORKER_FAULT=segv@f,hang@g``.
 
 Each is a fault and the name of the graph (`CompileRequest.name`) whose compile meets it, or
-``graph:group`` for that of one of its fusion functions; the name ``start`` means the start of the
+``graph:group`` for that of one of its fusion functions, ``graph:group:check`` for the check of its
+kernel; the name ``start`` means the start of the
 process. Read in worker processes only.
 """
 

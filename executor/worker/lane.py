@@ -13,6 +13,8 @@ from ...dialect.replay import replay_line
 from ..compile import CompileRequest, CompileResult
 from ..events import log
 from ..gate import fork_allowed, no_fork
+from ..proof.replay import keep
+from ..proof.verdict import CRASHED
 from . import wire
 from .portable import portable
 from .process import Lost, Process
@@ -52,7 +54,7 @@ class Lane:
                 self._note_lost(lost, request.name)
                 undelivered += not lost.delivered
                 if lost.group and lost.group not in pinned and len(pinned) < _PINNED:
-                    pinned[lost.group] = str(_lost_with(asked, lost.reason))
+                    pinned[lost.group] = _why_pinned(asked, lost)
                 elif lost.delivered or undelivered >= _DELIVERIES:
                     raise _lost_with(asked, lost.reason) from None
             else:
@@ -124,10 +126,10 @@ class Lane:
             with fork_allowed():
                 answer = process.ask(payload)
             while isinstance(reply := wire.decode_reply(answer), wire.Group):
-                process.group = str(reply)
+                process.group, process.checking = str(reply), reply.checking
                 with fork_allowed():
                     answer = process.more()
-            process.group = ""
+            process.group, process.checking = "", False
             return reply
         except wire.WireError as error:
             self.retire()
@@ -139,7 +141,8 @@ class Lane:
     def _note_lost(self, lost: Lost, name: str) -> None:
         if not self.pool.closed:
             self.pool.count("lost")
-            log("worker-lost", name, lost.reason, group=lost.group)
+            reason = f"{CRASHED}{lost.reason}" if lost.checking else lost.reason
+            log("worker-lost", name, reason, group=lost.group)
 
     def _look_after(self, process: Process, reply: CompileResult | ProfuseError) -> None:
         """After a reply: pass on what the worker said, and replace one that may not be sound."""
@@ -155,6 +158,12 @@ class Lane:
             return
         self.retire()
         log("worker-replaced", reason=why)
+
+
+def _why_pinned(request: CompileRequest, lost: Lost) -> str:
+    if not lost.checking:
+        return str(_lost_with(request, lost.reason))
+    return f"{CRASHED}the compile worker {lost.reason}; {keep(request, lost.group)}"
 
 
 def _lost_with(request: CompileRequest, reason: str) -> WorkerError:

@@ -47,11 +47,15 @@ class Lost(Exception):
     """A worker is no more; the message says why.
 
     ``delivered``: it had got the request, which may be what killed it; ``group``: the fusion
-    function that it had begun to compile, if any.
+    function that it had begun to compile, if any, and had got as far as to check where
+    ``checking``.
     """
 
-    def __init__(self, reason: str, *, delivered: bool = True, group: str = "") -> None:
+    def __init__(
+        self, reason: str, *, delivered: bool = True, group: str = "", checking: bool = False
+    ) -> None:
         self.reason, self.delivered, self.group = reason, delivered, group
+        self.checking = checking
         super().__init__(reason)
 
 
@@ -59,7 +63,7 @@ class Process:
     """A worker process; for one thread at a time, but for `kill` and `abandon`.
 
     ``size_ready``: bytes of resident memory when it had loaded the compiler; ``group``: what it
-    has said to be compiling.
+    has said to be compiling, or, if ``checking``, to be running for the first time.
 
     It gets SIGKILL when the thread that made this object ends, so that has to be one that lives.
     """
@@ -67,7 +71,7 @@ class Process:
     def __init__(self, limits: Limits) -> None:
         """Start one; `wait_ready` says when it can work. Raises Lost where none can be started."""
         self.limits = limits
-        self.size_ready, self.group = 0, ""
+        self.size_ready, self.group, self.checking = 0, "", False
         self._deadline = 0.0
         self._reader = FrameReader()
         settings = json.dumps({**asdict(limits), "parent": os.getpid()})
@@ -114,7 +118,7 @@ class Process:
 
         Raises Lost, after which this object is of no more use.
         """
-        self.group = ""
+        self.group, self.checking = "", False
         if not self.is_alive:
             raise self._end("", delivered=False)
         self._deadline = time.monotonic() + self.limits.timeout
@@ -225,7 +229,7 @@ class Process:
             reason = _fate(status)
         why = _telling_line(said)
         reason = f"{reason}: {why}" if why else reason
-        return Lost(reason, delivered=delivered, group=self.group)
+        return Lost(reason, delivered=delivered, group=self.group, checking=self.checking)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,12 @@ class WireError(Exception):
 
 
 class Group(str):
-    """Name of a fusion function that a worker has begun to compile."""
+    """Name of a fusion function that a worker has begun to compile.
+
+    ``checking``: it is compiled, and its kernel is about to be run for the first time.
+    """
+
+    checking = False
 
 
 def encode_hello(version: str) -> bytes:
@@ -48,9 +53,9 @@ def encode_result(result: CompileResult) -> bytes:
     return _message("result", {}, to_sections(result))
 
 
-def encode_group(name: str) -> bytes:
-    """That the worker begins to compile a fusion function."""
-    return _message("group", {"name": name})
+def encode_group(name: str, *, checking: bool = False) -> bytes:
+    """That the worker begins to compile a fusion function, or to check its kernel."""
+    return _message("group", {"name": name, "checking": checking})
 
 
 def encode_error(error: ProfuseError) -> bytes:
@@ -85,11 +90,17 @@ def decode_reply(payload: bytes) -> CompileResult | ProfuseError | Group:
     """The result, the error to raise, or the group begun, in a message. Raises WireError."""
     read: dict[str, _Reader[CompileResult | ProfuseError | Group]]
     read = {
-        "group": lambda data, sections: Group(data["name"]),
+        "group": lambda data, sections: _group(data),
         "result": lambda data, sections: from_sections(sections),
         "error": _error,
     }
     return _decoded(payload, read)
+
+
+def _group(data: dict[str, Any]) -> Group:
+    group = Group(data["name"])
+    group.checking = bool(data["checking"])
+    return group
 
 
 def _error(data: dict[str, Any], sections: dict[str, bytes]) -> ProfuseError:

@@ -120,7 +120,10 @@ def test_all_of_the_compiler_is_among_the_sources():
     # Settings, events, logs and dumps: they are asked about the compile, and make no code.
     aside = {"", ".compile", ".dump", ".events", ".knobs", ".observe", ".observe.log_file",
              ".stress"}  # fmt: skip
-    digested = ("profuse.executor.cache", "profuse.dialect", "profuse.lowering")
+    digested = (
+            "profuse.executor.cache", "profuse.executor.evaluate", "profuse.executor.proof",
+            "profuse.dialect", "profuse.lowering",
+        )  # fmt: skip
     others = [m for m in loaded if not m.startswith(digested)]
     assert {m.removeprefix("profuse.executor") for m in others} <= aside
 

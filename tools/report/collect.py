@@ -157,7 +157,7 @@ def _compile(
     if not budget.take():
         problem = "Not compiled again for this report, which shows enough of them."
         return Compile(name, about, seconds, stages, found_in, source, problem=problem)
-    steps, kernels, problem = replay(request)
+    steps, kernels, problem = replay(request, {} if result is None else result.checks)
     return Compile(name, about, seconds, stages, found_in, source, steps, kernels, problem)
 
 

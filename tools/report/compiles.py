@@ -131,6 +131,8 @@ def _kernel(c: Compile, kernel: Kernel) -> Markup:
     parts.append(f"compiled in {duration(sum(kernel.seconds.values()))}")
     if kernel.library_calls:
         parts.append(plural(kernel.library_calls, "library call"))
+    if kernel.checked:
+        parts.append(kernel.checked)
     stages = []
     for stage, text in kernel.stages.items():
         title, language = _STAGES.get(stage, (stage, ""))

@@ -41,6 +41,7 @@ class Kernel:
         library_calls: library products in it.
         seconds: what compiling it took, by stage.
         stages: texts by stage, the assembly last.
+        checked: what comparing it with its definition has found.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Kernel:
     library_calls: int
     seconds: Mapping[str, float]
     stages: Mapping[str, str]
+    checked: str = ""
 
 
 @dataclass(frozen=True)

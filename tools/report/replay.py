@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ...dialect.errors import ProfuseError
 from ...executor.compile import CompileRequest, compile_graph
+from ...executor.proof.verdict import Verdict
 from .model import Kernel, Step
 
 
@@ -28,18 +30,23 @@ class _Steps:
         self._start = time.perf_counter()
 
 
-def replay(request: CompileRequest) -> tuple[tuple[Step, ...], tuple[Kernel, ...], str]:
+def replay(
+    request: CompileRequest, checks: Mapping[str, Verdict]
+) -> tuple[tuple[Step, ...], tuple[Kernel, ...], str]:
     """Every run of a pass, every kernel with its stages, and what went wrong, if anything did.
 
-    The disk cache is left alone: it knows nothing of passes.
+    The disk cache is left alone: it knows nothing of passes. Kernels are not run; ``checks`` is
+    what running them has found in the compile that is replayed.
     """
     steps = _Steps()
     try:
-        result = compile_graph(replace(request, keep_stages=True, dump=""), boundary=steps)
+        result = compile_graph(
+            replace(request, keep_stages=True, dump="", check="off"), boundary=steps
+        )
     except ProfuseError as error:
         return tuple(steps.steps), (), f"Compiling it again failed: {error}"
     kernels = tuple(
-        Kernel(name, len(k.object), k.library_calls, k.seconds, k.stages)
+        Kernel(name, len(k.object), k.library_calls, k.seconds, k.stages, str(checks.get(name, "")))
         for name, k in result.kernels.items()
     )
     failed = [f"@{name} has no kernel: {why}" for name, why in result.failures.items()]

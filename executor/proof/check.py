@@ -1,0 +1,254 @@
+"""One kernel's check: run on generated inputs, compared, told as a verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialect.dtypes import dtype_named
+from ...dialect.program import Module, Program
+from ...dialect.symbolic import evaluate, parse_dim
+from ...dialect.types import TensorType
+from .compare import judge
+from .inputs import Setting, settings, shape_of, smallest_size, strides_of, values
+from .launch import Launcher, Outcome
+from .reference import Reference
+from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
+
+if TYPE_CHECKING:
+    from ...lowering.abi import KernelArtifact
+
+_NEARBY = 3  # evaluations with moved operands, per set of inputs
+_MORE = 24  # as many once more, before a kernel is called wrong
+_SAMPLED = 3  # sets of inputs of mode "sampled"
+_LARGE = 4 << 20  # bytes of a run, above which sizes that are not the only ones are left out
+_MANY = 0.1  # share of elements that cannot be judged above which other inputs are tried
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a check may take.
+
+    Attributes:
+        mode: ``"sampled"``: a few sets of inputs; ``"on"``: as many as there is time for;
+            ``"all"``: all of them, whatever it takes.
+        seconds: of this thread's CPU time, after which no further set is begun.
+        bytes: of all arrays of a run; sets that need more are left out.
+    """
+
+    mode: str = "on"
+    seconds: float = 0.02
+    bytes: int = 64 << 20
+
+
+class Difference(Exception):
+    """A kernel is wrong; the message says where, ``setting`` on what inputs."""
+
+    def __init__(self, what: str, setting: Setting) -> None:
+        self.setting = setting
+        super().__init__(f"{what} (on {setting})")
+
+
+class _TooLarge(Exception):
+    """A set of inputs needs more memory than a check may take."""
+
+
+def check_kernel(
+    function: Program,
+    artifact: KernelArtifact,
+    budget: Budget,
+    module: Module | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """Compare a kernel with its fusion function on inputs that fulfil the guard.
+
+    Returns its verdict; raises Difference where it is wrong. A kernel that crashes takes the
+    process with it.
+    """
+    return Check(function, artifact, budget, module, seed).run()
+
+
+class Check:
+    """The check of one kernel under way."""
+
+    def __init__(
+        self,
+        function: Program,
+        artifact: KernelArtifact,
+        budget: Budget,
+        module: Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.function, self.abi, self.budget, self.seed = function, artifact.abi, budget, seed
+        self.launcher = Launcher(artifact)
+        self.reference = Reference(function, module)
+        self.runs = self.compared = self.skipped = 0
+        self.raised = ""
+
+    def run(self) -> Verdict:
+        """Go through all sets of inputs that the budget allows."""
+        begun, left, too_large = time.thread_time(), "", ""
+        sets = list(settings(list(self.abi.symbols), self.seed))
+        wanted = sets[:_SAMPLED] if self.budget.mode == "sampled" else sets
+        slowest = 0.0
+        for number, setting in enumerate(wanted):
+            spent = time.thread_time() - begun
+            if number and self.budget.mode != "all" and spent + slowest > self.budget.seconds:
+                left = f"the time is up after {number} of {len(wanted)} inputs"
+                break
+            try:
+                self.one(setting)
+            except _TooLarge as error:
+                too_large = str(error)
+            slowest = max(slowest, time.thread_time() - begun - spent)
+        else:
+            if self.compared and self.skipped > _MANY * self.compared:
+                self.one(Setting(wanted[0].sizes, "positive", self.seed + 1000))
+        if not self.runs:
+            return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
+        return Verdict(PARTLY if left else CHECKED, left, self.runs, self.compared, self.skipped)
+
+    def one(self, setting: Setting) -> None:
+        """Run on one set of inputs. Raises Difference, _TooLarge."""
+        self._fits(setting)
+        types = [self.function.type_of(v) for v in self.function.inputs]
+        strides = [
+            strides_of(t, shape_of(t, setting.sizes), backwards=setting.backwards)
+            if isinstance(t, TensorType) else None
+            for t in types
+        ]  # fmt: skip
+        most: int | None = smallest_size(self.function, setting.sizes)
+        if setting.kind == "wide":
+            most = None
+        while True:
+            args = _overlaid(values(self.function, setting, most), strides)
+            try:
+                expected = self.reference(args)
+            except Exception as error:
+                self.raised = f"NumPy raises for all inputs tried: {error}"
+                if most is None:
+                    # Some number is out of range: the kernel has to say so, and to keep to its
+                    # memory.
+                    most = smallest_size(self.function, setting.sizes)
+                    self._voids(setting, args, strides, most, error)
+                    continue
+                if most <= 1:
+                    return  # it raises for these sizes
+                most //= 2
+                continue
+            break
+        first, second = self._twice(setting, args, strides)
+        if first.violated:
+            if not all(np.size(x) for x in (*args, *expected)):
+                return  # of nothing NumPy asks nothing; the call is evaluated instead
+            raise Difference("it reports an index out of range, and there is none", setting)
+        for number, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)):
+            if a.tobytes() != b.tobytes():
+                raise Difference(
+                    f"result {number} depends on what memory held before: it is not wholly "
+                    "written, or is made of what nothing has written",
+                    setting,
+                )
+        self._compare(setting, args, first.outputs, expected)
+        for onto in self.abi.in_place:
+            given = onto[1]
+            if strides[given] is None:
+                over = self.launcher.run(args, strides, setting.sizes, onto=onto)
+                self._sound(over, setting)
+                self._compare(setting, args, over.outputs, expected, f", made onto input {given},")
+        self.runs += 1
+
+    def _voids(
+        self, setting: Setting, args: Sequence[Any], strides: Sequence, most: int, error: Exception
+    ) -> None:
+        """NumPy raises for these arguments: if only for their values, the kernel must say so."""
+        try:
+            self.reference(_overlaid(values(self.function, setting, 1), strides))
+        except Exception:
+            return  # for these sizes it raises whatever the values
+        first, second = self._twice(setting, args, strides)
+        if not (first.violated and second.violated):
+            what = f"{type(error).__name__}: {error}"
+            raise Difference(f"it gives results for which NumPy raises {what}", setting)
+
+    def _twice(
+        self, setting: Setting, args: Sequence[Any], strides: Sequence
+    ) -> tuple[Outcome, Outcome]:
+        first, second = (
+            self.launcher.run(args, strides, setting.sizes, turn=turn, aligned=setting.aligned)
+            for turn in (0, 1)
+        )
+        self._sound(first, setting)
+        self._sound(second, setting)
+        if first.violated != second.violated:
+            raise Difference("whether it reports an index out of range varies", setting)
+        return first, second
+
+    def _sound(self, outcome: Outcome, setting: Setting) -> None:
+        if outcome.wrong:
+            raise Difference(outcome.wrong, setting)
+
+    def _compare(
+        self,
+        setting: Setting,
+        args: Sequence[Any],
+        found: Sequence[np.ndarray],
+        expected: Sequence[np.ndarray],
+        how: str = "",
+    ) -> None:
+        nearby = self.reference.nearby(args, _NEARBY, setting.seed + 1)
+        for number, (f, e) in enumerate(zip(found, expected, strict=True)):
+            if f.shape != e.shape or f.dtype != e.dtype:
+                raise Difference(
+                    f"result {number}{how} is {f.dtype}{list(f.shape)}, not "
+                    f"{e.dtype}{list(e.shape)}",
+                    setting,
+                )
+            rounds, moves = self.reference.rounds[number], self.reference.moves
+            judged = judge(f, e, [n[number] for n in nearby], rounds=rounds, moves=moves)
+            if rounds and judged.wrong.any():
+                more = [*nearby, *self.reference.nearby(args, _MORE, setting.seed + 2, 8)]
+                judged = judge(f, e, [n[number] for n in more], rounds=rounds, moves=moves)
+            if judged.wrong.any():
+                raise Difference(f"result {number}{how}: {judged.worst(f, e)}", setting)
+            self.compared += f.size
+            self.skipped += judged.skipped
+
+    def _fits(self, setting: Setting) -> None:
+        """Raise _TooLarge where the arrays of a run need more than is allowed."""
+        total = self.abi.workspace_size(dict(setting.sizes))
+        for spec in (*self.abi.inputs, *self.abi.outputs):
+            size = dtype_named(spec.dtype).itemsize
+            for dim in spec.dims:
+                size *= evaluate(parse_dim(dim), setting.sizes)
+            total += size
+        most = self.budget.bytes
+        if self.abi.symbols and self.runs:
+            most = min(most, _LARGE)  # other sizes tell the same for less
+        elif self.budget.mode == "all":
+            return
+        if total > most:
+            raise _TooLarge(f"its arrays take {total >> 20} MiB, of {most >> 20} that it may")
+
+
+def _overlaid(args: Sequence[Any], strides: Sequence[Sequence[int] | None]) -> list[Any]:
+    """The values as they lie in memory, where strides have elements share it."""
+    from .memory import Framed
+
+    out = []
+    for value, steps in zip(args, strides, strict=True):
+        if steps is None or not isinstance(value, np.ndarray):
+            out.append(value)
+            continue
+        frame = Framed(value.shape, value.dtype, 0, steps)
+        frame.array[...] = value
+        out.append(frame.array)
+    return out
+
+
+__all__ = ["CHECKED", "FAILED", "PARTLY", "UNCHECKED", "Budget", "Check", "Difference",
+           "check_kernel"]  # fmt: skip

@@ -1,0 +1,65 @@
+"""Arrays between guard bytes, in memory that starts as a pattern."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+PATTERNS = (0x4B, 0xC7)
+"""Bytes that memory starts as. As floats and integers of any width they are large, of different
+signs, and different in every byte, so that reading them shows."""
+
+FRAME = 512  # guard bytes on either side
+_ALIGNMENT = 64
+
+
+class Framed:
+    """An array that lies between guard bytes.
+
+    Args:
+        shape, dtype: of the array.
+        pattern: the byte that all of the memory starts as.
+        strides: in elements; None = C-contiguous.
+        offset: bytes that the array's memory begins behind an address divisible by 64.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: np.dtype,
+        pattern: int,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+    ) -> None:
+        low = high = 0
+        if strides is not None and math.prod(shape):
+            steps = [step * (size - 1) for step, size in zip(strides, shape, strict=True)]
+            low, high = sum(min(s, 0) for s in steps), sum(max(s, 0) for s in steps)
+        count = high - low + 1 if strides is not None else math.prod(shape)
+        nbytes = count * dtype.itemsize
+        self.whole = np.full(nbytes + 2 * FRAME + 2 * _ALIGNMENT, pattern, np.uint8)
+        address = self.whole.__array_interface__["data"][0]
+        self._start = FRAME + -(address + FRAME) % _ALIGNMENT + offset
+        self._end = self._start + nbytes
+        self._pattern = pattern
+        memory = self.whole[self._start : self._end].view(dtype)
+        if strides is None:
+            self.array = memory.reshape(shape)
+        else:
+            steps = [s * dtype.itemsize for s in strides]
+            self.array = np.lib.stride_tricks.as_strided(memory[-low:], shape, steps)
+
+    @property
+    def address(self) -> int:
+        """Of the array's first element."""
+        return self.array.__array_interface__["data"][0]
+
+    @property
+    def is_intact(self) -> bool:
+        """Nothing has been written before or behind the array."""
+        return bool(
+            (self.whole[: self._start] == self._pattern).all()
+            and (self.whole[self._end :] == self._pattern).all()
+        )

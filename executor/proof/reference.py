@@ -1,0 +1,137 @@
+"""What a kernel should compute, and how far rounding may take it from that.
+
+The definition is tier 0 in the kernel's own dtypes. A kernel contracts, sums in another order and
+has functions of its own, so that its floats differ in their last places, and by how much each step
+amplifies that is in the graph. So the graph is evaluated again with the operands of each inexact op
+moved by a few units in the last place, at random, at every use: where such evaluations lie, a
+kernel may as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.program import Instr, Module, Program
+from ...dialect.types import TensorType
+from ..evaluate import Evaluator
+
+_MOVING = """
+    reshape squeeze expand_dims broadcast_to flip slice pick transpose swapaxes moveaxis split chunk
+    copy conform slice_scatter pick_scatter concatenate stack pad tile repeat take gather index
+    constant full to_tensor size dim rank dtype_code select
+"""
+_ROUNDING_NOTHING = """
+    clip max min maximum minimum neg abs positive relu sign copysign real imag conj eq ne lt le gt
+    ge logical_and logical_or logical_xor logical_not any all bitwise_and bitwise_or bitwise_xor
+    bitwise_not shift_left shift_right isnan isinf isfinite floor ceil trunc rint argmax argmin cast
+"""
+MOVES = frozenset(_MOVING.split())
+"""Ops that only move elements."""
+EXACT = MOVES | frozenset(_ROUNDING_NOTHING.split())
+"""Ops that round nothing: of equal operands they give equal results, but for which zero it is."""
+ACCUMULATE = frozenset(
+    ("sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "matmul", "mm_tree")
+)
+"""Ops that add or multiply up, each step of which rounds."""
+_ULPS = 4  # more than most ops round by, expansions of `lowering.math` included
+
+
+def is_float(array: Any) -> bool:
+    """True for arrays and numbers of floats, `ml_dtypes` included."""
+    dtype = np.asarray(array).dtype
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
+    """Each float moved by at most so many units in the last place; zeros and specials stay."""
+    if not array.size:
+        return array
+    bits = np.ascontiguousarray(array).view(f"i{array.itemsize}").reshape(array.shape)
+    info = np.iinfo(bits.dtype)
+    infinite = int(np.array(np.inf, array.dtype).view(bits.dtype))
+    one = int(np.array(1, array.dtype).view(bits.dtype))
+    ulps = min(ulps, (infinite - one) // 2)
+    size = bits & info.max
+    moves = (size > ulps) & (size < infinite - ulps)
+    steps = rng.integers(-ulps, ulps, array.shape, bits.dtype, True)
+    return np.asarray(bits + np.where(moves, steps, 0).astype(bits.dtype)).view(array.dtype)
+
+
+class Reference:
+    """The definition of one fusion function.
+
+    Attributes:
+        rounds: per output, whether any op on the way to it rounds.
+        moves: all that the function does is to move elements.
+    """
+
+    def __init__(self, function: Program, module: Module | None = None) -> None:
+        self._function, self._module = function, module
+        self._plain = Evaluator(function, module)
+        instrs = list(function.body.walk())
+        self.moves = all(i.op.name in MOVES for i in instrs)
+        tainted: set[int] = set()
+        for instr in instrs:
+            inexact = instr.op.name not in EXACT and _gives_floats(instr, function)
+            if inexact or tainted.intersection(instr.operands):
+                tainted.update(instr.results)
+        self._tainted = frozenset(tainted)
+        self.rounds = [v in tainted for v in function.outputs]
+
+    def __call__(self, args: Sequence[Any]) -> list[np.ndarray]:
+        """Results of tier 0; raises what NumPy raises."""
+        return [np.asarray(out) for out in self._plain(args)]
+
+    def nearby(
+        self, args: Sequence[Any], count: int, seed: int, ulps: int = _ULPS
+    ) -> list[list[np.ndarray]]:
+        """Results of so many evaluations in which operands are moved."""
+        if not any(self.rounds):
+            return []
+        rng = np.random.default_rng(seed)
+        evaluator = Evaluator(
+            self._function, self._module, adapt=lambda i, f: self._moved(i, f, rng, ulps)
+        )
+        out = []
+        for _ in range(count):
+            try:
+                out.append([np.asarray(x) for x in evaluator(args)])
+            except Exception:
+                # What raises for moved operands is decided by rounding: no evidence either way.
+                continue
+        return out
+
+    def _moved(
+        self, instr: Instr, evaluate: Callable[..., Any], rng: np.random.Generator, ulps: int
+    ) -> Callable[..., Any]:
+        name = instr.op.name
+        exact = name in EXACT
+        moved = [not exact or v in self._tainted for v in instr.operands]
+        if not any(moved):
+            return evaluate
+
+        def run(*args: Any) -> Any:
+            given = list(args)
+            for k, arg in enumerate(args):
+                if moved[k] and isinstance(arg, (np.ndarray, np.generic)) and is_float(arg):
+                    array = np.asarray(arg)
+                    given[k] = nudge(array, ulps * _length(name, array, exact), rng)
+            return evaluate(*given)
+
+        return run
+
+
+def _length(name: str, array: np.ndarray, exact: bool) -> int:
+    """A factor for the roundings inside of an op that accumulates this operand."""
+    if exact or name not in ACCUMULATE:
+        return 1
+    return max(1, int(max(array.shape, default=1) ** 0.75))
+
+
+def _gives_floats(instr: Instr, function: Program) -> bool:
+    types = [function.type_of(v) for v in (*instr.results, *instr.operands)]
+    kinds = {t.dtype.kind for t in types if isinstance(t, TensorType) and t.dtype is not None}
+    return bool(kinds & {"f", "c"}) or not kinds

@@ -1,0 +1,62 @@
+"""What is known of a kernel before it serves: a plain value, as it is stored, sent and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from typing import Any
+
+CHECKED, PARTLY, UNCHECKED, FAILED = "checked", "partly", "unchecked", "failed"
+MODES = ("off", "sampled", "on", "all")
+"""Values of the `check` knob."""
+
+CRASHED = "the check of its kernel crashed: "
+"""What reasons begin with that pin a fusion function whose check has cost a worker."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of one kernel's check.
+
+    Attributes:
+        outcome: ``"checked"``, ``"partly"``, ``"unchecked"`` or ``"failed"``.
+        detail: why it is no more than that, or how it failed; "" for ``"checked"``.
+        runs: sets of inputs that the kernel ran on, twice each.
+        compared: elements of results that were compared.
+        skipped: elements that could not be judged, as rounding decides on what they are.
+    """
+
+    outcome: str
+    detail: str = ""
+    runs: int = 0
+    compared: int = 0
+    skipped: int = 0
+
+    def __str__(self) -> str:
+        """``checked on 9 inputs``, ``checked partly on 2 inputs: …``, ``unchecked: …``."""
+        how = {PARTLY: "checked partly"}.get(self.outcome, self.outcome)
+        if self.runs and self.outcome in (CHECKED, PARTLY):
+            how += f" on {self.runs} input{'s' * (self.runs != 1)}"
+        return f"{how}: {self.detail}" if self.detail else how
+
+    def to_json(self) -> list[Any]:
+        """Plain data; inverse of `from_json`."""
+        return list(astuple(self))
+
+    @classmethod
+    def from_json(cls, data: list[Any]) -> Verdict:
+        """What `to_json` gave; raises ValueError for anything else."""
+        outcome, detail, *counts = data
+        if outcome not in (CHECKED, PARTLY, UNCHECKED, FAILED):
+            raise ValueError(f"no verdict is called {outcome!r}")
+        runs, compared, skipped = map(int, counts)
+        return cls(outcome, str(detail), runs, compared, skipped)
+
+
+def summary(verdicts: Iterable[Verdict]) -> str:
+    """``2 checked, 1 unchecked``; "" of none."""
+    counts: dict[str, int] = {}
+    for verdict in verdicts:
+        counts[verdict.outcome] = counts.get(verdict.outcome, 0) + 1
+    order = [k for k in (CHECKED, PARTLY, UNCHECKED, FAILED) if k in counts]
+    return ", ".join(f"{counts[k]} {k}" for k in order)

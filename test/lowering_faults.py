@@ -1,0 +1,58 @@
+"""Faults of the lowering for CPUs that no test needs to notice: the check of new kernels does.
+
+Each is (name, file, old text, new text), as `mutations.Mutation`. ``mutations.py --selfcheck``
+applies one at a time and compiles `proof_corpus`, in which a check must fail.
+"""
+
+FAULTS = (
+    ("the last element of a block of a sum is left out", "lowering/emit/reduce.py",
+     "end = self.ops.add(low, nest.size(BLOCK))", "end = self.ops.add(low, nest.size(BLOCK - 1))"),
+    ("sums of blocks begin with 1", "lowering/emit/reduce.py",
+     "return self.ops.float_constant(-0.0, carried.tensor.element)",
+     "return self.ops.float_constant(1.0, carried.tensor.element)"),
+    ("the last column of a tile is left out", "lowering/emit/nest.py",
+     "end = self.ops.add(start, self.size(TILE))",
+     "end = self.ops.add(start, self.size(TILE - 1))"),
+    ("accumulators in memory are not initialised", "lowering/emit/nest.py",
+     "        if fresh:\n", "        if False:\n"),
+    ("loops end an iteration early", "lowering/emit/nest.py",
+     "low, high = self.size(0), self.size(loop.extent)\n        if loop is self.nest.tile and",
+     "low, high = self.size(0), self.size(loop.extent - 1)\n        if loop is self.nest.tile and"),
+    ("workspace is used again while it is read", "lowering/schedule/plan.py",
+     "fitting = [r for r in regions if r[1] < life.first and",
+     "fitting = [r for r in regions if r[1] <= life.first and"),
+    ("workspace of any size is taken to suffice", "lowering/schedule/plan.py",
+     "    return have == need\n", "    return True\n"),
+    ("workspace of a size that is known is too small", "lowering/schedule/plan.py",
+     "        return have >= need\n", "        return True\n"),
+    ("strides are taken for those of contiguous memory", "lowering/schedule/read.py",
+     "strides = tuple(self._stride(number, k, text) for k, text in enumerate(shown))",
+     "_ = [self._stride(number, k, text) for k, text in enumerate(shown)]"),
+    ("reinterpreted arguments are taken to be contiguous", "lowering/schedule/plan.py",
+     "if isinstance(root.producer, Source) and not is_contiguous(root):", "if False:"),
+    ("batches of products lie closer than they do", "lowering/emit/products.py",
+     "(out, shape[0] * shape[1]),", "(out, shape[0]),"),
+    ("the leading dimension of a product's operand is its width", "lowering/emit/products.py",
+     "            return _NO_TRANS, self._leading(m.rows, m.width)",
+     "            return _NO_TRANS, self._leading(m.width, m.width)"),
+    ("stages are read before they are whole", "lowering/schedule/groups.py",
+     "            if not _aligned(access, group, loops, outer):\n", "            if False:\n"),
+    ("a quotient of integers is not rounded down", "lowering/division.py",
+     "        quotient = quotient - wrong.cast(n.dtype)\n", ""),
+    ("divisors of 0 reach the processor", "lowering/division.py",
+     "        d = unsafe.select(1, d)\n", ""),
+    ("e**x of NaN is a number", "lowering/math/exp.py",
+     "    x = k.clamp(x, low, high + max(0.0, -log2_factor))\n", ""),
+    ("e**x is off in the seventh digit", "lowering/math/exp.py",
+     "return scale(k, k.add(k.fma(tail, k.mul(r, r), r), 1.0), bits)",
+     "return scale(k, k.add(k.fma(tail, k.mul(r, r), r), 1.000004), bits)"),
+    ("indices out of range are read", "dialect/ops/sizes.py",
+     ".minimum(count - 1).maximum(0)\n", "\n"),
+    ("indices below the range are not reported", "dialect/ops/sizes.py",
+     "return (index >= count) | (index < -count)", "return index >= count"),
+)  # fmt: skip
+
+NOT_SHOWN = {
+    "pass managers leak": "no value depends on it",
+}
+"""Mutations of CPU lowering that no check of a kernel can notice, each with the reason."""
