@@ -2,43 +2,14 @@
 
 ``make mutations``, or ``python test/mutations.py NAME …``. Each mutation replaces one piece of text
 in a copy of the tree and runs the tests that should fail then. Exit status 1 = one was not caught,
-or its text is no longer there.
+its tests did not end in time, or its text is no longer there. `mutation_runner` does it.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
-_TIMEOUT = 180.0  # seconds for the tests of one mutation; a hang is a failure, hence caught
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One deliberate fault.
-
-    Attributes:
-        name: what goes wrong.
-        file: where, relative to the root.
-        old, new: text that occurs exactly once, and what replaces it.
-        tests: pytest ids below ``test/`` of which at least one must fail.
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
+from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
@@ -615,61 +586,5 @@ MUTATIONS = (
 )  # fmt: skip
 
 
-def pytest_status(tree: Path, tests: tuple[str, ...]) -> int:
-    """Exit status of pytest on a copy of the tree; 1 = tests failed, or hung."""
-    environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    # A process with the fault may also crash: on a signal the status is negative, and it is caught.
-    try:
-        done = subprocess.run(
-            [*command, *(f"test/{t}" for t in tests)],
-            cwd=tree, env=environment, timeout=_TIMEOUT,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return 1
-    return done.returncode
-
-
-def try_out(mutation: Mutation, tree: Path) -> str:
-    """``"caught"``, ``"NOT CAUGHT"``, or why it could not be tried."""
-    path = tree / mutation.file
-    text = path.read_text("utf-8")
-    if text.count(mutation.old) != 1:
-        return f"STALE: its text occurs {text.count(mutation.old)} times in {mutation.file}"
-    path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
-    try:
-        status = pytest_status(tree, mutation.tests)
-    finally:
-        path.write_text(text, "utf-8")
-    if status == 0:
-        return "NOT CAUGHT"
-    return "caught" if status == 1 or status < 0 else f"NOT RUN: pytest ended with {status}"
-
-
-def main() -> int:
-    """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description="do the tests notice deliberate faults?")
-    parser.add_argument("names", nargs="*", help="parts of names; default: all mutations")
-    names = parser.parse_args().names
-    chosen = [m for m in MUTATIONS if not names or any(n in m.name for n in names)]
-    bad = 0
-    with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
-        tree = Path(folder) / "profuse"
-        shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
-        every = tuple(dict.fromkeys(t for m in chosen for t in m.tests))
-        if pytest_status(tree, every) != 0:
-            print("the tests fail, or one is gone, without any mutation:", *every, file=sys.stderr)
-            return 1
-        for mutation in chosen:
-            start = time.perf_counter()
-            outcome = try_out(mutation, tree)
-            bad += outcome != "caught"
-            seconds = time.perf_counter() - start
-            print(f"{outcome:<11} {seconds:5.1f} s  {mutation.name}", flush=True)
-    print(f"{len(chosen) - bad} of {len(chosen)} caught")
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MUTATIONS))
