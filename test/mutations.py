@@ -566,6 +566,7 @@ MUTATIONS = (
         "emitted code delivers no signals", "executor/dispatch/leaf.py",
         "        self.check_signals(timed, result)\n", "",
         ("executor/test_dispatch.py::test_keyboard_interrupt_is_delivered",),
+        slow=True,
     ),
     Mutation(
         "emitted code keeps the GIL", "executor/dispatch/host_leaf.py",
