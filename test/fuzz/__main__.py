@@ -51,7 +51,7 @@ def tell(report: Report, seconds: float) -> int:
         programs = dict.fromkeys(name for name, _ in where)
         modes = ", ".join(dict.fromkeys(mode for _, mode in where))
         print(
-            f"\n=== {what}\n=== {len(programs)} programs ({', '.join(list(programs)[:8])}): {modes}"
+            f"\n=== {what}\n=== {len(programs)} programs: {', '.join(list(programs)[:8])}; {modes}"
         )
         print(report.scripts[what])
     print(f"{counts['programs']} programs, {60 * counts['programs'] / seconds:.0f} per minute; "

@@ -2,8 +2,8 @@
 
 A program grows a statement at a time. `statements` proposes one, and it is run on NumPy with the
 arguments of two calls of different sizes, so that what follows knows the shapes and dtypes there
-are; one that NumPy refuses is mostly taken back. What happens at other sizes nobody looks at: errors
-there are NumPy's, and are expected of every tier.
+are; one that NumPy refuses is mostly taken back. What happens at other sizes nobody looks at:
+errors there are NumPy's, and are expected of every tier.
 """
 
 from __future__ import annotations

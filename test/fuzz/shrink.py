@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import textwrap
 import time
 from collections import Counter
@@ -16,6 +17,8 @@ from .modes import MODES, Finding, check
 from .programs import Program
 
 CRASH = "the process died"
+_LAYOUT = re.compile(r"(?<=\), )'\w+'")
+_KIND = re.compile(r"'(?:normal|special)'")
 
 
 def needed(mode: str) -> tuple[str, ...]:
@@ -76,6 +79,12 @@ def _smaller(program: Program) -> Iterator[Program]:
                     yield replace(program, **{name: left})
     if program.nested:
         yield replace(program, nested=False)
+    for pattern, plain in ((_LAYOUT, "'C'"), (_KIND, "'eighths'")):
+        for name in ("calls", "before"):
+            parts = getattr(program, name)
+            plainer = tuple(pattern.sub(plain, part) for part in parts)
+            if plainer != parts:
+                yield replace(program, **{name: plainer})
     for k, text in enumerate(program.body):
         if "\n" in text:
             inner = text.split("\n", 1)[1]

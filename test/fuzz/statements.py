@@ -11,7 +11,7 @@ HELPERS = [
     "def h(a, b=2):\n    return a * b - a",
     "def h(a, b=0.5):\n    t = np.abs(a)\n    return np.where(t > b, a, b)",
     "def h(a, b=1):\n    if a.ndim > 1:\n        return a.sum(axis=0) * b\n    return a + b",
-    "def h(a, *, b=3):\n    out = np.zeros(a.shape)\n    out[...] = a\n    out += b\n    return out",
+    "def h(a, *, b=3):\n    o = np.zeros(a.shape)\n    o[...] = a\n    o += b\n    return o",
     "h = lambda a, b=2: (a - a.mean()) / (np.abs(a).max(initial=1) + b)",
     "def h(a, b=2):\n    n = a.shape[0] if a.ndim else 1\n    return a * n / max(n, b)",
 ]
