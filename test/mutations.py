@@ -434,6 +434,23 @@ MUTATIONS = (
         ("executor/test_cache_key.py::test_the_digest_of_sources_depends_on_content_and_names_alone",),
     ),
     Mutation(
+        "kernels that may write in place answer for others", "executor/cache/key.py",
+        'f"in_place={request.in_place}"', '""',
+        ("executor/test_cache_key.py::test_a_miss_names_the_part_that_differs",),
+    ),
+    Mutation(
+        "what lacks a pinned kernel is kept", "executor/compile.py",
+        "result.failures[name], result.faulty = pinned[name], True",
+        "result.failures[name] = pinned[name]",
+        ("executor/test_cache_key.py"
+         "::test_what_lacks_a_pinned_kernel_is_not_kept_and_a_whole_result_serves",),
+    ),
+    Mutation(
+        "a profile in a file is for any device", "executor/saved/file.py",
+        '"profiled_runs", "device")', '"profiled_runs")',
+        ("executor/test_cache_key.py::test_every_part_of_a_profiles_key",),
+    ),
+    Mutation(
         "the cache evicts what was used last", "executor/cache/store.py",
         "for file in reversed(files):", "for file in files:",
         ("executor/test_cache_room.py::test_what_was_not_used_for_longest_is_evicted",),

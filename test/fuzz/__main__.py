@@ -50,9 +50,8 @@ def tell(report: Report, seconds: float) -> int:
     for what, where in sorted(report.found.items(), key=lambda f: -len(f[1])):
         programs = dict.fromkeys(name for name, _ in where)
         modes = ", ".join(dict.fromkeys(mode for _, mode in where))
-        print(
-            f"\n=== {what}\n=== {len(programs)} programs: {', '.join(list(programs)[:8])}; {modes}"
-        )
+        some = ", ".join(list(programs)[:8])
+        print(f"\n=== {what}\n=== {len(programs)} programs: {some}; {modes}")
         print(report.scripts[what])
     print(f"{counts['programs']} programs, {60 * counts['programs'] / seconds:.0f} per minute; "
           f"{counts['calls']} calls, {counts['refused calls']} refused; "
