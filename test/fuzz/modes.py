@@ -6,15 +6,16 @@ import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import profuse as pf
 
-from .compare import Reference, module, run
+from .compare import NO_ERROR, Reference, module, run
 from .programs import Program
 
 _MANY = 1_000_000  # runs to profile: never specialised
+_ALL = "{k: v for k, v in dict(locals()).items() if k[0] == 'v'}"
 
 MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # name: what `jit` is given, and knobs
@@ -84,10 +85,28 @@ def _check_mode(
             if what.startswith("refused"):
                 counts[what] += mode == "tier 0"
                 counts["refused calls"] += 1
+            elif what.startswith(NO_ERROR) and _is_dead(program, mode, path, number):
+                counts["calls that do not raise what nothing uses"] += 1
             elif what:
                 return Finding(program, mode, number, what)
         _count(f.state().counters, counts, mode)
     return None
+
+
+def _is_dead(program: Program, mode: str, path: str, number: int) -> bool:
+    """Whether what raises in NumPy is something that no result depends on.
+
+    It is removed with what it computes. With all values as results the call has to raise.
+    """
+    every = replace(program, calls=program.calls[: number + 1], results=(_ALL,))
+    options, settings = MODES[mode]
+    with pf.knobs.override(**{"cache_dir": path, **settings}):
+        reference = Reference(every)
+        scope = module(reference.source, program.name)
+        f = pf.jit(scope["f"], **{**options, "background": False})
+        done = [run(f, call, scope) for call in every.calls]
+    what = reference.differs(number, done[-1])
+    return reference.outcomes[number].error is not None and not what.startswith(NO_ERROR)
 
 
 def _count(counters: Any, counts: Counter[str], mode: str) -> None:

@@ -154,10 +154,10 @@ def generate(seed: int, number: int) -> Program:
     body = _body(scope)
     made = [n for n in scope.names() if n.startswith("v") and n[1:].isdigit()]
     made = [n for n in made if _returnable(scope.values[0][n])]
-    # What nothing else uses; more than these would keep alive what is to be fused.
+    # What nothing else uses, so that all of it counts; and sometimes something in between.
     text = "\n".join(body)
-    unused = [n for n in made if len(re.findall(rf"\b{n}\b", text)) == 1]
-    results = unused[-4:] + (rng.sample(made, 1) if made and rng.random() < 0.4 else [])
+    results = [n for n in made if len(re.findall(rf"\b{n}\b", text)) == 1]
+    results += rng.sample(made, 1) if made and rng.random() < 0.4 else []
     results = list(dict.fromkeys(results or made[-1:]))
     if rng.random() < 0.15 and len(results) > 1:
         results = [f"{{'a': {results[0]}, 'b': ({results[1]}, [{results[-1]}])}}"]

@@ -17,7 +17,7 @@ from .modes import MODES, Finding, check
 from .programs import Program
 
 CRASH = "the process died"
-_LAYOUT = re.compile(r"(?<=\), )'\w+'")
+_LAYOUT = re.compile(r"(?<=\), )'\w+'(?=, \d)")
 _KIND = re.compile(r"'(?:normal|special)'")
 
 

@@ -17,7 +17,7 @@ HELPERS = [
 ]
 UNARY = ["np.tanh", "np.exp", "np.abs", "np.negative", "np.sqrt", "np.floor", "np.ceil", "np.sign",
          "np.square", "np.sin", "np.cos", "np.log", "np.log1p", "np.expm1", "np.isnan", "np.rint",
-         "np.isfinite", "np.reciprocal", "np.logical_not", "np.invert", "np.trunc", "np.cbrt",
+         "np.isfinite", "np.reciprocal", "np.logical_not", "np.invert", "np.trunc",
          "np.signbit", "np.arctan", "np.exp2", "np.log2", "np.positive", "np.sinh", "-", "+", "~",
          "abs"]  # fmt: skip
 BINARY = ["+"] * 4 + ["-"] * 3 + ["*"] * 4 + ["/", "/", "//", "%", "**", "<", "<=", ">", ">=", "==",
@@ -238,7 +238,7 @@ def gather(d: Draw) -> str:
     size = d.size()
     return d.scope.name() + " = " + d.pick([
         f"{a}[{i}]", f"np.take({a}, {i}, axis={d.axis(a)})", f"{a}[np.arange({size}) % len({a})]",
-        f"np.take({a}, {i}, mode='clip')", f"np.take_along_axis({a}, np.argsort({a}, axis=0), 0)",
+        f"np.take({a}, {i}, mode='clip')", f"np.take_along_axis({a}, np.argmax({a}, 0)[None], 0)",
         f"{a}[{size}]", f"np.take({a}, {size})", f"{a}[..., {i}]", f"{a}[np.array([{size}, 0])]",
     ])  # fmt: skip
 

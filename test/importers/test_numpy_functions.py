@@ -258,5 +258,5 @@ def test_what_only_numbers_of_other_kinds_show():
     check(lambda x, m: np.take(x, m, axis=0), X, mask, again=[(Y, Y > 0)])
     check(lambda x, m: (np.nan_to_num(m), np.nan_to_num(x)), X, mask, again=[(Y, Y > 0)])
     check(lambda x, k: (np.roll(x, 1.9), np.roll(x, k, axis=1), np.roll(x, -k)), X, 1.5, guards=2)
-    narrow = np.array([1, np.nan], ml_dtypes.bfloat16)
+    narrow = np.array([1, np.inf], ml_dtypes.bfloat16)
     check(np.nan_to_num, narrow)  # NumPy, too, does not know it to be of floats
