@@ -4,10 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest requirements mutations memcheck bench gpubench clean
+.PHONY: help setup run test check lint format types lit pytest requirements mutations mutations-sample fuzz memcheck bench gpubench clean
 
 help: ## print this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,14 @@ requirements: $(STAMP) ## check docs/requirements.md, say what has no test
 
 mutations: $(STAMP) ## break the code on purpose: do the tests notice?
 	$(BIN)/python test/mutations.py
+
+mutations-sample: $(STAMP) ## the quick ones of a tenth of these, another tenth at another commit
+	$(BIN)/python test/mutations.py --sample --seconds 120
+
+PROGRAMS ?= 2000
+SEED ?= 0
+fuzz: $(STAMP) ## PROGRAMS random NumPy programs, drawn by SEED, on all tiers against NumPy
+	cd test && ../$(BIN)/python -m fuzz --programs $(PROGRAMS) --seed $(SEED)
 
 memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is installed
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --quiet --error-exitcode=9 \

@@ -2,7 +2,7 @@
 
 ``make mutations``, or ``python test/mutations.py NAME …``. Each mutation replaces one piece of text
 in a copy of the tree and runs the tests that should fail then. Exit status 1 = one was not caught,
-or its text is no longer there.
+its tests did not end in time, or its text is no longer there. `mutation_runner` does it.
 
 ``--selfcheck`` runs no test: of faults in the lowering for CPUs, those above and `lowering_faults`,
 it tells whether the check of new kernels notices them while `proof_corpus` is compiled.
@@ -10,41 +10,9 @@ it tells whether the check of new kernels notices them while `proof_corpus` is c
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
-from lowering_faults import FAULTS, NOT_SHOWN
-
-ROOT = Path(__file__).resolve().parents[1]
-_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
-_TIMEOUT = 180.0  # seconds for the tests of one mutation; a hang is a failure, hence caught
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One deliberate fault.
-
-    Attributes:
-        name: what goes wrong.
-        file: where, relative to the root.
-        old, new: text that occurs exactly once, and what replaces it.
-        tests: pytest ids below ``test/`` of which at least one must fail.
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
+from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
@@ -469,6 +437,23 @@ MUTATIONS = (
         ("executor/test_cache_key.py::test_the_digest_of_sources_depends_on_content_and_names_alone",),
     ),
     Mutation(
+        "kernels that may write in place answer for others", "executor/cache/key.py",
+        'f"in_place={request.in_place}"', '""',
+        ("executor/test_cache_key.py::test_a_miss_names_the_part_that_differs",),
+    ),
+    Mutation(
+        "what lacks a pinned kernel is kept", "executor/compile.py",
+        "result.failures[name], result.faulty = pinned[name], True",
+        "result.failures[name] = pinned[name]",
+        ("executor/test_cache_key.py"
+         "::test_what_lacks_a_pinned_kernel_is_not_kept_and_a_whole_result_serves",),
+    ),
+    Mutation(
+        "a profile in a file is for any device", "executor/saved/file.py",
+        '"profiled_runs", "device")', '"profiled_runs")',
+        ("executor/test_cache_key.py::test_every_part_of_a_profiles_key",),
+    ),
+    Mutation(
         "the cache evicts what was used last", "executor/cache/store.py",
         "for file in reversed(files):", "for file in files:",
         ("executor/test_cache_room.py::test_what_was_not_used_for_longest_is_evicted",),
@@ -601,6 +586,7 @@ MUTATIONS = (
         "emitted code delivers no signals", "executor/dispatch/leaf.py",
         "        self.check_signals(timed, result)\n", "",
         ("executor/test_dispatch.py::test_keyboard_interrupt_is_delivered",),
+        slow=True,
     ),
     Mutation(
         "emitted code keeps the GIL", "executor/dispatch/host_leaf.py",
@@ -621,89 +607,5 @@ MUTATIONS = (
 )  # fmt: skip
 
 
-def pytest_status(tree: Path, tests: tuple[str, ...]) -> int:
-    """Exit status of pytest on a copy of the tree; 1 = tests failed, or hung."""
-    pytest = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    return _status(tree, [*pytest, *(f"test/{t}" for t in tests)])
-
-
-def corpus_status(tree: Path, _tests: tuple[str, ...]) -> int:
-    """Exit status of compiling the corpus; 1 = a check failed, or it hung."""
-    return _status(tree, ["test/proof_corpus.py"])
-
-
-def _status(tree: Path, arguments: list[str]) -> int:
-    environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    # A process with the fault may also crash: on a signal the status is negative, and it is caught.
-    try:
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=tree, env=environment, timeout=_TIMEOUT,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return 1
-    return done.returncode
-
-
-def of_cpu_lowering() -> tuple[Mutation, ...]:
-    """Faults that the check of new kernels has to notice."""
-    known = (
-        m for m in MUTATIONS
-        if m.file.startswith("lowering/") and not m.file.startswith("lowering/gpu/")
-        and m.name not in NOT_SHOWN
-    )  # fmt: skip
-    return (*known, *(Mutation(*fault, ()) for fault in FAULTS))
-
-
-def try_out(
-    mutation: Mutation, tree: Path, run: Callable[[Path, tuple[str, ...]], int] = pytest_status
-) -> str:
-    """``"caught"``, ``"NOT CAUGHT"``, or why it could not be tried."""
-    path = tree / mutation.file
-    text = path.read_text("utf-8")
-    if text.count(mutation.old) != 1:
-        return f"STALE: its text occurs {text.count(mutation.old)} times in {mutation.file}"
-    path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
-    try:
-        status = run(tree, mutation.tests)
-    finally:
-        path.write_text(text, "utf-8")
-    if status == 0:
-        return "NOT CAUGHT"
-    return "caught" if status == 1 or status < 0 else f"NOT RUN: it ended with {status}"
-
-
-def main() -> int:
-    """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description="do the tests notice deliberate faults?")
-    parser.add_argument("names", nargs="*", help="parts of names; default: all mutations")
-    parser.add_argument(
-        "--selfcheck", action="store_true", help="faults of lowering, which kernels' checks notice"
-    )
-    args = parser.parse_args()
-    names, run = args.names, corpus_status if args.selfcheck else pytest_status
-    every = of_cpu_lowering() if args.selfcheck else MUTATIONS
-    chosen = [m for m in every if not names or any(n in m.name for n in names)]
-    bad = 0
-    with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
-        tree = Path(folder) / "profuse"
-        shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
-        tests = tuple(dict.fromkeys(t for m in chosen for t in m.tests))
-        if run(tree, tests) != 0:
-            print("something fails, or is gone, without any mutation:", *tests, file=sys.stderr)
-            return 1
-        for mutation in chosen:
-            start = time.perf_counter()
-            outcome = try_out(mutation, tree, run)
-            bad += outcome != "caught"
-            seconds = time.perf_counter() - start
-            print(f"{outcome:<11} {seconds:5.1f} s  {mutation.name}", flush=True)
-    print(f"{len(chosen) - bad} of {len(chosen)} caught")
-    if args.selfcheck:
-        for name, why in NOT_SHOWN.items():
-            print(f"not tried: {name}: {why}")
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MUTATIONS))

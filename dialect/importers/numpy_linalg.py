@@ -15,7 +15,7 @@ from ..ops.einsum import decompose_einsum
 from .operators import op
 from .recorder import trace_error, user_loc
 from .registry import numpy_function
-from .shapes import as_array, axis_of, axis_tuple, ndim
+from .shapes import as_array, axis_of, axis_tuple, dtype_like, ndim
 
 
 @numpy_function("dot")
@@ -33,7 +33,9 @@ def dot(a: Any, b: Any) -> Any:
 def vdot(a: Any, b: Any) -> Any:
     """`np.vdot`."""
     flat = op("reshape", a, shape=(-1,))
-    return op("matmul", op("conj", flat), op("reshape", b, shape=(-1,)))
+    if dtype_like(a).kind == "c":
+        flat = op("conj", flat)  # which would make small ints of bools
+    return op("matmul", flat, op("reshape", b, shape=(-1,)))
 
 
 @numpy_function("inner")

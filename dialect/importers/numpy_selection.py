@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_of
+from ..errors import DTypeError
 from .operators import op
-from .recorder import trace_error
+from .recorder import trace_error, user_loc
 from .registry import creation_function, numpy_function
 from .shapes import as_array, dtype_like, ndim
 from .traced import Traced, TracedScalar
@@ -92,6 +93,8 @@ def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
 
     x, place = (ravel(a), 0) if axis is None else (as_array(a), operator.index(axis))
     index = as_array(indices)
+    if index.dtype.kind == "b":  # unlike in x[indices], no mask
+        index = index.astype(np.int64)
     if mode == "clip":
         index = op("clip", index, 0, x.shape[place] - 1)
     elif mode == "wrap":
@@ -111,8 +114,10 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """`np.nan_to_num`."""
     dtype = dtype_like(x)
-    if dtype.kind in "biu":
+    if dtype.kind in "iu":
         return op("positive", x)
+    if dtype.kind not in "fc":  # NumPy leaves alone also what it does not know to be floats
+        return as_array(x).copy()
     limits = np.finfo(dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
@@ -137,8 +142,11 @@ def _triangle(test: str, m: Any, k: Any) -> Any:
     from .numpy_creation import iota
 
     x = as_array(m)
+    if not x.ndim:
+        raise DTypeError("a triangle is of an array of one axis or more", loc=user_loc())
     index = dtype_of(np.int64)
-    rows = op("expand_dims", iota(x.shape[-2], index), axes=(1,))
+    # Of one axis, every row is the array.
+    rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
     columns = iota(x.shape[-1], index)
     return op("select", op(test, columns, op("add", rows, k)), x, _zero(x))
 

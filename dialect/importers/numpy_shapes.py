@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from .operators import op
 from .recorder import user_loc
 from .registry import numpy_function
-from .shapes import as_array, as_traced, axis_of, axis_tuple, ndim, sizes
+from .shapes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, sizes
 from .traced import Traced, TracedScalar
 
 
@@ -246,6 +246,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     out = as_traced(a)
     for amount, place in zip(shifts, axes, strict=True):
         where = axis_of(place, ndim(a))
+        if dtype_like(amount).kind == "f":
+            amount = int(amount)  # as NumPy does
         n = out.shape[where]
         # An empty axis has nothing to roll, but a remainder by its size would be undefined.
         first = (0 - amount) % op("maximum", n, 1)

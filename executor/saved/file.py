@@ -28,7 +28,7 @@ from ..cache.key import Key, describe, nearest
 from ..cache.profiles import is_profile
 
 _FORMAT = "1"
-_PORTABLE = ("profile", "history", "profiled_runs")  # what a profile depends on anywhere
+_PORTABLE = ("profile", "history", "profiled_runs", "device")  # what a profile depends on anywhere
 
 
 @dataclass(frozen=True)
@@ -166,4 +166,4 @@ def _digest(key: Key) -> str:
     """Name of an entry within the file."""
     if not is_profile(key):
         return key.digest
-    return Key({name: key.parts[name] for name in _PORTABLE}).digest
+    return Key({name: key.parts.get(name, "") for name in _PORTABLE}).digest

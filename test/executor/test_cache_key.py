@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
+import io
 import json
 import os
-from dataclasses import replace
+import re
+import tokenize
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import profuse as pf
@@ -22,28 +27,69 @@ from cached_graphs import (
     start,
 )
 from profuse.dialect import pipeline as pipelines
+from profuse.dialect.dtypes import dtype_named
 from profuse.dialect.passes import base as passes
+from profuse.dialect.types import TensorType
 from profuse.executor import compile as compile_module
 from profuse.executor import users_own
+from profuse.executor.background import make_request
 from profuse.executor.cache import fingerprint, key
+from profuse.executor.cache.entry import Entry
 from profuse.executor.cache.key import Key, describe, key_of, nearest
+from profuse.executor.cache.profiles import key_of_graph
+from profuse.executor.compile import CompileRequest
 from profuse.executor.knobs import knobs
+from profuse.executor.options import Options
+from profuse.executor.saved.file import SavedFile
+from profuse.lowering.target import Target, host_target
 
 # --- keys -----------------------------------------------------------------------------------------
 
 
+TARGET = request().target
+
+# Every field of a request: what changes it and with it the key, and the part that a miss names…
+RELEVANT: dict[str, list[tuple[str, Any]]] = {
+    "ir": [
+        ("ir", IR.replace("tanh", "sin")),
+        ("locations", IR.replace('"user.py":4', '"user.py":3')),
+    ],
+    "pipeline": [("pipeline", "required")],
+    "target": [
+        ("triple", replace(TARGET, triple="other-triple")),
+        ("cpu", replace(TARGET, cpu="other-cpu")),
+        ("features", replace(TARGET, features="+other")),
+        ("gpu", replace(TARGET, gpu="sm_90")),
+        ("gpu", replace(TARGET, gpu_image="ptx")),
+    ],
+    "keep_stages": [("options", True)],
+    "verify_each": [("options", True)],
+    "in_place": [("options", True)],
+}
+# … or another value, and why an entry serves all the same.
+IRRELEVANT: dict[str, tuple[Any, str]] = {
+    "repro_dir": ("elsewhere", "where a failing pipeline writes: what fails is not kept"),
+    "dump": ("stderr", "such requests are not looked up: `obstacle`"),
+    "name": ("g", "what dumps and messages call the graph"),
+    "pinned": (
+        (("fusion_0", "lost"),),
+        "what lacks a kernel is not kept, and a whole result serves",
+    ),
+}
+
+
+def test_every_field_of_a_request_is_in_the_key_or_has_a_reason_not_to_be():
+    """A new field fails here until somebody has decided; `target` is every field of its own."""
+    assert {f.name for f in fields(CompileRequest)} == RELEVANT.keys() | IRRELEVANT.keys()
+    assert not RELEVANT.keys() & IRRELEVANT.keys()
+    targets = [value for _, value in RELEVANT["target"]]
+    for field in fields(Target):
+        assert any(getattr(t, field.name) != getattr(TARGET, field.name) for t in targets), field
+
+
 @pytest.mark.parametrize(
     ("part", "changes"),
-    [
-        ("ir", {"ir": IR.replace("tanh", "sin")}),
-        ("locations", {"ir": IR.replace('"user.py":4', '"user.py":3')}),
-        ("pipeline", {"pipeline": "required"}),
-        ("options", {"keep_stages": True}),
-        ("options", {"verify_each": True}),
-        ("triple", {"target": replace(request().target, triple="other-triple")}),
-        ("cpu", {"target": replace(request().target, cpu="other-cpu")}),
-        ("features", {"target": replace(request().target, features="+other")}),
-    ],
+    [(part, {name: value}) for name, listed in RELEVANT.items() for part, value in listed],
 )
 def test_a_miss_names_the_part_that_differs(folder, part, changes):
     Asked(request())
@@ -56,9 +102,100 @@ def test_a_miss_names_the_part_that_differs(folder, part, changes):
     assert asked.result.missed == asked.reason("disk-miss")
 
 
-def test_what_does_not_matter_to_code_is_not_in_the_key(folder):
+@pytest.mark.parametrize("name", sorted(IRRELEVANT))
+def test_what_does_not_matter_to_code_is_not_in_the_key(folder, name):
     Asked(request())
-    assert Asked(request(name="g", repro_dir="elsewhere"), never).counts == (1, 0)
+    other = request(**{name: IRRELEVANT[name][0]})
+    assert other != request()
+    assert key_of(other).digest == key_of(request()).digest
+    assert name == "dump" or Asked(other, never).counts == (1, 0)
+
+
+def test_this_cpu_is_in_the_key_whether_it_was_named_or_not():
+    assert key_of(request(target=None)).digest == key_of(request(target=host_target())).digest
+
+
+def test_what_lacks_a_pinned_kernel_is_not_kept_and_a_whole_result_serves(folder):
+    name = list(Asked(request()).result.kernels)[0]
+    pinned = request(pinned=((name, "it has cost a worker"),))
+    assert Asked(pinned, never).result.kernels.keys() == {name}
+    for path in folder.files():
+        path.path.unlink()
+    asked = Asked(pinned, compile_module.compile_graph)
+    assert asked.result.failures == {name: "it has cost a worker"}
+    assert "not stored" in asked.reason("disk-skip")
+    assert folder.files() == []
+
+
+# What of a function's options a compile, or what was profiled before it, depends on, and by what.
+OPTIONS = {
+    "strategy": "the pipeline says static or dynamic",
+    "profiled_runs": "a part of a profile's key",
+    "name": "for messages alone",
+    "strict": "raises where fusion has failed, and changes nothing of it",
+    "background": "where a compile runs",
+    "device": "what `processor` is made of",
+    "processor": "the target of a compile, the device of a profile",
+    "recall": "whether anything is looked up",
+    "donate": "`in_place` of a request",
+    "saved": "where is looked first",
+}
+
+
+def test_every_option_of_a_function_reaches_the_key_or_needs_not():
+    assert {f.name for f in fields(Options)} == OPTIONS.keys()
+    plain, donating = (
+        make_request(IR, request().pipeline, Options(donate=donate)) for donate in ((), ("x",))
+    )
+    assert (plain.in_place, donating.in_place) == (False, True)
+    assert key_of(plain).digest != key_of(donating).digest
+
+
+def test_every_part_of_a_profiles_key(folder):
+    """A profile is that of a graph, what came before, how many runs, and where its arrays are."""
+    given = {"text": IR, "history": (), "runs": 1, "device": "cpu"}
+    assert inspect.signature(key_of_graph).parameters.keys() == given.keys()
+    others = {
+        "text": IR.replace("tanh", "sin"), "runs": 2, "device": "cuda:0",
+        "history": ((TensorType(dtype_named("f32"), (4, 8)),),),
+    }  # fmt: skip
+    parts = dict(zip(given, ("profile", "history", "profiled_runs", "device"), strict=True))
+    key = key_of_graph(**given)
+    assert set(key.parts) == {*parts.values(), *fingerprint.versions(), "sources"}
+    for name, value in others.items():
+        assert key.differing(key_of_graph(**{**given, name: value})) == [parts[name]]
+    # In a file that another installation has written, all but the installation counts.
+    entry = Entry(key, "f", 0.0, {})
+    foreign = Entry(Key({**key.parts, "sources": "others", "numpy": "9"}), "f", 0.0, {})
+    for held in (entry, foreign):
+        saved = SavedFile("file", "f", (), (held,))
+        assert saved.find(key) is held
+        for name, value in others.items():
+            assert saved.find(key_of_graph(**{**given, name: value})) is None, name
+
+
+# The compiler asks nothing but its request: what else it would read has to be in the key, too.
+READS = {"lowering/gpu/ptxas.py": "finds the assembler: one major version, and no other code"}
+
+
+def test_the_compiler_reads_no_settings():
+    root = Path(pf.__file__).parent
+    found = {
+        str(path.relative_to(root))
+        for part in ("dialect", "lowering")
+        for path in (root / part).rglob("*.py")
+        if re.search(r"\b(environ|getenv|knobs\.\w+)\b", code_of(path.read_text()))
+    }
+    assert found == READS.keys()
+    names = set(re.findall(r"\bknobs\.(\w+)", code_of((root / "executor/compile.py").read_text())))
+    assert names == {"cache"}, "and whether it is asked at all"
+
+
+def code_of(text: str) -> str:
+    """Source without comments and texts."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    left = [t.string for t in tokens if t.type in (tokenize.NAME, tokenize.OP)]
+    return " ".join(left).replace(" . ", ".")
 
 
 @pytest.mark.parametrize("name", ["profuse", "numpy", "llvmlite", "xtc-mlir-python-bindings"])

@@ -1,11 +1,12 @@
 """NumPy functions and ndarray methods: traced once at one size, evaluated at others."""
 
+import ml_dtypes
 import numpy as np
 import profuse.dialect.importers.api as api
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.errors import ShapeError, TraceError
+from profuse.dialect.errors import DTypeError, ShapeError, TraceError
 from profuse.dialect.importers.tracer import trace
 from tracing import check
 
@@ -241,3 +242,21 @@ def test_refusals(fn, message):
     with pytest.raises(TraceError) as info:
         trace(fn, (X,))
     assert message in str(info.value)
+
+
+def test_triangles_of_one_axis_have_the_array_in_every_row():
+    check(lambda x: (np.tril(x), np.triu(x, 1)), X[0], again=[(Y[1],)])
+    check(lambda x: np.tril(x, -1), C, again=[(D,)])
+    with pytest.raises(DTypeError, match="one axis"):
+        trace(np.tril, (np.float64(1.0),))
+
+
+def test_what_only_numbers_of_other_kinds_show():
+    """Bools are no small ints for vdot and no mask for take; roll cuts its shift to an int."""
+    mask = X > 0
+    check(lambda m, x: (np.vdot(m, m), np.vdot(m, x)), mask, X, again=[(Y > 0, Y)], exact=False)
+    check(lambda x, m: np.take(x, m, axis=0), X, mask, again=[(Y, Y > 0)])
+    check(lambda x, m: (np.nan_to_num(m), np.nan_to_num(x)), X, mask, again=[(Y, Y > 0)])
+    check(lambda x, k: (np.roll(x, 1.9), np.roll(x, k, axis=1), np.roll(x, -k)), X, 1.5, guards=2)
+    narrow = np.array([1, np.inf], ml_dtypes.bfloat16)
+    check(np.nan_to_num, narrow)  # NumPy, too, does not know it to be of floats

@@ -144,3 +144,14 @@ def test_dtypes_in_text_are_numpys(name):
 def test_text_that_is_no_dtype_to_numpy_is_refused(name):
     with pytest.raises(DTypeError, match="not understood"):
         trace(lambda x: x.astype(name), (np.ones(3),))
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.true_divide, np.power, np.maximum], ids=str)
+@pytest.mark.parametrize("dtype", ["i1", "f4", "f2", "f8"])
+def test_numbers_beside_captured_arrays_stay_weakly_typed(ufunc, dtype):
+    """A size or a number argument does not widen an array that the function closes over."""
+    captured, scalar = np.array([[1, 2]], dtype), np.array(3, dtype)[()]
+    check(lambda x: (ufunc(captured, x.shape[0]), ufunc(x.shape[0], captured)), np.ones(3),
+          again=[(np.ones(2),)], exact=False)  # fmt: skip
+    check(lambda x, k: (ufunc(scalar, k), ufunc(captured, k), ufunc(k, x.shape[0])), np.ones(3), 2,
+          exact=False)  # fmt: skip

@@ -1,0 +1,243 @@
+"""What a call does, and whether it does what NumPy does.
+
+Integers, bools and Python numbers are equal. Floats differ by what rounding may cost: the same
+program is run with data that differ in the last digits, and with all floats as float64, and what
+that moves is how far results may be off. Where it changes what is decided (comparisons, indices,
+infinities), the place is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from profuse.dialect.errors import TraceError
+
+from . import data
+from .programs import Program, namespace, quiet
+
+_EPS = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-23, "float64": 2**-52}
+_NARROW = re.compile(r"'(?:f2|f4|>f4|bfloat16)'")
+
+
+NO_ERROR = "does not raise "
+# What decides the sign of a zero in NumPy: the order of its sums.
+_SUMS = re.compile(r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std")
+
+
+@dataclass
+class Outcome:
+    """What one call has done.
+
+    Attributes:
+        value: what it returned, as leaves with their places.
+        error: what it raised, else None.
+        changed: arguments whose contents are others now, by place.
+    """
+
+    value: list[tuple[str, Any]]
+    error: BaseException | None
+    changed: tuple[str, ...] = ()
+
+
+def leaves(value: Any, place: str = "") -> list[tuple[str, Any]]:
+    """Numbers and arrays of nested containers, with where they are."""
+    if isinstance(value, (tuple, list)):
+        found = [leaves(v, f"{place}[{k}]") for k, v in enumerate(value)]
+        return [(place, type(value)), *(leaf for part in found for leaf in part)]
+    if isinstance(value, dict):
+        found = [leaves(v, f"{place}[{k!r}]") for k, v in value.items()]
+        return [(place, dict), *(leaf for part in found for leaf in part)]
+    return [(place, value)]
+
+
+def run(f: Callable[..., Any], call: str, scope: dict[str, Any]) -> Outcome:
+    """Call a function with arguments of its own."""
+    args, kwargs = eval(call, scope)
+    arrays = [(p, v) for p, v in leaves((args, kwargs)) if isinstance(v, np.ndarray)]
+    before = [v.tobytes() for _, v in arrays]
+    error, value = None, []
+    try:
+        with quiet():
+            # A copy: results may be views of arguments, which NumPy's would be as well.
+            value = [(p, v.copy() if isinstance(v, np.ndarray) else v)
+                     for p, v in leaves(f(*args, **kwargs))]  # fmt: skip
+    except Exception as raised:
+        error = raised
+    changed = tuple(p for (p, v), b in zip(arrays, before, strict=True) if v.tobytes() != b)
+    return Outcome(value, error, changed)
+
+
+def module(source: str, name: str, **others: Any) -> dict[str, Any]:
+    """The globals of a program's module, run."""
+    scope = namespace() | others
+    exec(compile(source, f"<fuzz {name}>", "exec"), scope)
+    return scope
+
+
+class Reference:
+    """What NumPy makes of each call of a program, and how sure that is."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.source = program, program.source()
+        scope = module(self.source, program.name)
+        self.outcomes = [run(scope["f"], call, scope) for call in program.calls]
+        self._others: dict[int, list[Outcome]] = {}
+
+    def others(self, call: int) -> list[Outcome]:
+        """The same call with data that are off in the last digits, and in float64."""
+        if call not in self._others:
+            text = self.program.calls[call]
+            runs = []
+            for seed in range(3):
+                scope = module(self.source, "near", arr=_near(seed))
+                runs.append(run(scope["f"], text, scope))
+            wide = _NARROW.sub("'f8'", self.source).replace("np.float32", "np.float64")
+            scope = module(wide, "wide")
+            runs.append(run(scope["f"], _NARROW.sub("'f8'", text), scope))
+            self._others[call] = runs
+        return self._others[call]
+
+    def differs(self, call: int, ours: Outcome) -> str:
+        """How a call differs from NumPy's: "" = not; "refused: …" = it was not traced."""
+        numpy = self.outcomes[call]
+        if isinstance(ours.error, TraceError):
+            if ours.changed:
+                return "a refused call has changed its arguments"
+            return f"refused: {_general(ours.error.what)}"
+        if numpy.error is not None:
+            if ours.error is None:
+                if any(o.error is None for o in self.others(call)):
+                    return ""
+                return f"{NO_ERROR}{_told(numpy.error)}"
+            wanted = next(c for c in type(numpy.error).__mro__ if c.__module__ == "builtins")
+            if not isinstance(ours.error, wanted):
+                return f"{_told(ours.error)} for {_told(numpy.error)}"
+            return ""
+        if ours.error is not None:
+            return f"raises {_told(ours.error)}"
+        if set(ours.changed) - set(numpy.changed):
+            return "an argument is changed"
+        if set(ours.changed) != set(numpy.changed):
+            return "an argument is not changed"
+        return self._values(call, numpy.value, ours.value)
+
+    def _values(self, call: int, numpy: list[tuple[str, Any]], ours: list[tuple[str, Any]]) -> str:
+        if [p for p, _ in numpy] != [p for p, _ in ours]:
+            return "another structure"
+        for k, ((place, a), (_, b)) in enumerate(zip(numpy, ours, strict=True)):
+            if isinstance(a, type):
+                if a is not b:
+                    return f"{b.__name__} for {a.__name__}"
+                continue
+            # Of no axes, results are NumPy's scalars, where NumPy may have an array.
+            if type(a) is not type(b) and not (_no_axes(a) and _no_axes(b)):
+                return f"{type(b).__name__} for {type(a).__name__} at {place}"
+            found = self._leaf(call, k, np.asarray(a), np.asarray(b))
+            if found:
+                return found
+        return ""
+
+    def _leaf(self, call: int, k: int, a: np.ndarray, b: np.ndarray) -> str:
+        if a.dtype.newbyteorder("=") != b.dtype:  # results are native
+            return f"dtype {b.dtype} for {a.dtype}"
+        if a.shape != b.shape:
+            return f"a shape of {_rank(b)} for {_rank(a)}" if a.ndim != b.ndim else "another shape"
+        if not a.size or a.tobytes() == b.tobytes():
+            return ""
+        if a.dtype.name not in _EPS:
+            wrong = a != b
+            if wrong.any():
+                wrong &= self._same_in_others(call, k, a)
+            return f"values of {a.dtype}" if wrong.any() else ""
+        return self._floats(call, k, a, b)
+
+    def _same_in_others(self, call: int, k: int, a: np.ndarray) -> np.ndarray:
+        same = np.ones(a.shape, bool)
+        for other in self._at(call, k, a.shape):
+            with quiet():
+                same &= other == a
+        return same
+
+    def _at(self, call: int, k: int, shape: tuple[int, ...]) -> list[np.ndarray]:
+        """What other runs have at this place, where they have something like it; else nans."""
+        found = []
+        for other in self.others(call):
+            leaf = other.value[k][1] if other.error is None and k < len(other.value) else None
+            fits = leaf is not None and np.shape(leaf) == shape
+            found.append(np.asarray(leaf) if fits else np.full(shape, np.nan))
+        return found
+
+    def _floats(self, call: int, k: int, a: np.ndarray, b: np.ndarray) -> str:
+        eps, dtype = _EPS[a.dtype.name], a.dtype
+        a, b = a.astype("f8"), b.astype("f8")
+        with quiet():
+            finite = np.isfinite(a) & np.isfinite(b)
+            kind = ~finite & ~((np.isnan(a) & np.isnan(b)) | (a == b))
+            scale = np.abs(a[np.isfinite(a)]).max(initial=0.0)
+            off = np.where(finite, np.abs(a - b), 0)
+            tiny = np.finfo("f8").tiny if dtype.name == "float64" else 2.0**-24 * 2
+            tiny = 2.0**-126 if dtype.name in ("float32", "bfloat16") else tiny
+            off = off > 8 * eps * np.abs(a) + 2 * eps * min(scale, 1e30) + tiny
+            zero = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+            if not (kind.any() or off.any() or zero.any()):
+                return ""
+            lost = np.zeros(a.shape)
+            sure, firm = np.ones(a.shape, bool), np.ones(a.shape, bool)
+            for other in self._at(call, k, a.shape):
+                other = other.astype("f8")
+                alike = (np.isnan(other) & np.isnan(a)) | (np.isinf(a) & (other == a))
+                sure &= np.isfinite(a) & np.isfinite(other) | alike
+                firm &= (other == 0) & (np.signbit(other) == np.signbit(a))
+                lost = np.maximum(lost, np.nan_to_num(np.abs(other - a), nan=np.inf))
+            if (kind & sure).any():
+                return f"nan or infinity in {dtype}"
+            # The rounding of one place is a matter of luck; that of all places is not.
+            all_lost = np.max(lost[np.isfinite(lost)], initial=0.0)
+            wrong = off & sure & finite
+            wrong &= np.abs(a - b) > 32 * lost + 4 * all_lost + 32 * eps * np.abs(a) + tiny
+            if wrong.any():
+                return f"values of {dtype}"
+            if (zero & firm).any() and not _SUMS.search(self.source):
+                return f"sign of zero in {dtype}"
+        return ""
+
+
+def _near(seed: int) -> Callable[..., np.ndarray]:
+    """`arr`, with floats off by a few units in the last place."""
+
+    def arr(
+        dtype: Any, shape: Any, layout: str = "C", number: int = 0, kind: str = "eighths"
+    ) -> Any:
+        a = data.arr(dtype, shape, layout, number, kind)
+        name = a.dtype.newbyteorder("=").name
+        if name not in _EPS or not a.size:
+            return a
+        rng = np.random.default_rng(seed)
+        b = a.astype("f8") * (1 + rng.uniform(-2, 2, a.shape) * _EPS[name])
+        return b.astype(a.dtype)
+
+    return arr
+
+
+def _general(text: str) -> str:
+    """A message without what differs from program to program."""
+    text = re.sub(r"<fuzz[^>]*>(:\d+)*", "", text.split("\n")[0])
+    text = re.sub(r"\b[vGxyzkpds]\d*\b", "_", text)
+    return re.sub(r"-?\d+(\.\d+)?(e[+-]\d+)?", "0", text)[:150].strip()
+
+
+def _told(error: BaseException) -> str:
+    said = getattr(error, "what", None) or str(error)
+    return f"{type(error).__name__}: {_general(said)}"
+
+
+def _no_axes(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0
+
+
+def _rank(a: np.ndarray) -> str:
+    return f"rank {a.ndim}"

@@ -1,0 +1,114 @@
+"""The ways in which a program is run: tiers, executors, from disk."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import profuse as pf
+
+from .compare import NO_ERROR, Reference, module, run
+from .programs import Program
+
+_MANY = 1_000_000  # runs to profile: never specialised
+_ALL = "{k: v for k, v in dict(locals()).items() if k[0] == 'v'}"
+
+MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    # name: what `jit` is given, and knobs
+    "tier 0": ({"profiled_runs": _MANY}, {}),
+    "static": ({"strategy": [("static", 2)]}, {"native_dispatch": False}),
+    "dynamic": ({"strategy": [("dynamic", 2)]}, {"native_dispatch": False}),
+    "keyed": ({}, {"profiling_mode": False}),
+    "emitted": ({}, {"cache": True}),  # the default strategy, behind emitted guards
+    "warm": ({}, {"cache": True}),  # after "emitted": from what that has left on disk
+    "background": ({"background": True}, {}),
+}
+USUAL = ("tier 0", "static", "dynamic", "keyed", "emitted", "warm")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A call that does not do what NumPy does."""
+
+    program: Program
+    mode: str
+    call: int
+    what: str
+    detail: str = ""
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[str]:
+    """A folder for the disk cache."""
+    with tempfile.TemporaryDirectory(prefix="profuse-fuzz-") as path:
+        yield path
+
+
+def check(
+    program: Program,
+    modes: tuple[str, ...],
+    counts: Counter[str],
+    announce: Callable[[str], object] = lambda mode: None,
+) -> list[Finding]:
+    """Run a program in each mode; the first difference of each, and counts of what happened."""
+    reference = Reference(program)
+    counts["calls"] += len(program.calls) * len(modes)
+    counts["calls that raise in NumPy"] += sum(o.error is not None for o in reference.outcomes)
+    found = []
+    with folder() as path:
+        for mode in modes:
+            announce(mode)
+            finding = _check_mode(program, reference, mode, path, counts)
+            if finding is not None:
+                found.append(finding)
+                if mode == "tier 0":  # the graph itself is another: so it will be everywhere
+                    break
+    return found
+
+
+def _check_mode(
+    program: Program, reference: Reference, mode: str, path: str, counts: Counter[str]
+) -> Finding | None:
+    options, settings = MODES[mode]
+    with pf.knobs.override(**{"cache_dir": path, **settings}):
+        scope = module(reference.source, program.name)
+        f = pf.jit(scope["f"], **{"background": False, **options})
+        for number, call in enumerate(program.calls):
+            ours = run(f, call, scope)
+            if mode == "background":
+                f.wait()
+            what = reference.differs(number, ours)
+            if what.startswith("refused"):
+                counts[what] += mode == "tier 0"
+                counts["refused calls"] += 1
+            elif what.startswith(NO_ERROR) and _is_dead(program, mode, path, number):
+                counts["calls that do not raise what nothing uses"] += 1
+            elif what:
+                return Finding(program, mode, number, what)
+        _count(f.state().counters, counts, mode)
+    return None
+
+
+def _is_dead(program: Program, mode: str, path: str, number: int) -> bool:
+    """Whether what raises in NumPy is something that no result depends on.
+
+    It is removed with what it computes. With all values as results the call has to raise.
+    """
+    every = replace(program, calls=program.calls[: number + 1], results=(_ALL,))
+    options, settings = MODES[mode]
+    with pf.knobs.override(**{"cache_dir": path, **settings}):
+        reference = Reference(every)
+        scope = module(reference.source, program.name)
+        f = pf.jit(scope["f"], **{**options, "background": False})
+        done = [run(f, call, scope) for call in every.calls]
+    what = reference.differs(number, done[-1])
+    return reference.outcomes[number].error is not None and not what.startswith(NO_ERROR)
+
+
+def _count(counters: Any, counts: Counter[str], mode: str) -> None:
+    for name in ("compiles", "compile_failures", "kernel_launches", "guard_misses", "disk_hits"):
+        counts[f"{mode}: {name}"] += counters[name]

@@ -1,0 +1,175 @@
+"""Runs mutations: each replaces a piece of text in a copy of the tree, and tests should fail then.
+
+The command line is `mutations.py`, which has the mutations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lowering_faults import FAULTS, NOT_SHOWN
+
+ROOT = Path(__file__).resolve().parents[1]
+QUICK = 20.0  # seconds that the tests of a mutation may take if it is not declared slow
+_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
+_TIMEOUT = 180.0  # seconds for the tests of one mutation
+_PART = 10  # a sample is one mutation in so many
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One deliberate fault.
+
+    Attributes:
+        name: what goes wrong.
+        file: where, relative to the root.
+        old, new: text that occurs exactly once, and what replaces it.
+        tests: pytest ids below ``test/`` of which at least one must fail.
+        hangs: the fault shows as a hang, so that tests which end at the timeout are a catch.
+        slow: the tests take longer than `QUICK` seconds, and samples leave the mutation out.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    hangs: bool = False
+    slow: bool = False
+
+
+Status = Callable[[Path, tuple[str, ...], float], "int | None"]
+
+
+def pytest_status(tree: Path, tests: tuple[str, ...], seconds: float = _TIMEOUT) -> int | None:
+    """Exit status of pytest on a copy of the tree; None = it did not end in time."""
+    pytest = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    return _status(tree, [*pytest, *(f"test/{t}" for t in tests)], seconds)
+
+
+def corpus_status(tree: Path, _tests: tuple[str, ...], seconds: float = _TIMEOUT) -> int | None:
+    """Exit status of compiling the corpus; 1 = a check failed. None = it did not end in time."""
+    return _status(tree, ["test/proof_corpus.py"], seconds)
+
+
+def _status(tree: Path, arguments: list[str], seconds: float) -> int | None:
+    environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        [sys.executable, *arguments], cwd=tree, env=environment, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:  # with what the tests have started
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def of_cpu_lowering(mutations: Sequence[Mutation]) -> list[Mutation]:
+    """Faults that the check of new kernels has to notice."""
+    known = [
+        m for m in mutations
+        if m.file.startswith("lowering/") and not m.file.startswith("lowering/gpu/")
+        and m.name not in NOT_SHOWN
+    ]  # fmt: skip
+    return [*known, *(Mutation(*fault, ()) for fault in FAULTS)]
+
+
+def try_out(
+    mutation: Mutation, tree: Path, seconds: float = _TIMEOUT, run: Status = pytest_status
+) -> str:
+    """``"caught"``, ``"NOT CAUGHT"``, ``"TIMED OUT"``, or why it could not be tried.
+
+    Tests that hang say nothing of what they would have found: a fault that shows as a hang has
+    to be declared as one.
+    """
+    path = tree / mutation.file
+    text = path.read_text("utf-8")
+    if text.count(mutation.old) != 1:
+        return f"STALE: its text occurs {text.count(mutation.old)} times in {mutation.file}"
+    path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
+    try:
+        status = run(tree, mutation.tests, seconds)
+    finally:
+        path.write_text(text, "utf-8")
+    if status is None:
+        return "caught" if mutation.hangs else "TIMED OUT"
+    if status == 0:
+        return "NOT CAUGHT"
+    # A process with the fault may also crash: on a signal the status is negative.
+    return "caught" if status == 1 or status < 0 else f"NOT RUN: it ended with {status}"
+
+
+def revision(root: Path = ROOT) -> str:
+    """Text that differs from commit to commit: the commit, or without git a digest of the list."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True
+        )
+        if done.returncode == 0:
+            return done.stdout.strip()
+    except OSError:
+        pass
+    return hashlib.sha256((root / "test" / "mutations.py").read_bytes()).hexdigest()
+
+
+def sample(mutations: Sequence[Mutation], of: str) -> list[Mutation]:
+    """The quick mutations of a tenth of all; which tenth depends on the text ``of`` alone."""
+    first = int(hashlib.sha256(of.encode()).hexdigest(), 16) % _PART
+    return [m for m in mutations[first::_PART] if not (m.slow or m.hangs)]
+
+
+def main(mutations: Sequence[Mutation]) -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="do the tests notice deliberate faults?")
+    parser.add_argument("names", nargs="*", help="parts of names; default: all mutations")
+    parser.add_argument("--sample", action="store_true", help="quick ones of a tenth, by commit")
+    parser.add_argument("--seconds", type=float, help="begin no further mutation after so many")
+    parser.add_argument(
+        "--selfcheck", action="store_true", help="faults of lowering, which kernels' checks notice"
+    )
+    arguments = parser.parse_args()
+    names, begun = arguments.names, time.perf_counter()
+    run: Status = corpus_status if arguments.selfcheck else pytest_status
+    mutations = of_cpu_lowering(mutations) if arguments.selfcheck else mutations
+    chosen = [m for m in mutations if not names or any(n in m.name for n in names)]
+    if arguments.sample:
+        chosen = sample(chosen, revision())
+    caught = tried = 0
+    with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
+        tree = Path(folder) / "profuse"
+        shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
+        every = tuple(dict.fromkeys(t for m in chosen for t in m.tests))
+        if run(tree, every, _TIMEOUT * max(1, len(chosen))) != 0:
+            print("something fails, or is gone, without any mutation:", *every, file=sys.stderr)
+            return 1
+        for mutation in chosen:
+            start = time.perf_counter()
+            if arguments.seconds and start - begun > arguments.seconds:
+                print(f"after {arguments.seconds:.0f} s, {len(chosen) - tried} are left out")
+                break
+            tried += 1
+            outcome = try_out(mutation, tree, run=run)
+            caught += outcome == "caught"
+            seconds = time.perf_counter() - start
+            remark = " (to be declared slow)" if seconds > QUICK and not mutation.slow else ""
+            print(f"{outcome:<11} {seconds:5.1f} s  {mutation.name}{remark}", flush=True)
+    print(f"{caught} of {tried} caught")
+    if arguments.selfcheck:
+        for name, why in NOT_SHOWN.items():
+            print(f"not tried: {name}: {why}")
+    return 0 if caught == tried else 1

@@ -1,0 +1,64 @@
+"""What the runner of mutations says, on a tree of one module and its tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from mutation_runner import Mutation, revision, sample, try_out
+from mutations import MUTATIONS
+
+TESTS = """
+import time, module
+
+def test_value():
+    time.sleep(module.seconds)
+    assert module.value == 1
+"""
+
+
+def mutation(old: str, new: str, **declared: bool) -> Mutation:
+    return Mutation("a fault", "module.py", old, new, ("test_module.py",), **declared)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "test_module.py").write_text(TESTS)
+    (tmp_path / "module.py").write_text("value = 1\nseconds = 0\nunused = 0\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("tried", "outcome"),
+    [
+        (mutation("value = 1", "value = 2"), "caught"),
+        (mutation("unused = 0", "unused = 1"), "NOT CAUGHT"),
+        (mutation("seconds = 0", "seconds = 60"), "TIMED OUT"),
+        (mutation("seconds = 0", "seconds = 60", hangs=True), "caught"),
+        (mutation("value = 1", "value = 2", hangs=True), "caught"),
+        (mutation("= 0", "= 1"), "STALE: its text occurs 2 times in module.py"),
+    ],
+)
+def test_outcomes(tree, tried, outcome):
+    """A hang says nothing of what the tests would have found, unless it is what was expected."""
+    before = (tree / "module.py").read_text()
+    assert try_out(tried, tree, seconds=1.5 if "60" in tried.new else 60) == outcome
+    assert (tree / "module.py").read_text() == before
+
+
+def test_samples_are_all_of_the_quick_ones_in_turn(tmp_path):
+    """Commits choose: the same commit the same sample, and every quick mutation is in some."""
+    assert sample(MUTATIONS, "a") == sample(MUTATIONS, "a")
+    seen = Counter(m.name for k in range(100) for m in sample(MUTATIONS, f"commit {k}"))
+    assert set(seen) == {m.name for m in MUTATIONS if not (m.slow or m.hangs)}
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "mutations.py").write_text("one")
+    first = revision(tmp_path)  # no repository: the list itself chooses
+    (tmp_path / "test" / "mutations.py").write_text("another")
+    assert len({first, revision(tmp_path), revision()}) == 3
+
+
+def test_names_tell_mutations_apart():
+    assert max(Counter(m.name for m in MUTATIONS).values()) == 1
