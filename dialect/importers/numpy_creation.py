@@ -18,7 +18,7 @@ from .operators import op, recorder_of
 from .recorder import Recorder, current
 from .registry import CREATION, METHODS, creation_function, numpy_function
 from .shapes import sizes
-from .substitutes import creation_substitutes
+from .substitutes import FUNCTIONS as SUBSTITUTES
 from .traced import Traced, TracedScalar
 
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
@@ -261,4 +261,8 @@ def remember(rec: Recorder, made: Any) -> Any:
     return made
 
 
-creation_substitutes(CREATION, _wrapper)
+def enter_substitutes() -> None:
+    """Enter all creation functions in the table of substitutes, once all are registered."""
+    for name, handler in CREATION.items():
+        original = getattr(np, name)
+        SUBSTITUTES[original] = _wrapper(name, original, handler)

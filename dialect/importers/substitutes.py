@@ -17,8 +17,6 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .caught import UNRELATED
 from .recorder import current, trace_error
 
@@ -78,11 +76,6 @@ def substitute(value: Any) -> Any:
         return found
     why = refusal(value)
     return value if why is None else _refuser(value, *why)
-
-
-def real_module(value: Any) -> Any:
-    """The module that a `Module` stands for; any other value itself."""
-    return value.__dict__["__profuse_real__"] if isinstance(value, Module) else value
 
 
 @functools.lru_cache(maxsize=64)
@@ -216,14 +209,6 @@ def _next(iterator: Any, *default: Any) -> Any:
     return next(iterator, *default)
 
 
-def creation_substitutes(table: dict[str, Callable], wrap: Callable) -> None:
-    """Enter NumPy's creation functions: ``wrap(name, original, handler)`` each."""
-    for name, handler in table.items():
-        original = getattr(np, name)
-        FUNCTIONS[original] = wrap(name, original, handler)
-
-
 __all__ = [
-    "BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "Module", "creation_substitutes", "is_generator",
-    "real_module", "refusal", "substitute",
+    "BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "is_generator", "substitute",
 ]  # fmt: skip

@@ -139,6 +139,7 @@ def trace_inline(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) ->
     return recorder_of().callee(fn)(*args, **kwargs)
 
 
+numpy_creation.enter_substitutes()
 Recorder.entry = trace.__code__
 
 __all__ = ["Trace", "is_tracing", "trace", "trace_inline"]
