@@ -20,7 +20,7 @@ from ..dialect.device import HOST
 from ..dialect.errors import TraceError
 from ..dialect.importers.inline import example_of, inline_trace
 from ..dialect.importers.pytree import TreeDef, call_text, flatten_call, leaf_kind
-from ..dialect.importers.tracer import Trace, is_tracing, trace
+from ..dialect.importers.tracer import Trace, is_tracing, trace, trace_inline
 from .arrays import readable, unreadable
 from .checks import check_arity, check_path, check_settings
 from .choice import AnyExecutor, make_executor
@@ -217,7 +217,7 @@ class JitFunction(DispatchedFunction):
         """
         examples = [example_of(leaf) for leaf in leaves]
         if any(example is None for example in examples):
-            return self._fn(*args, **kwargs)
+            return trace_inline(self._fn, args, kwargs)
         key = (tree, tuple(map(leaf_kind, examples)))
         variant = self._find(self._variants.get(key, ()), examples)
         if variant is None and not knobs.profiling_mode:
@@ -225,9 +225,9 @@ class JitFunction(DispatchedFunction):
                 variant = self._trace(key, examples, *tree.unflatten(examples))
             except TraceError:
                 # It may use values of the outer trace, which only that one can record.
-                return self._fn(*args, **kwargs)
+                return trace_inline(self._fn, args, kwargs)
         if variant is None or not isinstance(variant.executor, KeyedExecutor):
-            return self._fn(*args, **kwargs)
+            return trace_inline(self._fn, args, kwargs)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
 

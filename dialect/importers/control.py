@@ -72,6 +72,7 @@ def while_loop(cond_fn: Callable, body_fn: Callable, init: Any) -> Any:
         while cond_fn(value):
             value = body_fn(value)
         return value
+    cond_fn, body_fn = rec.callee(cond_fn), rec.callee(body_fn)
     carry = _Carry(rec, leaves, tree, "while_loop")
     while True:
         before = Block(carry.arguments())
@@ -103,6 +104,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable, init: Any) -> Any:
         return value
     bounds = [_int_scalar(rec, x) for x in (lower, upper)]
     step = rec.constant(1)
+    body_fn = rec.callee(body_fn)
     carry = _Carry(rec, leaves, tree, "fori_loop")
     while True:
         block = Block()
@@ -139,7 +141,7 @@ class _Side:
 def _run_block(rec: Recorder, fn: Callable, operands: Sequence[Any]) -> _Side:
     block = Block()
     with rec.nested(block):
-        leaves, tree = flatten(fn(*operands))
+        leaves, tree = flatten(rec.callee(fn)(*operands))
         block.outputs = tuple(as_value(rec, leaf) for leaf in leaves)
         for value in block.outputs:
             rec.check_visible(value)

@@ -1,17 +1,13 @@
-"""Functions that make arrays. They do not dispatch on traced arguments, so they are patched.
+"""Functions that make arrays. They do not dispatch on traced arguments, so they are substituted.
 
-While at least one trace runs, ``np.zeros`` and its kin are thin wrappers: in a thread that traces,
-and with a traced argument, they record; otherwise they are what they always were.
+In a traced function, ``np.zeros`` and its kin are thin wrappers (see `scope`): they record what has a
+traced argument or may be written to; otherwise they are what they always were.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,19 +15,13 @@ import numpy as np
 from ..attrs import DYNAMIC
 from ..dtypes import dtype_of
 from .operators import op, recorder_of
-from .recorder import Recorder, current, trace_error
+from .recorder import Recorder, current
 from .registry import CREATION, METHODS, creation_function, numpy_function
 from .shapes import sizes
+from .substitutes import FUNCTIONS as SUBSTITUTES
 from .traced import Traced, TracedScalar
 
-_LOCK = threading.Lock()
-_ACTIVE = 0
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
-_RANDOM = (
-    "rand", "randn", "random", "randint", "normal", "uniform", "choice", "permutation",
-    "standard_normal", "random_sample", "shuffle", "binomial", "poisson", "exponential",
-    "default_rng",
-)  # fmt: skip
 
 
 def full_of(value: Any, shape: Any, dtype: Any) -> Any:
@@ -200,7 +190,7 @@ def _stacked(source: Any) -> Any:
     if not isinstance(source, (list, tuple)):
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
-        return remember(recorder_of(), _ORIGINAL["array"](source))
+        return remember(recorder_of(), np.array(source))
     from .numpy_joins import stack
 
     return stack([_stacked(item) for item in source])
@@ -246,15 +236,7 @@ def _traced(x: Any) -> bool:
     return isinstance(x, (list, tuple)) and any(_traced(item) for item in x)
 
 
-def _is_users(rec: Recorder, caller: FrameType) -> bool:
-    """True for the module of the traced function, which may write traced values to the array.
-
-    Libraries that it calls with arrays of their own go on to get arrays.
-    """
-    return caller.f_globals is getattr(rec.fn, "__globals__", None)
-
-
-# --- patching ---------------------------------------------------------------------------------
+# --- what users' code calls in their place ------------------------------------------------------
 
 
 def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
@@ -263,9 +245,8 @@ def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
         rec = current()
         if rec is None:
             return original(*args, **kwargs)
-        if any(map(_traced, args)) or any(map(_traced, kwargs.values())):
-            return handler(*args, **kwargs)
-        if name in _FILLED and _is_users(rec, sys._getframe(1)):
+        # Traced values may be written to what is filled here.
+        if name in _FILLED or any(map(_traced, args)) or any(map(_traced, kwargs.values())):
             return handler(*args, **kwargs)
         made = original(*args, **kwargs)
         return made if any(made is given for given in args) else remember(rec, made)
@@ -280,53 +261,8 @@ def remember(rec: Recorder, made: Any) -> Any:
     return made
 
 
-def _refuser(name: str, original: Callable) -> Callable:
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if current() is None:
-            return original(*args, **kwargs)
-        raise trace_error(
-            f"np.random.{name} is called while tracing: every call would get the same numbers",
-            "draw them outside and pass them as an argument",
-        )
-
-    return call
-
-
-_ORIGINAL: dict[str, Callable] = {name: getattr(np, name) for name in CREATION}
-_ORIGINAL_RANDOM: dict[str, Callable] = {name: getattr(np.random, name) for name in _RANDOM}
-_WRAPPERS = {name: _wrapper(name, _ORIGINAL[name], CREATION[name]) for name in CREATION}
-_REFUSERS = {name: _refuser(name, _ORIGINAL_RANDOM[name]) for name in _RANDOM}
-
-
-@contextmanager
-def patched() -> Iterator[None]:
-    """Keep NumPy's creation functions patched while at least one trace runs in the process."""
-    _enter()
-    try:
-        yield
-    finally:
-        _leave()
-
-
-def _enter() -> None:
-    global _ACTIVE
-    with _LOCK:
-        if _ACTIVE == 0:
-            _install(np, _WRAPPERS)
-            _install(np.random, _REFUSERS)
-        _ACTIVE += 1
-
-
-def _leave() -> None:
-    global _ACTIVE
-    with _LOCK:
-        _ACTIVE -= 1
-        if _ACTIVE == 0:
-            _install(np, _ORIGINAL)
-            _install(np.random, _ORIGINAL_RANDOM)
-
-
-def _install(module: Any, functions: dict[str, Callable]) -> None:
-    for name, function in functions.items():
-        setattr(module, name, function)
+def enter_substitutes() -> None:
+    """Enter all creation functions in the table of substitutes, once all are registered."""
+    for name, handler in CREATION.items():
+        original = getattr(np, name)
+        SUBSTITUTES[original] = _wrapper(name, original, handler)

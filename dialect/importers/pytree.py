@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
@@ -127,7 +128,7 @@ def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[lis
     except RecursionError:
         raise _nested_too_deeply() from None
     except (ArgumentError, DTypeError) as error:
-        names = _positional_names(fn, len(args))
+        names = positional_names(fn, len(args))
         key = where[1:]
         name = names[int(key)] if key.isdigit() else key
         told = error.what if where in error.what else f"{where}: {error.what}"
@@ -142,7 +143,7 @@ def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[lis
 def leaf_names(fn: Callable, tree: TreeDef) -> list[str]:
     """For each leaf of a `flatten_call` structure, ``'x'[1]`` with the parameter's name."""
     args, kwargs = tree.spec[2]
-    names = _positional_names(fn, len(args[2]))
+    names = positional_names(fn, len(args[2]))
     out: list[str] = []
     for name, spec in zip((*names, *kwargs[1]), (*args[2], *kwargs[2]), strict=True):
         out += (f"'{name}'{path}" for path in _paths(spec, ""))
@@ -155,7 +156,7 @@ def call_text(fn: Callable, tree: TreeDef, kinds: Sequence[Any]) -> str:
     ``kinds`` are the `leaf_kind` of the leaves.
     """
     args, kwargs = tree.spec[2]
-    names = (*_positional_names(fn, len(args[2])), *kwargs[1])
+    names = (*positional_names(fn, len(args[2])), *kwargs[1])
     leaves = map(_kind_text, kinds)
     shown = (_show(spec, leaves) for spec in (*args[2], *kwargs[2]))
     text = ", ".join(f"{name}: {what}" for name, what in zip(names, shown, strict=True))
@@ -243,18 +244,58 @@ def _keys(table: dict) -> tuple:
     return keys if all(type(key) is str for key in keys) else _Keys(keys)
 
 
+PLAIN_ARRAY = "pass a plain array: np.asarray(x)"
+# What a subclass may define and still compute what plain arrays do.
+_HARMLESS = frozenset({
+    "__new__", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__",
+    "__array_finalize__", "__reduce__", "__reduce_ex__", "__setstate__", "__repr__", "__str__",
+    "__format__", "__init_subclass__", "__class_getitem__", "__array_priority__", "__slots__",
+    "__firstlineno__", "__static_attributes__", "__annotations__", "__orig_bases__",
+    "__parameters__", "__hash__", "__del__", "__copy__", "__deepcopy__",
+})  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def overrides(kind: type) -> str | None:
+    """Why arrays of this subclass of `np.ndarray` are no plain ones; None if they are.
+
+    Operators, functions and methods that a class defines give its arrays another meaning (units,
+    masks, matrix products); results here would be those of plain arrays.
+    """
+    if kind is np.memmap:
+        return None
+    for cls in kind.__mro__[: kind.__mro__.index(np.ndarray)]:
+        if cls is np.memmap:
+            continue
+        for name in vars(cls):
+            if name in _HARMLESS or not hasattr(np.ndarray, name):
+                continue
+            return f"{kind.__name__}, which has its own {name}: it differs from plain arrays"
+    return None
+
+
 def check_array(array: Any, where: str) -> None:
     """Raise ArgumentError or DTypeError, at ``where``, for arrays that no graph can take."""
-    if isinstance(array, np.matrix) or _is_masked(array):
-        raise ArgumentError(
-            f"{where}{type(array).__name__} arrays are not supported, their operators differ from "
-            "those of plain arrays",
-            hint="pass a plain array: np.asarray(x)",
-        )
+    if type(array) is not np.ndarray and isinstance(array, np.ndarray):
+        if isinstance(array, np.matrix) or _is_masked(array):
+            raise ArgumentError(
+                f"{where}{type(array).__name__} arrays are not supported, their operators differ "
+                "from those of plain arrays",
+                hint=PLAIN_ARRAY,
+            )
+        why = overrides(type(array))
+        if why is not None:
+            raise ArgumentError(f"{where}array of type {why}", hint=PLAIN_ARRAY)
     try:
         dtype_of(array.dtype)
     except DTypeError as error:
         raise DTypeError(f"{where}{error.what}", hint=error.hint) from None
+
+
+def _is_generator(value: Any) -> bool:
+    from .substitutes import is_generator
+
+    return is_generator(value)
 
 
 def _is_masked(array: Any) -> bool:
@@ -277,6 +318,12 @@ def _static(value: Any, path: str) -> tuple:
             f"{where}objects of type {type(value).__name__} are not supported: what they give is "
             "not there yet",
             hint="make a list or tuple of it; write functions without yield and async",
+        )
+    if _is_generator(value):
+        raise ArgumentError(
+            f"{where}random generators ({type(value).__name__}) are not supported: every call would "
+            "get the numbers that are drawn while tracing",
+            hint="draw them outside and pass them as an argument",
         )
     try:
         hash(value)
@@ -355,7 +402,7 @@ def _show(spec: tuple, leaves: Iterator[str]) -> str:
     return f"{name}({', '.join(f'{label}: {c}' for label, c in zip(labels, shown, strict=True))})"
 
 
-def _positional_names(fn: Callable, count: int) -> list[str]:
+def positional_names(fn: Callable, count: int) -> list[str]:
     """Names of the first ``count`` positional parameters; ``args[k]`` for variadic ones."""
     try:
         parameters = list(inspect.signature(fn).parameters.values())

@@ -14,7 +14,8 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from types import CodeType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -32,9 +33,15 @@ from ..errors import (
 )
 from ..program import Block, Instr, Program
 from ..types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
+from .caught import catching
 from .derivation import Derivation
+from .failures import may_fail
 from .pytree import check_array
 from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, TraceGuard
+
+if TYPE_CHECKING:
+    from .journal import Journal
+    from .scope import Scope
 
 _SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
 _LOCAL = threading.local()
@@ -70,8 +77,20 @@ def user_loc() -> Loc | None:
 
 
 def trace_error(what: str, hint: str | None = None) -> TraceError:
-    """A TraceError at the user's line."""
-    return TraceError(what, loc=user_loc(), hint=hint)
+    """A TraceError at the user's line; the trace is lost, even if the user's code catches it."""
+    error = TraceError(what, loc=user_loc(), hint=hint)
+    rec = current()
+    if rec is not None and rec.refused is None and rec.catching():
+        rec.refused = error
+    return error
+
+
+def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
+    """An error that sizes decide, at the user's line: if it is caught, they hold for the graph."""
+    rec = current()
+    if rec is not None:
+        rec.pin()
+    return kind(what, loc=user_loc())
 
 
 class Recorder:
@@ -82,6 +101,11 @@ class Recorder:
         leaves: example arguments; each becomes an input.
         fn: the traced function, for messages.
     """
+
+    # Code of the frame that the traced function is called from; what it sees; what it may change.
+    entry: ClassVar[CodeType]
+    scope: Scope
+    journal: Journal
 
     def __init__(self, name: str, leaves: Sequence[Any], fn: Any = None) -> None:
         self.fn = fn
@@ -104,6 +128,9 @@ class Recorder:
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.capture_inputs: list[int] = []
         self.strict = False  # the function asks for strict fusion
+        self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
+        self.refused: TraceError | None = None  # what the user's code may have caught
+        self.finished = False
 
     # --- values -------------------------------------------------------------------------------
 
@@ -153,11 +180,15 @@ class Recorder:
         for operand in operands:
             self.check_visible(operand)
         hints = tuple(self.hints[o] for o in operands)
+        if self.catching():
+            self._check_caught(cls, operands, hints)
         try:
             types = cls.infer(hints, cls.full_attrs(attrs))
         except ProfuseError as error:
+            self._failed(error)
             raise type(error)(error.what, loc=error.loc or loc, hint=error.hint) from None
         except COMPLAINTS as error:
+            self._failed(error)
             raise located(error, loc) from None
         results = tuple(self.new_value(_bare_hint(t)) for t in types)
         instr = Instr(cls, tuple(operands), results, attrs, (), loc)
@@ -165,6 +196,38 @@ class Recorder:
         if len(results) == 1:
             self._know(results[0], instr, hints)
         return results
+
+    # --- errors that the user's code catches --------------------------------------------------
+
+    def catching(self) -> bool:
+        """True if the user's code would catch an error that is raised now."""
+        return self.suppressing > 0 or catching(self.entry)
+
+    def _failed(self, error: Exception) -> None:
+        """An op cannot be recorded. If the function goes on, that holds for its sizes alone."""
+        if not isinstance(error, TypeError):
+            self.pin()
+
+    def _check_caught(
+        self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]
+    ) -> None:
+        """An op is recorded where its error would be caught: no other outcome is in the graph.
+
+        Raises TraceError if contents decide whether there is one; sizes are pinned.
+        """
+        decides = may_fail(self, op, operands, hints)
+        if decides == "contents":
+            raise trace_error(
+                f"whether {op.name} raises an error here, which the function would catch, depends "
+                "on array contents and is known only at run time",
+                "test for it with np.where or pf.cond instead of try and except",
+            )
+        if decides == "sizes":
+            self.pin()
+
+    def callee(self, function: Any) -> Any:
+        """What this trace calls in place of a callable."""
+        return self.scope.callee(function)
 
     def append(self, instr: Instr) -> None:
         """Append a finished instruction to the current block."""
@@ -263,15 +326,19 @@ class Recorder:
         found = self.captured.get(id(array))
         if found is not None:
             return found[1]
+        if stand_in is None:
+            try:
+                check_array(array, "an array that the function uses: ")
+            except ProfuseError as error:
+                raise type(error)(error.what, loc=user_loc(), hint=error.hint) from None
         if id(array) in self.created and array.size <= 64:
             return self.constant(array)
-        if stand_in is None:
-            check_array(array, "an array that the function uses: ")
         shown = array if stand_in is None else stand_in
         type_ = TensorType(dtype_of(shown.dtype), shown.shape)
         value = self.new_value(type_, home=self.program.body)
         # What is on a device is not read: whether it changes meanwhile remains unseen.
-        checksum = _checksum(array) if stand_in is None else None
+        seen = stand_in is not None or self.journal.watches_array(array)
+        checksum = None if seen else _checksum(array)
         self.captured[id(array)] = (array, value, checksum)
         self.capture_inputs.append(value)
         return value
@@ -288,6 +355,7 @@ class Recorder:
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Close the graph; values of it are useless from then on."""
+        self.finished = True
         self.program.body.args, self.program.body.outputs = tuple(inputs), tuple(outputs)
         self.blocks = []
 
@@ -311,14 +379,17 @@ class Recorder:
         if exprs is not None:
             self._guard(exprs, number)
         else:
-            # Which sizes decide is not known: the graph then holds for exactly these.
-            for leaf, example in enumerate(self.leaves):
-                if isinstance(example, (np.ndarray, np.generic)):
-                    for axis, size in enumerate(example.shape):
-                        self._guard(DimExpr(leaf, axis), size)
-                else:
-                    self._guard(LeafExpr(leaf), example)
+            self.pin()
         return number
+
+    def pin(self) -> None:
+        """Which sizes and numbers decide is not known: the graph holds for exactly these."""
+        for leaf, example in enumerate(self.leaves):
+            if isinstance(example, (np.ndarray, np.generic)):
+                for axis, size in enumerate(example.shape):
+                    self._guard(DimExpr(leaf, axis), size)
+            elif type(example) in (bool, int, float, complex):
+                self._guard(LeafExpr(leaf), example)
 
     def _guard(self, expr: Expr, expected: Any) -> None:
         if isinstance(expr, ConstExpr):
@@ -337,4 +408,4 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Recorder", "current", "recording", "trace_error", "user_loc"]
+__all__ = ["Recorder", "current", "recording", "size_error", "trace_error", "user_loc"]

@@ -21,7 +21,7 @@ Handler = Callable[..., Any]
 FUNCTIONS: dict[Any, Handler] = {}  # NumPy function -> handler
 UFUNCS: dict[str, str] = {}  # ufunc name -> op name
 METHODS: dict[str, Handler] = {}  # ndarray method -> handler (first parameter: the array)
-CREATION: dict[str, Handler] = {}  # functions that do not dispatch; patched during a trace
+CREATION: dict[str, Handler] = {}  # functions that do not dispatch; see `substitutes`
 
 # Arguments that say where or how a result is laid out, not what it is.
 _HARMLESS = {

@@ -11,18 +11,27 @@ import numpy as np
 from .. import ops
 from ..errors import TraceError
 from ..program import Module
-from . import numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection
+from . import (
+    numpy_creation,
+    numpy_joins,
+    numpy_linalg,
+    numpy_methods,
+    numpy_reductions,
+    numpy_selection,
+)
+from .effects import effects_refused, labelled
+from .journal import Journal
 from .mutation import check_writes
-from .numpy_creation import patched
-from .operators import as_value, wrap
+from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
 from .recorder import Recorder, recording
+from .scope import Scope
 from .trace_guards import TraceGuard
 from .traced import Traced, TracedScalar
 
 # Imported for what they register.
 _TABLES = (
-    ops, numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection,
+    ops, numpy_creation, numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection,
 )  # fmt: skip
 
 
@@ -93,20 +102,25 @@ def trace(
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
-    Raises TraceError for what cannot become a graph, ShapeError / DTypeError / BoundsError as
+    What the function can reach is left as it was, whatever happens. Raises TraceError for what
+    cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError / BoundsError as
     NumPy would, and ArgumentError / DTypeError for arguments that cannot be passed.
     """
     kwargs = dict(kwargs or {})
     leaves, in_tree = flatten_call(fn, args, kwargs)
     names = tuple(leaf_names(fn, in_tree))
     rec = Recorder(name, leaves, fn)
-    with patched(), recording(rec):
+    rec.journal, rec.scope = Journal(), Scope(rec, fn)
+    with recording(rec), effects_refused(rec):
         traced_args, traced_kwargs = unflatten(in_tree, [
             _argument(rec, value, leaf, label)
             for value, leaf, label in zip(rec.inputs, leaves, names, strict=True)
         ])  # fmt: skip
+        for argument, label in labelled(traced_args, traced_kwargs, fn):
+            rec.journal.watch(argument, label)
+        called = rec.callee(fn)
         try:
-            result = fn(*traced_args, **traced_kwargs)
+            result = called(*traced_args, **traced_kwargs)
         except (TypeError, ValueError) as error:
             # NumPy hides why it could not store a traced value in an array.
             if isinstance(error.__cause__, TraceError):
@@ -116,6 +130,8 @@ def trace(
         outputs = tuple(as_value(rec, leaf) for leaf in out_leaves)
         for value in outputs:
             rec.check_visible(value)
+        if rec.refused is not None:
+            raise rec.refused
     rec.check_captured()
     rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
     check_writes(rec)
@@ -135,7 +151,10 @@ def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
 
 def trace_inline(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """Call ``fn`` on traced arguments: its operations join the trace in progress."""
-    return fn(*args, **kwargs)
+    return recorder_of().callee(fn)(*args, **kwargs)
 
+
+numpy_creation.enter_substitutes()
+Recorder.entry = trace.__code__
 
 __all__ = ["Trace", "is_tracing", "trace", "trace_inline"]

@@ -1,0 +1,169 @@
+"""Where the user's code calls what it got from an object: ``self.layer(x)``, ``fs[0](x)``.
+
+Names are read through the globals that a trace supplies, attributes and items are not. So code that
+calls any is compiled anew from its source, with each callee passed through `CALLEE` first. Nothing
+else changes: lines, columns and names are the user's. Where there is no source, or it is not that of
+the code, the code is used as it is.
+"""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import dis
+import linecache
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .users_code import is_users_module
+
+CALLEE = "__profuse_callee__"  # a global name that user code cannot have by accident
+_KEPT = 1024  # code objects remembered
+_LONGEST = 2000  # lines of a function that is worth compiling again
+# They look at the frame that calls them, or take it from there.
+_OF_FRAMES = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
+# Methods of arrays, containers and texts: calls of them need no look at what is called.
+_KNOWN = frozenset(
+    name for kind in (np.ndarray, list, dict, set, str, tuple, int, float) for name in dir(kind)
+)
+_FUTURE = 0
+for _feature in __future__.all_feature_names:
+    _FUTURE |= getattr(__future__, _feature).compiler_flag
+
+_made: dict[tuple, types.CodeType] = {}
+
+
+def with_callees(function: types.FunctionType) -> types.CodeType:
+    """The code of a function in which `CALLEE` sees what is called; its own if it need not."""
+    code = function.__code__
+    key = (code.co_filename, code)
+    found = _made.get(key)
+    if found is None:
+        found = code
+        if _calls_attributes(code, function):
+            try:
+                found = _compiled(code, function) or code
+            except (SyntaxError, ValueError, RecursionError):
+                pass
+        if len(_made) >= _KEPT:
+            _made.clear()
+        _made[key] = found
+    return found
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+_OPS = dis.opmap
+_LOAD_METHOD = _OPS.get("LOAD_METHOD", -1)
+_LOAD_ATTR = _OPS["LOAD_ATTR"]
+_LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
+_PUSH_NULL = _OPS["PUSH_NULL"]
+_EXTENDED = _OPS["EXTENDED_ARG"]
+_CACHE = _OPS["CACHE"]
+_METHOD_FLAG = "LOAD_METHOD" not in _OPS  # from Python 3.12 on it is a bit of LOAD_ATTR
+
+
+def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> bool:
+    """True if some callee is neither a global, nor of a module, nor a method as arrays have."""
+    scope = function.__globals__
+    for inner in _codes(code):
+        raw, names = inner.co_code, inner.co_names
+        extended, in_module = 0, False
+        for at in range(0, len(raw), 2):
+            opcode, arg = raw[at], raw[at + 1] | extended
+            extended = 0
+            if opcode == _EXTENDED:
+                extended = arg << 8
+            elif opcode == _PUSH_NULL:
+                return True
+            elif opcode == _LOAD_GLOBAL:
+                value = dict.get(scope, names[arg >> 1])
+                in_module = isinstance(value, types.ModuleType) and not is_users_module(value)
+            elif opcode == _LOAD_METHOD or (_METHOD_FLAG and opcode == _LOAD_ATTR):
+                name = names[arg >> 1 if _METHOD_FLAG else arg]
+                called = not _METHOD_FLAG or arg & 1
+                if called and not in_module and name not in _KNOWN:
+                    return True
+                in_module = in_module and not called
+            elif opcode != _LOAD_ATTR and opcode != _CACHE:
+                in_module = False
+    return False
+
+
+class _Callees(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        callee = node.func
+        if isinstance(callee, ast.Name) and callee.id in _OF_FRAMES:
+            return node
+        name = ast.copy_location(ast.Name(CALLEE, ast.Load()), callee)
+        node.func = ast.copy_location(ast.Call(name, [callee], []), callee)
+        return node
+
+
+def _compiled(code: types.CodeType, function: types.FunctionType) -> types.CodeType | None:
+    last = max(
+        (line for inner in _codes(code) for *_, line in inner.co_lines() if line),
+        default=code.co_firstlineno,
+    )
+    ends = [p[1] for inner in _codes(code) for p in inner.co_positions() if p[1]]
+    last = max([last, *ends])
+    first = code.co_firstlineno
+    if last - first > _LONGEST:
+        return None
+    lines = linecache.getlines(code.co_filename, dict(function.__globals__))[first - 1 : last]
+    if not lines:
+        return None
+    text = "".join(lines)
+    if lines[0][:1].isspace():
+        text, first = "if 1:\n" + text, first - 1
+    tree = ast.parse(text)
+    ast.increment_lineno(tree, first - 1)
+    for node in _candidates(tree, code):
+        if _code_of(node, code, function) == code:
+            return _code_of(_Callees().visit(node), code, function)
+    return None
+
+
+def _candidates(tree: ast.AST, code: types.CodeType) -> list[Any]:
+    if code.co_name == "<lambda>":
+        return [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [n for n in ast.walk(tree) if isinstance(n, kinds) and n.name == code.co_name]
+
+
+def _code_of(
+    node: Any, code: types.CodeType, function: types.FunctionType
+) -> types.CodeType | None:
+    """The code object of a function's definition, compiled where its free variables are known."""
+    body: Any = node
+    line = {"lineno": node.lineno, "col_offset": 0, "end_lineno": node.lineno, "end_col_offset": 0}
+    if isinstance(node, ast.Lambda):
+        body = ast.Expr(node, **line)
+    path = function.__qualname__.split(".")
+    if len(path) > 1 and path[-2].isidentifier():
+        # In its class, whose name is part of private names, and where `super` looks.
+        body = ast.parse(f"class {path[-2]}: pass").body[0]
+        ast.increment_lineno(body, node.lineno - 1)
+        body.body = [ast.Expr(node, **line) if isinstance(node, ast.Lambda) else node]  # type: ignore[attr-defined]
+    outer: Any = ast.parse("def _outer(): pass")
+    names = [n for n in code.co_freevars if n != "__class__" or len(path) < 2]
+    outer.body[0].args.args = [ast.arg(name, **line) for name in names]
+    outer.body[0].body = [body]
+    made = compile(outer, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
+    for inner in _codes(made):
+        if inner.co_name == code.co_name and inner.co_firstlineno == code.co_firstlineno:
+            return inner
+    return None
+
+
+__all__ = ["CALLEE", "with_callees"]

@@ -1,0 +1,181 @@
+"""Errors that the user's code catches: what then happens is decided while tracing, for ever.
+
+Whether ``x[10]`` raises depends on a size. So a graph recorded where an ``except`` of the user's would
+catch such an error holds for exactly the sizes it was traced with; and where contents decide, nothing
+can be recorded.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import sys
+import types
+from functools import lru_cache
+from typing import Any
+
+from .users_code import is_users_file, is_users_name
+
+# Raised by no array operation: to catch one decides nothing about arrays.
+UNRELATED = frozenset({
+    "AttributeError", "KeyError", "ImportError", "ModuleNotFoundError", "NameError", "OSError",
+    "FileNotFoundError", "StopIteration", "KeyboardInterrupt", "NotImplementedError",
+    "AssertionError", "UnicodeError", "RecursionError",
+})  # fmt: skip
+_RANGES = 256  # code objects remembered
+_made: dict[int, tuple[types.CodeType, list[tuple[int, int, int]]]] = {}
+
+
+def catching(end: types.CodeType) -> bool:
+    """True if an error that is raised now would be caught by the user's code.
+
+    ``end``: code of the frame at which the traced function begins.
+    """
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not end:
+        code = frame.f_code
+        if code.co_exceptiontable:
+            at = frame.f_lasti
+            for start, stop, target in _ranges(code):
+                if start <= at < stop and _catches(code, target, frame):
+                    return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _ranges(code: types.CodeType) -> list[tuple[int, int, int]]:
+    """Where in a user's code errors go to a handler, as offsets: start, end, handler."""
+    found = _made.get(id(code))
+    if found is not None:
+        return found[1]
+    ranges: list[tuple[int, int, int]] = []
+    if is_users_file(code.co_filename):
+        # Handlers begin with PUSH_EXC_INFO; what cleans up for Python does not.
+        begins = {
+            i.offset for i in dis.get_instructions(code) if i.opname == "PUSH_EXC_INFO"
+        }
+        ranges = [(start, end, target) for start, end, target in _entries(code) if target in begins]
+    if len(_made) >= _RANGES:
+        _made.clear()
+    _made[id(code)] = (code, ranges)
+    return ranges
+
+
+def _entries(code: types.CodeType) -> list[tuple[int, int, int]]:
+    """The exception table (CPython: Objects/exception_handling_notes.txt)."""
+    data = iter(code.co_exceptiontable)
+    out = []
+
+    def number(first: int) -> int:
+        value = first & 63
+        byte = first
+        while byte & 64:
+            byte = next(data)
+            value = value << 6 | byte & 63
+        return value
+
+    for first in data:
+        start = number(first) * 2
+        length = number(next(data)) * 2
+        target = number(next(data)) * 2
+        number(next(data))
+        out.append((start, start + length, target))
+    return out
+
+
+def _catches(code: types.CodeType, target: int, frame: types.FrameType) -> bool:
+    if not is_users_name(frame.f_globals.get("__name__")):
+        return False
+    kind, names = _handler(code, target)
+    if kind == "except":
+        return names is None or not all(
+            name in UNRELATED and _is_builtin(frame, name) for name in names
+        )
+    return kind == "with" and any(_may_swallow(frame, name) for name in names or ())
+
+
+def _is_builtin(frame: types.FrameType, name: str) -> bool:
+    return name not in frame.f_globals or frame.f_globals[name] is getattr(builtins, name, None)
+
+
+@lru_cache(maxsize=256)
+def _handlers(code: types.CodeType) -> dict[int, tuple[str, tuple[str, ...] | None]]:
+    instructions = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    out = {}
+    for k, first in enumerate(instructions):
+        if first.opname == "PUSH_EXC_INFO":
+            out[first.offset] = _read_handler(instructions, k)
+    return out
+
+
+def _handler(code: types.CodeType, target: int) -> tuple[str, tuple[str, ...] | None]:
+    return _handlers(code)[target]
+
+
+def _read_handler(
+    instructions: list[dis.Instruction], k: int
+) -> tuple[str, tuple[str, ...] | None]:
+    """``except`` with the names of what it catches (None: anything), ``with``, or ``finally``."""
+    if instructions[k + 1].opname == "WITH_EXCEPT_START":
+        return "with", _context_names(instructions, k)
+    names: list[str] | None = []
+    catches = False
+    for at in range(k + 1, len(instructions)):
+        name = instructions[at].opname
+        if name == "COPY" and instructions[at + 1].opname == "POP_EXCEPT":
+            break  # what cleans up after this handler
+        if name == "CHECK_EXC_MATCH":
+            catches = True
+            before = instructions[at - 1]
+            if before.opname == "LOAD_GLOBAL" and names is not None:
+                names.append(str(before.argval))
+            else:
+                names = None
+        elif name == "POP_EXCEPT" and not catches:
+            catches, names = True, None  # a bare except, or a way out of finally
+    return ("except", None if names is None else tuple(names)) if catches else ("finally", ())
+
+
+def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ...]:
+    """Names in the statement that the handler of a ``with`` belongs to, all names if unsure."""
+    position = instructions[k].positions
+    line = position.lineno if position else None
+    return tuple(
+        str(i.argval) for i in instructions
+        if i.opname.startswith("LOAD_") and isinstance(i.argval, str)
+        and (line is None or (i.positions is not None and i.positions.lineno == line))
+    )  # fmt: skip
+
+
+def _may_swallow(frame: types.FrameType, name: str) -> bool:
+    """True if this names a context manager of the user's that may go on after an error."""
+    scope = frame.f_globals
+    value: Any = frame.f_locals.get(name, dict.get(scope, name))
+    made = getattr(value, "__wrapped__", value)  # @contextmanager: the generator below it
+    code = getattr(made, "__code__", None)
+    if isinstance(code, types.CodeType):
+        return made is not value and is_users_file(code.co_filename) and any(
+            kind == "except" for kind, _ in _handlers(code).values()
+        )
+    leaving = getattr(value if isinstance(value, type) else type(value), "__exit__", None)
+    code = getattr(leaving, "__code__", None)
+    if not isinstance(code, types.CodeType) or not is_users_file(code.co_filename):
+        return False
+    returned = [
+        before for before, i in _pairs(code) if i.opname == "RETURN_VALUE"
+    ]  # fmt: skip
+    return any(not _is_nothing(i) for i in returned) or any(
+        i.opname == "RETURN_CONST" and i.argval for _, i in _pairs(code)
+    )
+
+
+def _pairs(code: types.CodeType) -> list[tuple[dis.Instruction, dis.Instruction]]:
+    found = list(dis.get_instructions(code))
+    return list(zip(found, found[1:], strict=False))
+
+
+def _is_nothing(instruction: dis.Instruction) -> bool:
+    return instruction.opname == "LOAD_CONST" and not instruction.argval
+
+
+__all__ = ["UNRELATED", "catching"]

@@ -1,0 +1,39 @@
+"""Which code is the user's: what a trace may hand substitutes to, and whose errors it watches."""
+
+from __future__ import annotations
+
+import functools
+import site
+import sysconfig
+import types
+
+
+def _library_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    found = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+    found |= {*site.getsitepackages(), site.getusersitepackages()}
+    return tuple(f"{folder}/" for folder in found)
+
+
+_LIBRARIES = _library_folders()
+
+
+@functools.lru_cache(maxsize=4096)
+def is_users_file(file: str) -> bool:
+    """True for source outside of Python's library and of installed packages."""
+    if not file or file.startswith("<frozen") or file == "<__array_function__ internals>":
+        return False
+    return not file.startswith(_LIBRARIES) and "-packages/" not in file
+
+
+def is_users_name(module: str | None) -> bool:
+    """False for this package and NumPy, wherever they are."""
+    return (module or "").partition(".")[0] not in ("profuse", "numpy")
+
+
+def is_users_module(module: types.ModuleType) -> bool:
+    """True for a module of the user's own."""
+    return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
+
+
+__all__ = ["is_users_file", "is_users_module", "is_users_name"]
