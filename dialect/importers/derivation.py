@@ -69,7 +69,9 @@ class Derivation:
             return None
         exprs = tuple(a for a in args if a is not None)
         same = instr.op.name in _COMPARISONS and exprs[0] == exprs[1]
-        if same or all(isinstance(a, ConstExpr) for a in exprs):
+        # A NaN is not equal to itself.
+        exact = all(rec.dtype(o).kind in "bi" for o in instr.operands)
+        if (same and exact) or all(isinstance(a, ConstExpr) for a in exprs):
             return ConstExpr(rec.known[value])
         return OpExpr(instr.op.name, exprs, tuple(sorted(instr.attrs.items())))
 
