@@ -154,7 +154,9 @@ class Builder(Emitter):
             return found
 
         size.fold(
-            lambda name: self.size(symbol(name)).cast(F64), lambda n: constant(float(n), F64), binary
+            lambda name: self.size(symbol(name)).cast(F64),
+            lambda n: constant(float(n), F64),
+            binary,
         )
         self.forbid(lambda found: found, functools.reduce(operator.or_, large))
 

@@ -114,7 +114,9 @@ class Derivation:
         leaf = rec.leaf_of.get(value)
         if leaf is not None:
             if isinstance(hint, ScalarType):
-                return ScalarType(hint.dtype, symbol(f"{SIGNED}{leaf}") if hint.dtype is I64 else None)
+                return ScalarType(
+                    hint.dtype, symbol(f"{SIGNED}{leaf}") if hint.dtype is I64 else None
+                )
             rank = len(rec.shape(value))
             shape = tuple(symbol(f"a{leaf}_d{axis}") for axis in range(rank))
             return TensorType(hint.dtype, shape)  # type: ignore[union-attr]
