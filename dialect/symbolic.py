@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Union
 
 from .errors import ShapeError
@@ -18,6 +19,8 @@ from .errors import ShapeError
 Atom = Union[str, tuple]  # a symbol name, or ("//" | "%" | "max" | "min", Sym|int, Sym|int)
 Monomial = tuple[Atom, ...]
 Dim = Union[int, "Sym"]
+Bounds = tuple[float, float]  # of integers; infinite where there is none
+SIGNED = "int_"  # what names of symbols begin with that may be negative: no sizes, but numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class Sym:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Dim) -> Dim:
+        if isinstance(other, int) and other < 0:
+            return -self // -other  # one normal form, and literal divisors are positive
         if other == 1:
             return self
         quotient = _exact_quotient(self, other)
@@ -62,6 +67,8 @@ class Sym:
         return 0 if other == 0 else _make({(("//", other, self),): 1})
 
     def __mod__(self, other: Dim) -> Dim:
+        if isinstance(other, int) and other < 0:
+            return -(-self % -other)
         if _exact_quotient(self, other) is not None:
             return 0
         return _make({(("%", self, other),): 1})
@@ -168,6 +175,72 @@ def substitute(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
     return dim.fold(
         lambda name: sizes.get(name, symbol(name)), int, lambda op, a, b: operators[op](a, b)
     )
+
+
+def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
+    """Numbers that ``dim`` lies between, if all its symbols lie between ``symbols``.
+
+    Not the tightest ones: terms are taken to be independent of each other.
+    """
+    if isinstance(dim, int):
+        return dim, dim
+    low = high = 0.0
+    for mono, coef in dim.terms:
+        found: Bounds = (coef, coef)
+        for atom in mono:
+            found = _product(found, _atom_bounds(atom, symbols))
+        low, high = low + found[0], high + found[1]
+    return low, high
+
+
+def fits_64_bits(dim: Dim) -> bool:
+    """True if no step of evaluating ``dim`` overflows where symbols are below 2**31."""
+    if isinstance(dim, int):
+        return -(2**63) <= dim < 2**63
+    total = 0.0
+    for mono, coef in dim.terms:
+        found: Bounds = (coef, coef)
+        for atom in mono:
+            if not isinstance(atom, str) and not all(map(fits_64_bits, atom[1:])):
+                return False
+            found = _product(found, _atom_bounds(atom, (1, 2**31)))
+        total += max(map(abs, found))
+    return total < 2**63
+
+
+def _atom_bounds(atom: Atom, symbols: Bounds) -> Bounds:
+    if isinstance(atom, str):
+        return (-inf, inf) if atom.startswith(SIGNED) else symbols
+    op, (a, b), (c, d) = atom[0], bounds(atom[1], symbols), bounds(atom[2], symbols)
+    if op in ("max", "min"):
+        pick = max if op == "max" else min
+        return pick(a, c), pick(b, d)
+    if op == "%":
+        return (min(0, c + 1), max(0, d - 1))
+    if c > 0:  # divided by 1 at least
+        return _quotient(a, c if a < 0 else d), _quotient(b, d if b < 0 else c)
+    return -inf, inf
+
+
+def _product(a: Bounds, b: Bounds) -> Bounds:
+    corners = [0 if 0 in (x, y) else x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _quotient(a: float, b: float) -> float:
+    if abs(a) == inf:
+        return a
+    return (-1 if a < 0 else 0) if b == inf else a // b
+
+
+def without_remainders(dim: Dim) -> Dim:
+    """``dim`` with every ``a % b`` as ``a - a // b * b``, which tells more sizes to be equal."""
+    if isinstance(dim, int):
+        return dim
+    operators: dict[str, Callable] = {
+        **BINARY, "max": sym_max, "min": sym_min, "%": lambda a, b: a - a // b * b,
+    }  # fmt: skip
+    return dim.fold(symbol, int, lambda op, a, b: operators[op](a, b))
 
 
 def parse_dim(text: str) -> Dim:

@@ -20,6 +20,7 @@ import numpy as np
 from ..dialect.alias import uses
 from ..dialect.dtypes import dtype_named
 from ..dialect.guards import symbol_name
+from ..dialect.ops.sizes import is_nonnegative
 from ..dialect.ops.speculation import Guard as GuardOp
 from ..dialect.program import Block, Instr, Program
 from ..dialect.symbolic import parse_dim
@@ -231,6 +232,8 @@ class _Finder:
                 shape = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
             except Refused:
                 continue  # of a size that is not known before
+            if not all(is_nonnegative(parse_dim(dim)) for dim in spec.dims):
+                continue  # NumPy makes no array of it, and places would overlap
             self.shapes[result], self.dtypes[result] = shape, dtype_named(spec.dtype).numpy
             nbytes = bytes_of(self.dtypes[result].itemsize, shape)
             if shape and not (isinstance(nbytes, int) and nbytes < ALIGN_FROM):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dialect.dtypes import dtype_named
-from ..dialect.errors import ArgumentError
 from ..dialect.program import Program
 from ..dialect.symbolic import parse_dim
 from . import arrays
@@ -37,7 +36,8 @@ def kernel_runner(
     is left alone. Results of rank 0 are always new.
 
     ``interpreted`` does the same op by op, and raises what NumPy raises: it runs after a launch
-    that reports an index out of range or the like, whose results are void.
+    that reports an index out of range or the like, whose results are void, and instead of one that
+    would take an int of more than 64 bits.
     """
     from ..lowering.loader import load, set_library_threads
 
@@ -64,7 +64,7 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     scope: dict[str, Any] = {
         "asarray": np.asarray, "ptr": arrays.data_pointer, "empty": arrays.empty,
         "np_empty": np.empty, "workspace": arrays.workspace, "ndarray": np.ndarray,
-        "StructError": struct.error, "ArgumentError": ArgumentError,
+        "StructError": struct.error,
     }  # fmt: skip
     args = [f"a{i}" for i in range(len(abi.inputs))]
     count = sum(out.kind != "violation" for out in abi.outputs)
@@ -114,8 +114,9 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     lines += [
         "    try:",
         f"        fn(pack({', '.join(slots)}))",
-        "    except StructError as error:",
-        "        raise ArgumentError(f'a Python int does not fit 64 bits: {error}') from None",
+        # An int of more than 64 bits, computed from others: NumPy says what comes of it.
+        "    except StructError:",
+        f"        return interpreted({', '.join(args)})",
         "    C.kernel_launches += 1",
     ]
     if artifact.library_calls:

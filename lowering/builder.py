@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..dialect.dtypes import BOOL, F32, F64, I64, DType
-from ..dialect.symbolic import Dim, Sym
-from ..dialect.types import ScalarType, TensorType, Type
+from ..dialect.errors import LoweringError
+from ..dialect.ops.sizes import is_nonnegative
+from ..dialect.symbolic import Dim, Sym, fits_64_bits, symbol
+from ..dialect.types import MaybeDim, ScalarType, TensorType, Type
 from .generic import Emitter, Expr, Tensor, Value, dims, literal, loop_index
 from .scalar import Number, Scalar, constant, emit
 
@@ -34,6 +36,7 @@ class Builder(Emitter):
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         super().__init__(symbols, anchor)
         self._violations: list[Tensor] = []
+        self._forbidden: set[Dim] = set()
 
     # --- elementwise -------------------------------------------------------------------------
 
@@ -110,6 +113,52 @@ class Builder(Emitter):
             axes = range(len(shape))
             found = self.reduce(lambda a, e: a | e, 0, found, axes, TensorType(BOOL, ()))
         self._violations.append(found)
+
+    def check_size(self, size: MaybeDim) -> None:
+        """Void a run of the kernel in which a size is negative, for which NumPy raises.
+
+        Raises LoweringError for a size that may overflow while it is computed: loops would have
+        another extent than the array that the caller allocates.
+        """
+        if not isinstance(size, Sym) or size in self._forbidden or is_nonnegative(size):
+            # Of a sum of products NumPy makes no array if it overflows.
+            plain = not isinstance(size, Sym) or all(
+                isinstance(a, str) for mono, _ in size.terms for a in mono
+            )
+            if plain or fits_64_bits(size):  # type: ignore[arg-type]
+                return
+        elif fits_64_bits(size):
+            self._forbidden.add(size)
+            self.forbid(lambda n: n < 0, self.size(size))
+            return
+        raise LoweringError(f"the size {size} may need more than 64 bits on the way")
+
+    def scalar(self, value: Value) -> Scalar:
+        if isinstance(value, Sym) and not fits_64_bits(value):
+            self._forbid_overflow(value)
+        return super().scalar(value)
+
+    def _forbid_overflow(self, size: Sym) -> None:
+        """Void a run in which some step of evaluating a size as an i64 overflows."""
+        if size in self._forbidden:
+            return
+        if not all(-(2**63) <= coefficient < 2**63 for _, coefficient in size.terms):
+            raise LoweringError(f"the size {size} needs more than 64 bits")
+        self._forbidden.add(size)
+        large: list[Scalar] = []
+
+        def binary(op: str, a: Scalar, b: Scalar) -> Scalar:
+            # In floats, which do not wrap; of a remainder only the magnitude matters.
+            found = b if op == "%" else _IN_FLOATS[op](a, b)
+            large.append(abs(found) >= 2.0**62)
+            return found
+
+        size.fold(
+            lambda name: self.size(symbol(name)).cast(F64),
+            lambda n: constant(float(n), F64),
+            binary,
+        )
+        self.forbid(lambda found: found, functools.reduce(operator.or_, large))
 
     def violation(self) -> Tensor | None:
         """A 0-d bool: whether anything that was forbidden has happened; None = nothing is."""
@@ -355,6 +404,15 @@ def _slice_map(
         else:
             return None
     return exprs
+
+
+_IN_FLOATS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "//": lambda a, b: (a / b).math("floor"),
+    "max": lambda a, b: a.maximum(b),
+    "min": lambda a, b: a.minimum(b),
+}
 
 
 def _limit(dtype: DType, which: str) -> Number:

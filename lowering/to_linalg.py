@@ -145,6 +145,8 @@ class _Environment:
             raise _located(error, instr.loc) from error
         for number, type_, value in zip(instr.results, types, results, strict=True):
             self.types[number], self.values[number] = type_, value
+            for size in (type_.shape or ()) if isinstance(type_, TensorType) else ():
+                self.builder.check_size(size)
 
     def _result_types(self, instr: Instr, operands: list[Type], attrs: dict) -> tuple[Type, ...]:
         types = instr.op.infer(operands, attrs)

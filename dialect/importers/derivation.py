@@ -11,7 +11,7 @@ from ..dtypes import I64
 from ..errors import ProfuseError
 from ..postorder import postorder
 from ..program import Instr
-from ..symbolic import symbol
+from ..symbolic import SIGNED, symbol
 from ..types import ScalarType, TensorType, Type
 from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr, expr_of_dim
 
@@ -69,7 +69,9 @@ class Derivation:
             return None
         exprs = tuple(a for a in args if a is not None)
         same = instr.op.name in _COMPARISONS and exprs[0] == exprs[1]
-        if same or all(isinstance(a, ConstExpr) for a in exprs):
+        # A NaN is not equal to itself.
+        exact = all(rec.dtype(o).kind in "bi" for o in instr.operands)
+        if (same and exact) or all(isinstance(a, ConstExpr) for a in exprs):
             return ConstExpr(rec.known[value])
         return OpExpr(instr.op.name, exprs, tuple(sorted(instr.attrs.items())))
 
@@ -86,7 +88,7 @@ class Derivation:
         leaves = self._recorder.leaves
         names = {f"a{k}_d{axis}": DimExpr(k, axis) for k, leaf in enumerate(leaves)
                  if isinstance(leaf, np.ndarray) for axis in range(leaf.ndim)}  # fmt: skip
-        names |= {f"a{k}": LeafExpr(k) for k, leaf in enumerate(leaves)}  # type: ignore[misc]
+        names |= {f"{SIGNED}{k}": LeafExpr(k) for k, leaf in enumerate(leaves)}  # type: ignore[misc]
         return expr_of_dim(total, names)
 
     # --- types with symbols for sizes ----------------------------------------------------------
@@ -112,7 +114,9 @@ class Derivation:
         leaf = rec.leaf_of.get(value)
         if leaf is not None:
             if isinstance(hint, ScalarType):
-                return ScalarType(hint.dtype, symbol(f"a{leaf}") if hint.dtype is I64 else None)
+                return ScalarType(
+                    hint.dtype, symbol(f"{SIGNED}{leaf}") if hint.dtype is I64 else None
+                )
             rank = len(rec.shape(value))
             shape = tuple(symbol(f"a{leaf}_d{axis}") for axis in range(rank))
             return TensorType(hint.dtype, shape)  # type: ignore[union-attr]

@@ -7,6 +7,7 @@ traced argument or may be written to; otherwise they are what they always were.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,7 @@ def full_of(value: Any, shape: Any, dtype: Any) -> Any:
 @creation_function("zeros")
 def zeros(shape: Any, dtype: Any = float) -> Any:
     """`np.zeros`."""
-    return full_of(0, shape, dtype)
+    return full_of(0, shape, dtype or float)
 
 
 @creation_function("ones")
@@ -48,7 +49,7 @@ def ones(shape: Any, dtype: Any = float) -> Any:
 @creation_function("empty")
 def empty(shape: Any, dtype: Any = float) -> Any:
     """`np.empty`; the contents are zeros."""
-    return full_of(0, shape, dtype)
+    return full_of(0, shape, dtype or float)
 
 
 @creation_function("full")
@@ -67,25 +68,44 @@ def broadcast(x: Any, shape: Any) -> Any:
 
 
 @creation_function("arange")
-def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
     """`np.arange`."""
     start = 0 if stop is None else start_or_stop
     stop = start_or_stop if stop is None else stop
-    numbers = [_number(x) for x in (start, stop, step)]
-    integral = all(_is_int(x) for x in numbers)
+    numbers = [_number(x) for x in (start, stop, 1 if step is None else step)]
     start, stop, step = numbers
-    if integral:
+    if all(_is_int(x) for x in numbers):
         # -(-a // b) rounds up, as the number of steps must; never below none.
         count = -((start - stop) // step)
-        count = op("maximum", count, 0) if isinstance(count, TracedScalar) else max(count, 0)
+        count = _or_none(count)
     else:
-        count = int(np.ceil((float(stop) - float(start)) / float(step)))
-        count = max(count, 0)
-    wanted = dtype_of(dtype or (np.int64 if integral else np.float64))
-    steps = iota(count, dtype_of(np.int64) if integral else dtype_of(np.float64))
-    out = steps if _is_one(step) else steps * step
-    out = out if _is_zero(start) else out + start
-    return out if out.dtype == wanted.numpy else op("cast", out, dtype=wanted)
+        count = max(int(np.ceil((float(stop) - float(start)) / float(step))), 0)
+    wanted = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
+    if all(_is_int(x) for x in numbers) and wanted.kind not in "fc":
+        steps = iota(count, dtype_of(np.int64))
+        out = steps if _is_one(step) else steps * step
+        out = out if _is_zero(start) else out + start
+        return out if out.dtype == wanted else op("cast", out, dtype=dtype_of(wanted))
+    # As NumPy fills: by the difference of the first two elements, which have their dtype.
+    first = _element(start, wanted)
+    steps = METHODS["astype"](iota(count, dtype_of(np.int64)), wanted)
+    return steps * (_element(start + step, wanted) - first) + first
+
+
+def _or_none(count: Any) -> Any:
+    """A number of elements; 0 for a negative one."""
+    return op("maximum", count, 0) if isinstance(count, TracedScalar) else max(count, 0)
+
+
+def _kind_of(number: Any) -> type:
+    return number.kind if isinstance(number, TracedScalar) else type(number)
+
+
+def _element(number: Any, dtype: np.dtype) -> Any:
+    """A number in a dtype, as an array of rank 0."""
+    if isinstance(number, TracedScalar):
+        return op("to_tensor", number, dtype=dtype_of(dtype))
+    return np.array(number).astype(dtype)[()]
 
 
 def iota(count: Any, dtype: Any) -> Any:
@@ -114,16 +134,35 @@ def _is_zero(x: Any) -> bool:
 
 
 @creation_function("linspace")
-def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Any:
-    """`np.linspace` between two numbers."""
-    steps = num - 1 if endpoint else num
-    divisor = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)
-    positions = iota(num, dtype_of(np.float64))
-    out = positions * ((stop - start) / divisor) + start
-    if endpoint:
-        # The last point is exact, as NumPy makes it.
-        out = op("select", op("eq", positions, steps), stop * 1.0, out)
-    return out if dtype is None else METHODS["astype"](out, dtype)
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """`np.linspace`, step by step as NumPy computes it."""
+    count = num if isinstance(num, TracedScalar) and num.kind is int else operator.index(num)
+    ends = [x if isinstance(x, Traced) else array(x) for x in (start, stop)]
+    start, stop = (x * 1.0 for x in ends)
+    float_type = np.result_type(start.dtype, stop.dtype, float)
+    if start.dtype == stop.dtype == np.float32:
+        float_type = start.dtype
+    wanted = float_type if dtype is None else np.dtype(dtype)
+    steps = count - 1 if endpoint else count
+    last = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)
+    delta = stop - start
+    positions = METHODS["astype"](iota(count, dtype_of(np.int64)), float_type)
+    for _ in range(delta.ndim):
+        positions = op("expand_dims", positions, axes=(-1,))
+    step = delta / last
+    # Where the step is too small for a float, the difference may not be.
+    out = np.where(step == 0, positions / last * delta, positions * step) + start
+    if endpoint:  # the last point is exact; a single one is the start
+        out = np.where(positions == last, stop, out)
+    if wanted.kind in "iu":
+        out = np.floor(out)
+    out = METHODS["astype"](np.moveaxis(out, 0, axis) if axis else out, wanted)
+    if not retstep:
+        return out
+    return out, np.where(steps > 0, step, np.nan)[()]
 
 
 @creation_function("eye")
@@ -144,8 +183,8 @@ def identity(n: Any, dtype: Any = None) -> Any:
 
 @creation_function("tri")
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
-    """`np.tri`."""
-    static, dynamic = sizes((N, N if M is None else M))
+    """`np.tri`, which takes negative sizes for 0."""
+    static, dynamic = sizes([_or_none(size) for size in (N, N if M is None else M)])
     index = dtype_of(np.int64)
     row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
     column = op("iota", *dynamic, shape=static, dtype=index, axis=1)

@@ -361,8 +361,10 @@ class Recorder:
 
     # --- numbers that Python needs ------------------------------------------------------------
 
-    def bake(self, value: int) -> Any:
+    def bake(self, value: int, loc: Loc | None = None) -> Any:
         """The number that ``value`` has for the example arguments, guarded.
+
+        ``loc``: what needs it, if that is not the user's line.
 
         Raises TraceError if it is known only at run time.
         """
@@ -377,7 +379,7 @@ class Recorder:
             number = number.item()
         exprs = self._derivation.expr(value)
         if exprs is not None:
-            self._guard(exprs, number)
+            self._guard(exprs, number, loc)
         else:
             self.pin()
         return number
@@ -391,11 +393,11 @@ class Recorder:
             elif type(example) in (bool, int, float, complex):
                 self._guard(LeafExpr(leaf), example)
 
-    def _guard(self, expr: Expr, expected: Any) -> None:
+    def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
         if isinstance(expr, ConstExpr):
             return
         if not any(g.expr == expr for g in self.guards):
-            self.guards.append(TraceGuard(expr, expected, user_loc()))
+            self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
 
 
 def _bare_hint(type_: Type) -> Type:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..errors import TraceError
+from ..errors import Loc, TraceError
 from ..program import Module
 from . import (
     numpy_creation,
@@ -146,6 +146,10 @@ def trace(
 def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
     if isinstance(leaf, np.ndarray):
         return Traced(rec, value, owner=f"argument {label}")
+    if type(leaf) is bool:
+        # There are two of them, which code tells apart by `is`.
+        code = getattr(rec.fn, "__code__", None)
+        return rec.bake(value, code and Loc(code.co_filename, code.co_firstlineno))
     return wrap(rec, value)
 
 

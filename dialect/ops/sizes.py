@@ -5,6 +5,7 @@ Everything here works on literal sizes, symbolic sizes (`Sym`) and unknown ones 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 from ..attrs import DYNAMIC
 from ..dtypes import I64, U64, DType, dtype_of
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
-from ..symbolic import Dim, Sym
+from ..symbolic import Dim, Sym, bounds
 from ..types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
 
 if TYPE_CHECKING:
@@ -177,28 +178,13 @@ def as_tensor(b: Builder, value: Any) -> Tensor:
 
 
 def is_positive(size: MaybeDim) -> bool:
-    """True if a size cannot be 0. Symbols themselves stand for sizes that are not."""
-    if not isinstance(size, Sym):
-        return size is not None and size > 0
-    return all(
-        coefficient > 0 and all(isinstance(atom, str) for atom in monomial)
-        for monomial, coefficient in size.terms
-    )
+    """True if a size cannot be 0 or negative. Symbols themselves stand for sizes that are not."""
+    return size is not None and bounds(size)[0] > 0
 
 
-def is_nonnegative(size: MaybeDim) -> bool:
-    """True if a size expression can be shown not to be negative."""
-    if not isinstance(size, Sym):
-        return size is not None and size >= 0
-    return all(
-        coefficient > 0 and all(isinstance(a, str) or _parts_nonnegative(a) for a in monomial)
-        for monomial, coefficient in size.terms
-    )
-
-
-def _parts_nonnegative(atom: tuple) -> bool:
-    _, a, b = atom
-    return is_nonnegative(a) and is_nonnegative(b)
+def is_nonnegative(size: MaybeDim, least: int = 1) -> bool:
+    """True if a size expression cannot be negative whose symbols are ``least`` or more."""
+    return size is not None and bounds(size, (least, math.inf))[0] >= 0
 
 
 def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:

@@ -24,6 +24,7 @@ from .sizes import (
     complete_shape,
     drop,
     forbid_outside,
+    is_nonnegative,
     is_positive,
     known_scalar,
     known_sizes,
@@ -114,22 +115,8 @@ def _sign_known(bound: Dim | None) -> bool:
 
 
 def _nonnegative(size: Dim) -> bool:
-    """True if the expression cannot be negative when its symbols are not."""
-    if isinstance(size, int):
-        return size >= 0
-    return all(
-        coefficient > 0 and all(map(_nonnegative_atom, monomial))
-        for monomial, coefficient in size.terms
-    )
-
-
-def _nonnegative_atom(atom: Any) -> bool:
-    if isinstance(atom, str):
-        return True
-    parts = [_nonnegative(part) for part in atom[1:]]
-    if atom[0] == "%":
-        return parts[1]
-    return any(parts) if atom[0] == "max" else all(parts)
+    """True if the expression cannot be negative; axes may have no elements."""
+    return is_nonnegative(size, least=0)
 
 
 class Slice(Structural, name="slice"):

@@ -102,7 +102,20 @@ class _Reader:
             raise Refused(f"a graph holds for a value of {expr}, which may need many bits")
         if expr.op not in _OPS or b is None:
             raise Refused(f"a graph holds for a value of {expr}, which Python works out")
-        return _OPS[expr.op], a, b
+        made = (_OPS[expr.op], a, b)
+        if _has_integer(made) and _magnitude(made) >= 2**63:
+            raise Refused(f"a graph holds for a value of {expr}, which may need many bits")
+        return made
+
+
+def _magnitude(size: Any) -> int:
+    """What the absolute value of a size is below, arrays having fewer than 2**31 rows."""
+    if isinstance(size, int):
+        return abs(size)
+    if size[0] in ("integer", "dim"):
+        return SMALL if size[0] == "integer" else 2**31
+    a, b = map(_magnitude, size[1:])
+    return a * b if size[0] == "*" else a + b
 
 
 def _has_integer(size: Any) -> bool:

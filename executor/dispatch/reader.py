@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...dialect.dtypes import dtype_named
-from ...dialect.ops.sizes import normalize_axis
+from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import Guard
 from ...dialect.program import Block, Instr, Module
 from ...dialect.symbolic import parse_dim
@@ -18,7 +18,7 @@ from ..memory_plan import Refused, Size, size_of
 from .guards import guard_tests
 from .launches import DeviceKernel
 from .relaxed_guards import relaxed_tests, size_tests
-from .spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Value
+from .spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
 
 # Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
 _NUMBERS: dict[str, tuple[type, ...]] = {
@@ -224,7 +224,13 @@ class _Reader:
         if len(outs) != len(kernel.abi.outputs) and isinstance(kernel, DeviceKernel):
             raise Refused("a kernel reports indices out of range, which the host has to look at")
         for result, spec in zip(results, outs, strict=True):
-            dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
+            wanted = tuple(map(parse_dim, spec.dims))
+            dims = tuple(size_of(dim, sizes) for dim in wanted)
+            self.leaf.tests += [
+                Test(("less", size, 0), 0)
+                for dim, size in zip(wanted, dims, strict=True)
+                if not is_nonnegative(dim)
+            ]
             values[result] = MadeValue(dtype_named(spec.dtype).numpy, dims, kernel.device)
 
     def strides(self, kernel: DeviceKernel, operands: tuple[int, ...]) -> dict[str, Size]:

@@ -60,18 +60,32 @@ class Ops:
         return self.create("arith.muli", self.word, a, b, overflowFlags=self._nsw)
 
     def binary(self, op: str, a: ir.Value, b: ir.Value) -> ir.Value:
-        """One of the operators of size expressions (operands are never negative)."""
+        """One of the operators of size expressions, as Python has it: operands may be negative."""
         if op == "+":
             return self.add(a, b)
         if op == "*":
             return self.mul(a, b)
         if op in ("//", "%"):
-            # A divisor of zero only occurs for empty arrays; it must not trap.
-            one = self.constant(1)
-            divisor = self.create("arith.maxsi", self.word, b, one)
-            name = "arith.divui" if op == "//" else "arith.remui"
-            return self.create(name, self.word, a, divisor)
+            divisor = self._no_zero(b)
+            rest = self.create("arith.remsi", self.word, a, divisor)  # has the sign of ``a``
+            rest = self.create("arith.remsi", self.word, self.add(rest, divisor), divisor)
+            if op == "%":
+                return rest
+            whole = self.create("arith.subi", self.word, a, rest)
+            return self.create("arith.divsi", self.word, whole, divisor)
         return self.create({"max": "arith.maxsi", "min": "arith.minsi"}[op], self.word, a, b)
+
+    def digit(self, a: ir.Value, b: ir.Value, rest: bool) -> ir.Value:
+        """``a // b``, or ``a % b`` if ``rest``, of an index and a size, which are not negative."""
+        divisor = self.create("arith.maxsi", self.word, b, self.constant(1))
+        return self.create("arith.remui" if rest else "arith.divui", self.word, a, divisor)
+
+    def _no_zero(self, divisor: ir.Value) -> ir.Value:
+        """A divisor of zero only occurs for empty arrays; it must not trap."""
+        zero = self.constant(0)
+        predicate = ir.IntegerAttr.get(self.i64, 0)  # eq
+        is_zero = self.create("arith.cmpi", self.i1, divisor, zero, predicate=predicate)
+        return self.create("arith.select", self.word, is_zero, self.constant(1), divisor)
 
     def compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """Comparison of floats, e.g. ``"olt"``."""

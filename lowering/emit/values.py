@@ -201,7 +201,7 @@ class Evaluator:
         for atom, coefficient in index.terms.items():
             if isinstance(atom, ix.Quotient):
                 inner = self.index_value(atom.of)
-                value = self.ops.binary("%" if atom.rest else "//", inner, self.size(atom.by))
+                value = self.ops.digit(inner, self.size(atom.by), atom.rest)
             else:
                 value = self._atom(atom)[0]
             if coefficient != 1:

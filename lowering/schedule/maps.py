@@ -79,8 +79,14 @@ def extents(
     for number in order:
         for dim, index in zip(tensors[number].dims, indices[number], strict=True):
             loop = index.single
-            if isinstance(loop, int) and extents[loop] is None:
+            if not isinstance(loop, int):
+                continue
+            if extents[loop] is None:
                 extents[loop] = dim
+            elif number >= inputs and extents[loop] != dim:
+                raise LoweringError(
+                    f"results of one operation have sizes {extents[loop]} and {dim} along a loop"
+                )
     for loop, extent in enumerate(extents):
         if extent is None:
             raise LoweringError(f"the size of loop {loop} of a linalg.generic is not determined")

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from ...dialect.errors import LoweringError
-from ...dialect.symbolic import Dim, Sym
+from ...dialect.ops.sizes import is_nonnegative
+from ...dialect.symbolic import Dim, Sym, sym_max
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
@@ -293,6 +294,8 @@ def _plan_workspace(result: Schedule, lives: dict[Any, _Life]) -> None:
 
 
 def _aligned(size: Dim) -> Dim:
+    if not is_nonnegative(size):
+        size = sym_max(size, 0)  # the run is void, but its buffers must not meet
     return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
 
 

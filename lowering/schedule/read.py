@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.symbolic import Dim, parse_dim, symbol
+from ...dialect.symbolic import Dim, parse_dim, symbol, without_remainders
 from ..abi import CONTIGUOUS, TensorSpec
 from . import index as ix
 from .body import read_body, read_view
@@ -127,6 +127,8 @@ class _Reader:
             dims = tuple(map(str, tensor.dims))
             if "profuse.dims" in own:
                 dims = tuple(_texts(own["profuse.dims"]))
+                # The caller allocates by the one, loops write by the other.
+                _check_equal(f"result {number}", map(parse_dim, dims), tensor.dims)
             kind = "violation" if "profuse.violation" in own else "tensor"
             specs.append(TensorSpec(kind, _dtype_name(tensor.element, own), dims))
         return specs
@@ -249,11 +251,21 @@ class _Reader:
             type_.get_dim_size(k) if not type_.is_dynamic_dim(k) else self.sizes.size(v)
             for k, v in enumerate(listed.operands)
         )
+        _check_equal("a reshape", [ix.product(source.dims)], [ix.product(dims)])
         output = Tensor(dims, type_.element_type)
         mapping = reshape_mapping(source.dims, dims)
         output.producer = Reshape(source, output, mapping, f"op{len(self.operations)}")
         self.tensors[op.results[0]] = output
         self.operations.append(output.producer)
+
+
+def _check_equal(what: str, stated: Iterable[Dim], written: Iterable[Dim]) -> None:
+    """Raise LoweringError unless all sizes are known to be equal."""
+    for one, other in zip(stated, written, strict=True):
+        if without_remainders(one) != without_remainders(other):
+            raise LoweringError(
+                f"{what} has a size of {one}, of which loops write {other}",
+            )
 
 
 def _is_zero_fill(tensor: Tensor) -> bool:
