@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, repeat, zip_longest
 
 import numpy as np
 
@@ -234,11 +234,14 @@ def _dtype_text(dtype: np.dtype) -> str:
 
 
 def generalize(
-    types: Sequence[TensorType], literal: Container[int] = ()
+    types: Sequence[TensorType],
+    literal: Container[int] = (),
+    known: Sequence[TensorType | None] = (),
 ) -> tuple[TensorType, ...] | None:
     """The types of a dynamic guard for profiled ones; None if they cannot be generalised.
 
-    Sizes 0 and 1 stay literal (and those in ``literal``), equal sizes share a symbol ``s0``,
+    Sizes 0 and 1 stay literal, those in ``literal``, and those that are literal in what is
+    ``known`` of an operand whatever the sizes of others are; equal sizes share a symbol ``s0``,
     ``s1``, …; a C-contiguous operand stays so, else strides 0 and 1 stay literal and the others
     are passed at run time.
     """
@@ -247,14 +250,15 @@ def generalize(
     numbers = count()
     symbols: dict[Dim, Sym] = {}
     out = []
-    for t in types:
+    for t, fixed in zip_longest(types, known):
         if t.dtype is None or t.shape is None or t.defined is False:
             return None
         sizes: list[Dim] = []
-        for dim in t.shape:
+        same = fixed is not None and fixed.rank == t.rank
+        for dim, given in zip(t.shape, fixed.shape if same else repeat(None), strict=False):
             if dim is None:
                 return None
-            if isinstance(dim, int) and (dim in (0, 1) or dim in literal):
+            if isinstance(dim, int) and (dim in (0, 1, given) or dim in literal):
                 sizes.append(dim)
                 continue
             if dim not in symbols:

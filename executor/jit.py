@@ -260,7 +260,9 @@ class JitFunction(DispatchedFunction):
 
     def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
         """Give a trace an executor and take it in; the lock is held."""
-        options = replace(self._options, strict=made.strict, processor=Processor(home))
+        options = replace(
+            self._options, strict=made.strict, processor=Processor(home), arguments=made.signature()
+        )
         executor = make_executor(made.module, options, made.depths())
         executor.notes += made.explain()
         executor.input_names = argument_names(made)

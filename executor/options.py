@@ -23,6 +23,7 @@ class Options:
     background: bool = False  # compile in a worker while calls go on
     device: str | None = None  # what a user asked for; None = where the arguments are
     processor: Processor = HOST  # where the values of the graph are
+    arguments: str = ""  # dtypes and ranks that the graph holds for, where that is known
     recall: bool = True  # use stored profiles; a flush ends that
     donate: tuple[str, ...] = ()  # parameters whose arrays calls may overwrite
     saved: SavedFile | None = None  # where profiles and compiles are looked for first

@@ -54,7 +54,7 @@ class WarmState:
     ) -> None:
         self._name, self._saved, self._recall = options.name, options.saved, options.recall
         self._graph, self._history, self._runs = graph, history, runs
-        self._device = options.processor.device
+        self._device, self._arguments = options.processor.device, options.arguments
         self._packed: _Packed | None = None
 
     def restore(self, record: Record, counters: Counters, reasons: list[str]) -> Sequence[Types]:
@@ -186,4 +186,5 @@ class WarmState:
         from .cache.profiles import key_of_graph
 
         text = self._graph().to_mlir()
-        return key_of_graph(text, self._history, self._runs, self._device), users_op(text)
+        key = key_of_graph(text, self._history, self._runs, self._device, self._arguments)
+        return key, users_op(text)

@@ -81,6 +81,14 @@ class Trace:
         """True if the baked numbers are those of these argument leaves and captured arrays."""
         return self.holds_what_it_held() and all(guard.holds(leaves) for guard in self.guards)
 
+    def signature(self) -> str:
+        """Dtypes, ranks and kinds of numbers that the graph holds for, in words.
+
+        Graphs that hold for others may print the same, as they say nothing of types.
+        """
+        held = [(h[0], len(h[1])) for h in self.held if h is not None]
+        return " ".join(_kind_text(kind) for kind in (*self.kinds, *held))
+
     def depths(self) -> list[int]:
         """In how many containers each argument leaf was passed."""
         # Two more are around all of them: of positional or keyword arguments, and of both.
@@ -89,6 +97,14 @@ class Trace:
     def explain(self) -> list[str]:
         """One sentence per baked number."""
         return [guard.explain() for guard in self.guards]
+
+
+def _kind_text(kind: Any) -> str:
+    """Of `pytree.leaf_kind`; a foreign byte order does not count, kernels never see it."""
+    if isinstance(kind, type):
+        return kind.__name__
+    dtype, rank, *device = kind
+    return f"{np.dtype(dtype).name}[{rank}]{''.join(device)}"
 
 
 def is_tracing(values: Iterable[Any]) -> bool:

@@ -249,6 +249,7 @@ class _BlockFuser:
         return isinstance(type_, ScalarType)
 
     def _merge(self) -> None:
+        self._merge_numbers()
         self._merge_along_values()
         # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
         starts = [n for n in sorted(self.sets) if self._is_group(n)]
@@ -262,8 +263,46 @@ class _BlockFuser:
         self._merge_along_values()
         self._report_splits()
 
+    def _merge_numbers(self) -> None:
+        """Give ops the numbers that they are computed with, before any group is full.
+
+        A group that is handed a number does not know its value, and hence no type that depends on
+        it: an op that cannot have its numbers with it stays outside by itself.  No group returns
+        a number either, so that a chain of them joins from its end.
+        """
+        for n in sorted(self.sets, reverse=True):
+            for value in self.ops[n].operands:
+                if value in self.scalars:
+                    self._try(self.home[value], n)
+        for n in sorted(self.sets):
+            reason = self._refusal_apart(n)
+            if reason is not None:
+                self.options.refuse(self.ops[n], reason)
+                for member in self.groups.members[self.groups.group(n)]:
+                    self.sets.pop(member, None)
+
+    def _refusal_apart(self, n: int) -> str | None:
+        """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
+        op, group = self.ops[n], self.groups.members[self.groups.group(n)]
+        types: list[Type] = []
+        for value, type_ in zip(op.operands, self.types.of(op), strict=True):
+            handed = value not in self.constants and self.home.get(value) not in group
+            is_number = handed and isinstance(type_, ScalarType)
+            types.append(ScalarType(type_.dtype) if is_number else type_)  # type: ignore[union-attr,arg-type]
+        if types == self.types.of(op):
+            return None
+        cls, attrs = op_class(op), attrs_of(op)
+        assert cls is not None
+        try:
+            results = cls.infer(types, attrs)
+        except ProfuseError as error:
+            return error.what
+        if any(isinstance(t, TensorType) and not t.is_complete for t in results):
+            return "its sizes follow from numbers that cannot be had in a group"
+        return cls.can_lower_types(types, attrs)
+
     def _merge_along_values(self) -> None:
-        # Upwards too: a chain of scalars joins a group only from its end, as no group returns one.
+        # Upwards too: what could not join its producers may have become part of a group that can.
         for n in (*sorted(self.sets), *sorted(self.sets, reverse=True)):
             for value in self.ops[n].operands:
                 producer = self.home.get(value)

@@ -56,10 +56,11 @@ class InsertGuards(Pass):
 
     A check of all tensor operands but constants decides between the group and a fallback graph,
     a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic;
-    where that fails, those of ``stable-sizes`` (``128:512``, sizes that no specialisation has
-    seen change) stay literal, and a group for which that fails too is dissolved.  With
-    ``given-sizes`` no type comes from a profile: all literal sizes stay.  All that remains outside
-    is unrefined afterwards.
+    where that fails, the sizes of arrays that are made of constants alone stay literal, then those
+    of ``stable-sizes`` (``128:512``, sizes that no specialisation has seen change), and a group for
+    which that fails too is dissolved.  What another group makes in a literal size has it here, too.
+    With ``given-sizes`` no type comes from a profile: all literal sizes stay.  All that remains
+    outside is unrefined afterwards.
     """
 
     name: ClassVar[str] = "insert-guards"
@@ -69,16 +70,18 @@ class InsertGuards(Pass):
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
+            made: dict[ir.Value, Type] = {}
             for op in [op for op in walk(func) if op_class(op) is FusionGroup]:
                 if not _is_guarded(op):
-                    self._guard(module, op)
+                    self._guard(module, op, made)
             erase_types(func)
 
-    def _guard(self, module: ir.Module, op: ir.Operation) -> None:
+    def _guard(self, module: ir.Module, op: ir.Operation, made: dict[ir.Value, Type]) -> None:
+        """Guard one group; ``made`` has the types of what groups before it return."""
         callee = _callee(module, op)
         fallback = _fallback_of(module, callee)
         if self.dynamic:
-            reason = self._make_symbolic(op, callee)
+            reason = self._make_symbolic(op, callee, made)
             if reason is not None:
                 self.count(f"dissolved: {reason}")
                 _dissolve(op, fallback)
@@ -91,34 +94,49 @@ class InsertGuards(Pass):
             k for k, v in enumerate(op.operands)
             if isinstance(expected[k], TensorType) and not is_constant(v)
         ]  # fmt: skip
+        returned = types_of(terminator_of(body_of(callee)).operands)
         if not checked:
             erase(fallback)
+            made.update(zip(op.results, returned, strict=True))
             return
         guard: type[Op] = DynamicGuard if self.dynamic else TypeCheck
-        _build(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
+        results = _build(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
+        made.update(zip(results, returned, strict=True))
         self.count("guards")
 
-    def _make_symbolic(self, op: ir.Operation, callee: ir.Operation) -> str | None:
+    def _make_symbolic(
+        self, op: ir.Operation, callee: ir.Operation, made: dict[ir.Value, Type]
+    ) -> str | None:
         """Give a fusion function symbolic sizes; the reason why not, if that fails."""
         tensors = [v for v in body_of(callee).arguments if isinstance(type_of(v), TensorType)]
         profiled = [type_of(v) for v in tensors]
         if self.given_sizes:
             return _try_symbolic(callee, tensors, generalize(profiled, _ALL))  # type: ignore[arg-type]
-        literal = _literal_sizes(op, callee)
-        reason = _try_symbolic(callee, tensors, generalize(profiled, literal))  # type: ignore[arg-type]
+        arguments = zip(op.operands, body_of(callee).arguments, strict=True)
+        known = [made.get(v) for v, a in arguments if a in tensors]
+        literal, made_here = _literal_sizes(op, callee), _made_sizes(callee)
+        reason = _try_symbolic(callee, tensors, generalize(profiled, literal, known))  # type: ignore[arg-type]
+        given = {d for t in known if isinstance(t, TensorType) for d in t.shape or ()}
+        sizes = made_here | {d for d in given if isinstance(d, int)}
         stable = {int(size) for size in self.stable_sizes.split(":") if size}
-        if reason is None or stable <= literal:
-            return reason
-        kept = _try_symbolic(callee, tensors, generalize(profiled, literal | stable))  # type: ignore[arg-type]
-        if kept is None:
-            self.count(f"stable sizes stay literal: {reason}")
-        return kept
+        for what, more in (("sizes of arrays made of constants", sizes), ("stable sizes", stable)):
+            if reason is None or more <= literal:
+                continue
+            literal |= more
+            kept = _try_symbolic(callee, tensors, generalize(profiled, literal, known))  # type: ignore[arg-type]
+            if kept is None:
+                self.count(f"{what} stay literal: {reason}")
+            reason = kept
+        return reason
 
 
 def _build(
     op: ir.Operation, guard: type[Op], checked: list[int], expected: list[Type], fallback: str
-) -> None:
-    """``guard(…)``, then ``scf.if`` with the group or its fallback, in place of the group."""
+) -> list[ir.Value]:
+    """``guard(…)``, then ``scf.if`` with the group or its fallback, in place of the group.
+
+    Returns what stands for the group's results.
+    """
     loc = op.location
     operands = list(op.operands)
     attrs = {"types": tuple(expected)}
@@ -140,6 +158,7 @@ def _build(
             "scf.yield", operands=list(inner.results), loc=loc, ip=ir.InsertionPoint(block)
         )
     replace(op, list(branch.results))
+    return list(branch.results)
 
 
 def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
@@ -199,6 +218,16 @@ def _literal_sizes(op: ir.Operation, callee: ir.Operation) -> set[int]:
     passed = [v for v in op.operands if is_constant(v)]
     types = [constant_type(v) for v in (*inside, *passed)]
     shapes = [t.shape or () for t in types if isinstance(t, TensorType)]
+    return {d for shape in shapes for d in shape if isinstance(d, int)}
+
+
+def _made_sizes(callee: ir.Operation) -> set[int]:
+    """Sizes of arrays that are made of constants alone, which no call changes."""
+    fixed: set[ir.Value] = set()
+    for inner in ops_in(body_of(callee)):
+        if all(v in fixed for v in inner.operands):
+            fixed.update(inner.results)
+    shapes = [t.shape or () for t in map(type_of, fixed) if isinstance(t, TensorType)]
     return {d for shape in shapes for d in shape if isinstance(d, int)}
 
 

@@ -61,15 +61,17 @@ def key_of(request: CompileRequest, places: Places | None = None) -> Key:
     )
 
 
-def profile_key(graph: Places, history: str, runs: int, device: str) -> Key:
+def profile_key(graph: Places, arguments: str, history: str, runs: int, device: str) -> Key:
     """The key of what was observed of a graph.
 
+    ``arguments``: dtypes and ranks that the graph holds for, of which it says nothing itself;
     ``history``: the types that executors before this one have specialised it for, in words;
     ``runs``: how many runs were recorded; ``device``: where its values are at home.
     """
     return Key(
         {
             "profile": _digest(graph.bare),
+            "arguments": arguments,
             "history": history,
             "profiled_runs": str(runs),
             "device": device,

@@ -53,7 +53,9 @@ def _tensor_type(text: Any) -> TensorType:
     return found
 
 
-def key_of_graph(text: str, history: tuple[Types, ...], runs: int, device: str = HOST) -> Key:
+def key_of_graph(
+    text: str, history: tuple[Types, ...], runs: int, device: str = HOST, arguments: str = ""
+) -> Key:
     """What the profile of a graph is stored under.
 
     Args:
@@ -61,9 +63,10 @@ def key_of_graph(text: str, history: tuple[Types, ...], runs: int, device: str =
         history: what executors before this one have specialised it for.
         runs: how many are recorded.
         device: where its values are at home.
+        arguments: dtypes and ranks that it holds for, as far as known.
     """
     levels = (" ".join(map(type_to_mlir, types)) for types in history)
-    return profile_key(Places.of(text), "; ".join(levels), runs, device)
+    return profile_key(Places.of(text), arguments, "; ".join(levels), runs, device)
 
 
 def is_profile(key: Key) -> bool:

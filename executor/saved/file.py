@@ -28,7 +28,8 @@ from ..cache.key import Key, describe, nearest
 from ..cache.profiles import is_profile
 
 _FORMAT = "1"
-_PORTABLE = ("profile", "history", "profiled_runs", "device")  # what a profile depends on anywhere
+# What a profile depends on anywhere.
+_PORTABLE = ("profile", "arguments", "history", "profiled_runs", "device")
 
 
 @dataclass(frozen=True)
