@@ -18,12 +18,15 @@ from ..dialect.program import Module
 from .dump import Boundary, boundary_dump
 from .events import Counters
 from .knobs import knobs
+from .observe.stages import GLUE, PIPELINE, STARTUP, add, rest_of
 
 if TYPE_CHECKING:
     from ..lowering.abi import KernelArtifact
     from ..lowering.gpu.artifact import GpuArtifact
     from ..lowering.target import Target
 
+
+_NOTICED = 1e-3  # seconds from which loading something counts as startup: it is there else
 
 # Statistics of passes that say why something is not fused, or not as general as it might be.
 _REASONS = ("refused", "dissolved", "stable sizes", "kept")
@@ -221,24 +224,26 @@ def compile_graph(
     context()
     loading = time.perf_counter() - start
     # Only the first compile of a process loads MLIR.
-    timings = {"startup": loading} if loading > 1e-3 else {}
+    timings = {STARTUP: loading} if loading > _NOTICED else {}
     start = time.perf_counter()
     module = parse_module(request.ir, "graph.mlir")
     timings["parse"] = time.perf_counter() - start
     trace: list[str] = []
-    statistics = run_pipeline(
-        module,
-        request.pipeline,
-        verify_each=request.verify_each,
-        timings=timings,
-        trace=trace,
-        boundary=boundary or (boundary_dump(request.dump, request.name) if request.dump else None),
-        repro_dir=request.repro_dir or None,
-    )
+    dumped = boundary_dump(request.dump, request.name) if request.dump else None
+    with rest_of(PIPELINE, timings):
+        statistics = run_pipeline(
+            module,
+            request.pipeline,
+            verify_each=request.verify_each,
+            timings=timings,
+            trace=trace,
+            boundary=boundary or dumped,
+            repro_dir=request.repro_dir or None,
+        )
     start = time.perf_counter()
     decoded = decode_module(module)
-    timings["decode"] = time.perf_counter() - start
     result = CompileResult(decoded, str(module), trace=trace, seconds=timings)
+    timings["decode"] = time.perf_counter() - start
     for counts in statistics.values():
         for what, count in counts.items():
             if what.startswith(_REASONS):
@@ -252,7 +257,8 @@ def compile_graph(
             continue
         if on_group is not None:
             on_group(name)
-        _compile_kernel(result, name, request)
+        with rest_of(GLUE, timings):
+            _compile_kernel(result, name, request)
     return result
 
 
@@ -267,11 +273,14 @@ def kernel_names(module: Module) -> list[str]:
 
 
 def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -> None:
+    start = time.perf_counter()
     from ..lowering.placement import compile_for
     from ..lowering.target import host_target
 
     function = result.module.functions[name]
     target = request.target or host_target()
+    if (loading := time.perf_counter() - start) > _NOTICED:
+        add(result, STARTUP, loading)
     try:
         with compiler_errors(f"lowering @{name}"):
             artifact = compile_for(
@@ -286,4 +295,4 @@ def _compile_kernel(result: CompileResult, name: str, request: CompileRequest) -
         return
     result.kernels[name] = artifact
     for stage, seconds in artifact.seconds.items():
-        result.seconds[stage] = result.seconds.get(stage, 0.0) + seconds
+        add(result, stage, seconds)

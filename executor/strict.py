@@ -20,8 +20,8 @@ def strict_fusion() -> Iterator[None]:
 
     It must become one guarded group, compiled to a kernel; beside it there may be only constants
     and what computes the guard's operands. A group of no array at all has nothing to guard. Around
-    calls it holds for this thread; nested scopes are one. The failed call keeps nothing: outside the
-    scope the function is optimised as usual.
+    calls it holds for this thread; nested scopes are one. The failed call keeps nothing: outside of
+    the scope the function is optimised as usual.
     Entered inside a traced function it asks the same of that whole function, on every call.
     """
     recorder = current()
