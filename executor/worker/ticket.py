@@ -47,7 +47,7 @@ class Outcome:
     def result_since(self, asked: float) -> CompileResult:
         """A copy of the result, whose stages tell what somebody who asked then has waited for.
 
-        Raises the error. Whoever asked for what was being compiled already has only waited for that.
+        Raises the error. Whoever asked for what was being compiled already has only waited for it.
         """
         result, now = self.get(), time.perf_counter()
         if asked > self.begun:
