@@ -7,11 +7,13 @@ from itertools import count
 
 from .base import Fusion, Op
 from .errors import Loc
+from .ops.gradients import AutogradAdd, AutogradZero, Definedness
 from .ops.speculation import Profile, ProfileCounter, ProfileValue
 from .program import Block, Instr, Module, Program
 from .registration import Registration, Registry
 from .types import TENSOR, ListType, TensorType, Type
 
+_GRADIENTS = (AutogradAdd, AutogradZero)
 _claims: Registry[Callable[[type[Op]], bool]] = Registry()
 
 
@@ -27,15 +29,18 @@ def register_profiled_ops(
 
 
 def wants_profiled_inputs(op: type[Op]) -> bool:
-    """True for ops whose operands are worth observing: what may be fused, and type queries."""
-    return op.fusion is not Fusion.NONE or _is_claimed(op)
+    """True for ops whose operands are worth observing: what may be fused, type queries, and
+    what depends on which gradients are defined (R1.17)."""
+    known = op.fusion is not Fusion.NONE or issubclass(op, (*_GRADIENTS, Definedness))
+    return known or _is_claimed(op)
 
 
 def wants_profiled_outputs(op: type[Op] | None) -> bool:
     """True for ops whose results are worth observing at every use; None = a block argument."""
     if op is None:
         return False
-    return op.fusion not in (Fusion.NONE, Fusion.QUERY) or _is_claimed(op)
+    known = op.fusion not in (Fusion.NONE, Fusion.QUERY) or issubclass(op, _GRADIENTS)
+    return known or _is_claimed(op)
 
 
 def has_claims() -> bool:

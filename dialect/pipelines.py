@@ -56,7 +56,5 @@ STANDARD: dict[str, str] = {
     # whose guards make facts of them. Fallback bodies, copied by then, stay as they were written.
     "typed-rewrites": "remove-expand,canonicalize-profuse{numbers=true},decompose,peephole",
     # What the lowering expects of fusion functions.
-    "prepare-kernels": (
-        "typed-rewrites,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
-    ),
+    "prepare-kernels": ("typed-rewrites,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"),
 }

@@ -152,19 +152,33 @@ def merge_types(a: TensorType, b: TensorType) -> TensorType:
         strides = None
     else:
         shape = tuple(same(x, y) for x, y in zip(a.shape, b.shape, strict=True))
-        strides = _merge_strides(a.strides, b.strides)
+        strides = _merge_strides(a, b)
     return TensorType(
         same(a.dtype, b.dtype), shape, strides, same(a.device, b.device),
         same(a.requires_grad, b.requires_grad), same(a.defined, b.defined),
     )  # fmt: skip
 
 
-def _merge_strides(a, b):
-    if a == b:
-        return a
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
-    return None
+def _merge_strides(a: TensorType, b: TensorType) -> tuple[int | None, ...] | str | None:
+    """Per dimension; "contiguous" beside explicit strides counts as those that it stands for."""
+    if a.strides == b.strides:
+        return a.strides
+    steps = _explicit_strides(a), _explicit_strides(b)
+    if None in steps:
+        return None
+    return tuple(x if x == y else None for x, y in zip(*steps, strict=True))  # type: ignore[arg-type]
+
+
+def _explicit_strides(type_: TensorType) -> tuple[int | None, ...] | None:
+    """Strides per dimension, None where they depend on sizes that are not known."""
+    if not isinstance(type_.strides, str):
+        return type_.strides
+    steps: list[int | None] = []
+    step: Dim | None = 1
+    for size in reversed(type_.shape or ()):
+        steps.append(step if isinstance(step, int) else None)
+        step = None if step is None or size is None else size * step
+    return tuple(reversed(steps))
 
 
 # --- text ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from .events import Counters
 from .fork_lock import ForkLock
 from .gate import loaded
 from .knobs import knobs
+from .observe.stages import LINK, rest_of
 
 if TYPE_CHECKING:
     from .options import Options
@@ -108,7 +109,9 @@ class Pending:
     def _make_of(self, outcome: Outcome) -> Any:
         try:
             with compiler_errors("linking the compiled graph"):
-                return self._make(outcome.get())
+                result = outcome.result_since(self._begun)
+                with rest_of(LINK, result.seconds):
+                    return self._make(result)
         except ProfuseError as error:
             return error
 

@@ -18,6 +18,7 @@ from ..dialect.program import Module
 from .dump import Boundary, boundary_dump
 from .events import Counters
 from .knobs import knobs
+from .observe.stages import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
 from .proof.verdict import CRASHED, FAILED, Verdict
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ..lowering.gpu.artifact import GpuArtifact
     from ..lowering.target import Target
 
+
+_NOTICED = 1e-3  # seconds from which loading something counts as startup: it is there else
 
 # Statistics of passes that say why something is not fused, or not as general as it might be.
 _REASONS = ("refused", "dissolved", "stable sizes", "kept")
@@ -231,24 +234,26 @@ def compile_graph(
     context()
     loading = time.perf_counter() - start
     # Only the first compile of a process loads MLIR.
-    timings = {"startup": loading} if loading > 1e-3 else {}
+    timings = {STARTUP: loading} if loading > _NOTICED else {}
     start = time.perf_counter()
     module = parse_module(request.ir, "graph.mlir")
     timings["parse"] = time.perf_counter() - start
     trace: list[str] = []
-    statistics = run_pipeline(
-        module,
-        request.pipeline,
-        verify_each=request.verify_each,
-        timings=timings,
-        trace=trace,
-        boundary=boundary or (boundary_dump(request.dump, request.name) if request.dump else None),
-        repro_dir=request.repro_dir or None,
-    )
+    dumped = boundary_dump(request.dump, request.name) if request.dump else None
+    with rest_of(PIPELINE, timings):
+        statistics = run_pipeline(
+            module,
+            request.pipeline,
+            verify_each=request.verify_each,
+            timings=timings,
+            trace=trace,
+            boundary=boundary or dumped,
+            repro_dir=request.repro_dir or None,
+        )
     start = time.perf_counter()
     decoded = decode_module(module)
-    timings["decode"] = time.perf_counter() - start
     result = CompileResult(decoded, str(module), trace=trace, seconds=timings)
+    timings["decode"] = time.perf_counter() - start
     for counts in statistics.values():
         for what, count in counts.items():
             if what.startswith(_REASONS):
@@ -264,7 +269,8 @@ def compile_graph(
             continue
         if on_group is not None:
             on_group(name)
-        _compile_kernel(result, name, request, on_check)
+        with rest_of(GLUE, timings):
+            _compile_kernel(result, name, request, on_check)
     return result
 
 
@@ -284,12 +290,15 @@ def _compile_kernel(
     request: CompileRequest,
     on_check: Callable[[str], object] | None,
 ) -> None:
+    start = time.perf_counter()
     from ..lowering.placement import compile_for
     from ..lowering.target import host_target
     from .proof.prove import prove
 
     function = result.module.functions[name]
     target = request.target or host_target()
+    if (loading := time.perf_counter() - start) > _NOTICED:
+        add(result, STARTUP, loading)
     try:
         with compiler_errors(f"lowering @{name}"):
             artifact = compile_for(
@@ -303,14 +312,13 @@ def _compile_kernel(
         result.faulty = True
         return
     for stage, seconds in artifact.seconds.items():
-        result.seconds[stage] = result.seconds.get(stage, 0.0) + seconds
+        add(result, stage, seconds)
     if on_check is not None:
         on_check(name)
     start = time.perf_counter()
     verdict = result.checks[name] = prove(artifact, function, request, result.module)
     if request.check != "off":
-        spent = time.perf_counter() - start
-        result.seconds["check"] = result.seconds.get("check", 0.0) + spent
+        add(result, CHECK, time.perf_counter() - start)
     if verdict.outcome == FAILED:
         # Neither kept nor used: the next process may have a compiler that does better.
         result.failures[name], result.faulty = f"its kernel is wrong: {verdict.detail}", True

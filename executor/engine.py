@@ -25,7 +25,7 @@ from .history import Types, guarded_types, note_types, stable_sizes
 from .hooks import registered
 from .knobs import knobs
 from .link import Linked, link, run_plan
-from .observe.stages import about
+from .observe.stages import LINK, REQUEST, about, add, rest_of
 from .options import Options
 from .plan import PLANS, Plan
 from .profile import Record
@@ -256,12 +256,16 @@ class Executor(ChainMember):
         start = time.perf_counter()
         try:
             with compiler_errors("specialising the graph"):
-                result = self._obtain(self._make_request(), recalls, waits)
+                request = self._make_request()
+                requested = time.perf_counter() - start
+                result = self._obtain(request, recalls, waits)
                 if result is None:
                     return None
-                if strict:
-                    check_strict(result.module, result.failures, self.options.name)
-                made = self._link(result)
+                add(result, REQUEST, requested)
+                with rest_of(LINK, result.seconds):
+                    if strict:
+                        check_strict(result.module, result.failures, self.options.name)
+                    made = self._link(result)
                 self.seconds = time.perf_counter() - start
         except (StrictFusionError, KnobError):
             raise  # what was asked for cannot be done, or a setting is wrong

@@ -34,7 +34,7 @@ from .gradient_mode import needs_gradient
 from .hooks import registered
 from .knobs import knobs
 from .link import Linked, link, own, refuse, run_plan
-from .observe.stages import about
+from .observe.stages import LINK, about, rest_of
 from .plan import Plan
 from .strict import check_strict, is_strict, refused
 from .tier0 import evaluated_plan
@@ -211,9 +211,10 @@ class KeyedExecutor:
         request, differentiated = self._asked(spec, inputs)
         start = time.perf_counter()
         result = self._compile(request)
-        if strict:
-            check_strict(result.module, result.failures, self.options.name)
-        linked = self._link(result)
+        with rest_of(LINK, result.seconds):
+            if strict:
+                check_strict(result.module, result.failures, self.options.name)
+            linked = self._link(result)
         seconds = time.perf_counter() - start
         self.work.note_plan(result.found_in, seconds, self.options.name, f"plan for {spec}")
         return self._made(spec, request, linked, seconds, differentiated)

@@ -19,8 +19,9 @@ def strict_fusion() -> Iterator[None]:
     """Raise StrictFusionError for a function optimised in here that does not fuse as a whole.
 
     It must become one guarded group, compiled to a kernel; beside it there may be only constants
-    and what computes the guard's operands.  Around calls it holds for this thread; nested scopes
-    are one. The failed call keeps nothing: outside the scope the function is optimised as usual.
+    and what computes the guard's operands. A group of no array at all has nothing to guard. Around
+    calls it holds for this thread; nested scopes are one. The failed call keeps nothing: outside of
+    the scope the function is optimised as usual.
     Entered inside a traced function it asks the same of that whole function, on every call.
     """
     recorder = current()
@@ -58,6 +59,13 @@ def check_strict(module: Module, failures: Mapping[str, str], name: str) -> None
         raise StrictFusionError(f"{name}: group @{group} has no kernel: {reason}")
     unfused = unfused_ops(module, guards)
     if unfused:
+        if all(i.op.name == "fusion_group" for i in unfused):
+            raise StrictFusionError(
+                f"{name} has a group without a guard beside "
+                f"{'the guarded one' if guards else 'another'}, strict fusion asks for one group",
+                loc=unfused[0].loc,
+                hint="f.explain() says what could not be fused, outside of the scope",
+            )
         found = [(f"{i.op.full_name()}", i.loc) for i in unfused]
         raise StrictFusionError(
             f"{name} is not fused as a whole: {_listed(found)} outside of the group",
@@ -77,11 +85,13 @@ def unfused_ops(module: Module, guards: list[Instr]) -> list[Instr]:
             allowed.add(id(instr))
             pending += [producers[o] for o in instr.operands if o in producers]
     outcomes = {i.results[-1] for i in guards}
+    unguarded = sum(i.op.name == "fusion_group" for i in module.main.body.instrs)
+    alone = not guards and unguarded == 1
     for instr in instrs:
         if instr.op.name == "if" and instr.operands[0] in outcomes:
             allowed.add(id(instr))
             allowed |= {id(inner) for block in instr.blocks for inner in block.walk()}
-        elif instr.op.name in ("constant", "fusion_group"):
+        elif instr.op.name == "constant" or (alone and instr.op.name == "fusion_group"):
             allowed.add(id(instr))
     return [i for i in instrs if id(i) not in allowed]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..compile import CompileRequest, CompileResult
 from ..events import Counters, log
+from ..observe.stages import DISK, add
 from ..proof.verdict import summary
 from .codec import from_sections, to_sections
 from .disk import DiskCache, users_cache
@@ -33,12 +34,13 @@ class _Asked:
         result = cache.find(self.key, lambda s: from_sections(s, self.places.listed), self.name)
         if result is not None:
             counters.disk_hits += 1
-            result.seconds = {"disk cache": time.perf_counter() - start}
+            result.seconds = {DISK: time.perf_counter() - start}
             result.found_in = "the disk cache"
         return result
 
     def find_in(self, saved: SavedFile) -> tuple[CompileResult | None, str]:
         """The result in a file, or why it is not there."""
+        start = time.perf_counter()
         entry = saved.find(self.key)
         if entry is None:
             return None, saved.why_missed(self.key)
@@ -46,7 +48,7 @@ class _Asked:
             result = from_sections(entry.sections, self.places.listed)
         except CorruptEntry as error:
             return None, f"what {saved.path} holds is damaged: {error}"
-        result.found_in = saved.path
+        result.found_in, result.seconds = saved.path, {DISK: time.perf_counter() - start}
         return result, ""
 
     def keep(self, cache: DiskCache, result: CompileResult) -> None:
@@ -97,6 +99,7 @@ def cached(
     start, asked = time.perf_counter(), _Asked(request)
     result = asked.find(cache, counters)
     if result is not None:
+        result.seconds[DISK] = time.perf_counter() - start
         return result
     counters.disk_misses += 1
     missed = cache.why_missed(asked.key)
@@ -104,5 +107,7 @@ def cached(
     log("disk-miss", request.name, missed, seconds, entry=asked.key.digest[:12])
     result = compile_(request)
     result.missed = missed
+    start = time.perf_counter()
     asked.keep(cache, result)
+    add(result, DISK, seconds + time.perf_counter() - start)  # after what is kept: it is of now
     return result

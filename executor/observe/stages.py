@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -11,27 +12,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOAD = "load"
+LOAD, LINK = "load", "link"
+QUEUE, WORKER, TRANSFER, REQUEST = "queue", "worker", "transfer", "request"
+DISK, STARTUP, GLUE, PIPELINE = "disk cache", "startup", "glue", "pipeline"
+CHECK = "check"
+# Group by stage, in the order in which they are told; "other" comes last.
 _GROUPS = {
-    "startup": "startup", "disk cache": "disk cache", "parse": "parse", "decode": "decode",
-    "linalg": "lowering", "schedule": "lowering", "loops": "lowering", "llvm": "lowering",
-    "optimise": "LLVM", "object": "LLVM", "check": "check", LOAD: LOAD,
+    REQUEST: "request", QUEUE: "queue", WORKER: "worker", DISK: "disk cache",
+    TRANSFER: "transfer", STARTUP: "startup", "parse": "parse", PIPELINE: "passes",
+    "decode": "decode", "linalg": "lowering", "schedule": "lowering", "loops": "lowering",
+    "llvm": "lowering", GLUE: "lowering", "optimise": "LLVM", "object": "LLVM", CHECK: CHECK,
+    LOAD: LOAD, LINK: LINK,
 }  # fmt: skip
+_ORDER = [*dict.fromkeys(_GROUPS.values()), "other"]
 
 
 def grouped(result: CompileResult) -> dict[str, float]:
-    """Seconds for ``parse``, ``passes``, ``decode``, ``lowering``, ``LLVM``, ``check``, ``load``.
+    """Seconds by group, in order; together they are what making the plan took.
 
-    The first compile of a process has ``startup`` in front: loading MLIR. One that the disk
-    cache answered has ``disk cache`` and ``load`` alone. What is neither a stage of ours nor a pass
-    that ran belongs to ``other``.
+    Every compile has ``parse``, ``passes``, ``decode``, ``lowering``, ``LLVM``, ``check`` (of new
+    kernels), ``load`` (of code) and ``link`` (making the plan); on a call also ``request`` (writing the graph down), in a worker
+    ``queue`` (waiting for one that is at work), ``worker`` (waiting until it has started) and
+    ``transfer`` (to it and back). The first compile of a process has ``startup``: loading the
+    compiler. One that the disk cache answered has ``disk cache``, ``load`` and ``link`` alone, but
+    for waiting. What is neither a stage of ours nor a pass that ran belongs to ``other``.
     """
     passes = set(result.trace)
     sums: dict[str, float] = {}
     for name, seconds in result.seconds.items():
         group = "passes" if name in passes else _GROUPS.get(name, "other")
         sums[group] = sums.get(group, 0.0) + seconds
-    return sums
+    return dict(sorted(sums.items(), key=lambda item: _ORDER.index(item[0])))
 
 
 def about(result: CompileResult) -> dict[str, Any]:
@@ -62,11 +73,24 @@ def sentence(result: CompileResult) -> str:
     return ", ".join(parts)
 
 
+def add(result: CompileResult, stage: str, seconds: float) -> None:
+    """Note time that a compile spent on something."""
+    result.seconds[stage] = result.seconds.get(stage, 0.0) + seconds
+
+
+@contextmanager
+def rest_of(stage: str, seconds: dict[str, float]) -> Iterator[None]:
+    """Around stages that note their own time in ``seconds``: the rest of it is this stage's."""
+    start, noted = time.perf_counter(), sum(seconds.values())
+    yield
+    spent = time.perf_counter() - start - (sum(seconds.values()) - noted)
+    seconds[stage] = seconds.get(stage, 0.0) + spent
+
+
 def timed_load(result: CompileResult, load: Callable[[], T]) -> T:
     """Run ``load`` and add its time to the compile it belongs to."""
     start = time.perf_counter()
     try:
         return load()
     finally:
-        spent = time.perf_counter() - start
-        result.seconds[LOAD] = result.seconds.get(LOAD, 0.0) + spent
+        add(result, LOAD, time.perf_counter() - start)

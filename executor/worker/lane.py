@@ -13,6 +13,7 @@ from ...dialect.replay import replay_line
 from ..compile import CompileRequest, CompileResult
 from ..events import log
 from ..gate import fork_allowed, no_fork
+from ..observe.stages import TRANSFER, WORKER, add
 from ..proof.replay import keep
 from ..proof.verdict import CRASHED
 from . import wire
@@ -32,6 +33,7 @@ class Lane:
     def __init__(self, pool: Pool, number: int, *, warm: bool = False) -> None:
         self.pool, self.warm = pool, warm
         self.process: Process | None = None
+        self.started = 0.0, 0.0  # from when to when the latest worker took to start
         self.thread = threading.Thread(
             target=self._serve, name=f"profuse-compile-{number}", daemon=True
         )
@@ -43,8 +45,10 @@ class Lane:
         A fusion function that costs a worker is left without a kernel, and the rest is compiled by
         the next one. Raises what the compiler raises, and WorkerError if nothing can be left out.
         """
+        begun = time.perf_counter()
         asked, pinned, undelivered = portable(request), dict(request.pinned), 0
         while (process := self._ready()) is not None:
+            asking = time.perf_counter()
             payload = wire.encode_request(replace(asked, pinned=tuple(pinned.items())))
             try:
                 reply = self._ask(process, payload)
@@ -61,6 +65,9 @@ class Lane:
                 self._look_after(process, reply)
                 if isinstance(reply, ProfuseError):
                     raise reply
+                # Requests that have cost a worker count as waiting for the one that answered.
+                add(reply, WORKER, asking - begun)
+                add(reply, TRANSFER, time.perf_counter() - asking - _told(reply))
                 return reply
         return None
 
@@ -116,6 +123,7 @@ class Lane:
         except Lost:
             self.process = None
             raise
+        self.started = begun, time.perf_counter()
         self.pool.count("started")
         self.pool.note_start()
         log("worker-started", seconds=time.perf_counter() - begun, pid=process.pid)
@@ -158,6 +166,11 @@ class Lane:
             return
         self.retire()
         log("worker-replaced", reason=why)
+
+
+def _told(reply: CompileResult) -> float:
+    """Seconds that a worker's stages account for."""
+    return sum(s for stage, s in reply.seconds.items() if stage != WORKER)
 
 
 def _why_pinned(request: CompileRequest, lost: Lost) -> str:

@@ -126,10 +126,11 @@ class Pool:
         ``counters`` are added to. Raises what `compile_graph` raises, and WorkerError if the
         worker was lost with it. What no worker can do is compiled on the calling thread.
         """
+        asked = time.perf_counter()
         outcome = self._waited_for(request)
         if counters is not None:
             counters.add(outcome.counted)
-        return outcome.get()
+        return outcome.result_since(asked)
 
     def _waited_for(self, request: CompileRequest) -> Outcome:
         while True:
@@ -289,7 +290,7 @@ class Pool:
         stores the result as well: a worker that is lost while it writes could leave half a file,
         and what was stored or evicted is this process's to count and to tell.
         """
-        outcome = Outcome()
+        outcome = Outcome(begun=time.perf_counter())
 
         def compile_(request: CompileRequest) -> CompileResult:
             why = local
@@ -319,4 +320,7 @@ class Pool:
             # Whatever it is, those who wait have to be told, and the lane goes on.
             what = f"the compile pool failed: {type(error).__name__}: {error}"
             outcome.error = InternalError(what)
+        outcome.ended = time.perf_counter()
+        if lane is not None:
+            outcome.started = lane.started
         return outcome

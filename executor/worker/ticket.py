@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...dialect.errors import WorkerError
 from ..events import Counters
+from ..observe.stages import QUEUE, WORKER, add
 
 if TYPE_CHECKING:
     from ..compile import CompileRequest, CompileResult
@@ -22,6 +24,8 @@ class Outcome:
         in_process: why it was compiled in this process; "" = a worker, or the disk cache, did it.
         dropped: nobody tried: it was cancelled, or the pool is gone. Asking again is worth while.
         counted: what the compile counts for each executor that asked for it.
+        begun, ended: when a lane took the request, and when it was done with it.
+        started: from when to when the lane's worker took to start.
     """
 
     result: CompileResult | None = None
@@ -29,6 +33,9 @@ class Outcome:
     in_process: str = ""
     dropped: bool = False
     counted: Counters = field(default_factory=Counters)
+    begun: float = 0.0
+    ended: float = 0.0
+    started: tuple[float, float] = (0.0, 0.0)
 
     def get(self) -> CompileResult:
         """The result; raises the error."""
@@ -36,6 +43,21 @@ class Outcome:
             assert self.error is not None
             raise self.error
         return self.result
+
+    def result_since(self, asked: float) -> CompileResult:
+        """A copy of the result, whose stages tell what somebody who asked then has waited for.
+
+        Raises the error. Whoever asked for what was being compiled already has only waited for it.
+        """
+        result, now = self.get(), time.perf_counter()
+        if asked > self.begun:
+            return replace(result, seconds={QUEUE: now - asked})
+        starting = min(self.started[1], self.begun) - max(self.started[0], asked)
+        starting = max(0.0, starting)
+        made = replace(result, seconds=dict(result.seconds))
+        add(made, WORKER, starting)
+        add(made, QUEUE, self.begun - asked - starting + now - self.ended)
+        return made
 
 
 OnDone = Callable[["Ticket"], "bool | None"]  # returns False to be called again later

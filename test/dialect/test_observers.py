@@ -83,6 +83,12 @@ def test_r1_17_which_ops():
         assert not wants_profiled_inputs(op)
         assert not wants_profiled_outputs(op)
     assert not wants_profiled_outputs(None)
+    for name in ("autograd_add", "autograd_zero"):
+        assert wants_profiled_inputs(op_named(name))
+        assert wants_profiled_outputs(op_named(name))
+    for name in ("any_nonzero", "all_nonzero", "all_zero"):
+        assert wants_profiled_inputs(op_named(name))
+        assert not wants_profiled_outputs(op_named(name))
 
 
 def test_r1_17_one_observer_per_value_and_user():

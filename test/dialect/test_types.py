@@ -51,13 +51,27 @@ def test_r1_19_sizes(a, b, merged):
         ((8, 1), (16, 1), (None, 1)),
         ((8, 1), (1, 4), (None, None)),
         ("contiguous", "contiguous", "contiguous"),
-        ("contiguous", (8, 1), None),
+        ("contiguous", (8, 1), (8, 1)),
+        ("contiguous", (16, 1), (None, 1)),
+        ("contiguous", (1, 4), (None, None)),
+        ("contiguous", None, None),
         ((8, 1), None, None),
     ],
 )
 def test_r1_19_stride_properties_per_dimension(a, b, merged):
+    """R1.19"""
     assert merge_types(replace(A, strides=a), replace(A, strides=b)).strides == merged
     assert merge_types(replace(A, strides=b), replace(A, strides=a)).strides == merged
+
+
+def test_r1_19_contiguous_strides_of_their_own_sizes():
+    """R1.19: each type's strides are those of its own sizes, unknown behind an unknown one."""
+    four, five = (TensorType(F32, (n, 8, 2), "contiguous") for n in (4, 5))
+    assert merge_types(four, five) == TensorType(F32, (None, 8, 2), "contiguous")
+    gaps = replace(five, strides=(32, 2, 1))
+    assert merge_types(four, gaps) == TensorType(F32, (None, 8, 2), (None, 2, 1))
+    unknown = TensorType(F32, (4, None, 2), "contiguous")
+    assert merge_types(unknown, replace(four, strides=(16, 2, 1))).strides == (None, 2, 1)
 
 
 def test_r1_19_a_rank_mismatch_drops_strides_too():

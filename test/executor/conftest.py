@@ -46,6 +46,26 @@ def pool(module_pool, monkeypatch):
         yield module_pool
 
 
+@pytest.fixture(params=[False, True], ids=["waits", "background"])
+def background(request):
+    """Compiles on the call, and in the one worker that all of these tests share."""
+    return request.param
+
+
+@pytest.fixture
+def failing_compiles(monkeypatch):
+    """Every compile fails, wherever it is done; the attempts."""
+    attempts = []
+
+    def fail(request, counters, compile_=None):
+        attempts.append(request)
+        raise pf.PipelineError("no")
+
+    for place in ("background", "worker.pool"):
+        monkeypatch.setattr(f"profuse.executor.{place}.compile_cached", fail)
+    return attempts
+
+
 @pytest.fixture
 def small_groups_in_python():
     """Plans of many groups, which the Python dispatcher runs."""

@@ -18,13 +18,13 @@ def scaled(x, b):
     return np.tanh(x + b) * 0.5
 
 
-def add_executor() -> KeyedExecutor:
+def add_executor(*, background: bool = False) -> KeyedExecutor:
     """An executor for any dtypes and ranks: ``tanh(x + y)``."""
     program = Program("main")
     x, y, s, t = (program.new_value() for _ in range(4))
     body = [Instr(op_named("add"), (x, y), (s,)), Instr(op_named("tanh"), (s,), (t,))]
     program.body = Block((x, y), body, (t,))
-    return KeyedExecutor(Module(program), Options())
+    return KeyedExecutor(Module(program), Options(background=background))
 
 
 def optional_bias() -> Module:

@@ -26,8 +26,16 @@ def pair(*shape):
 
 
 def run(executor: Executor, *shape) -> None:
+    """A call, and then what it has had compiled in the background, if anything."""
     (out,) = executor.run(pair(*shape))
     np.testing.assert_array_equal(out, 2 * ones(*shape))
+    settle(executor)
+
+
+def settle(executor) -> None:
+    """Wait until nothing compiles in the background."""
+    while under_way := executor.under_way():
+        under_way[0].wait(60)
 
 
 def optimized(**options) -> Executor:

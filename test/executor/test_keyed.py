@@ -13,6 +13,7 @@ from profuse.executor import keyed
 from profuse.executor.engine import Executor, Options
 from profuse.executor.events import events
 from profuse.executor.keyed import KeyedExecutor
+from small_executors import settle
 
 pytestmark = pytest.mark.usefixtures("profiling_off")
 
@@ -98,10 +99,10 @@ def test_a3_optimize_is_copied_at_construction():
     assert counts == [[2, 2, 1, 0], [0, 0, 0, 9]]
 
 
-def test_fallback_plan_is_built_once():
+def test_fallback_plan_is_built_once(background):
     """R2.5: with optimise off one plan of the required passes alone; no cache counter moves."""
     with pf.knobs.override(optimize=False):
-        executor = add_executor()
+        executor = add_executor(background=background)
     for shape in ((2, 3), (4,)):
         (out,) = executor.run([f32(*shape), f32(*shape)])
         np.testing.assert_array_equal(out, np.tanh(f32(*shape) + f32(*shape)))
@@ -131,23 +132,25 @@ def test_fallback_plan_runs_the_required_passes(monkeypatch):
     assert requests == ["required"]
 
 
-def test_same_spec_twice():
-    """R2.6: one miss, one hit, one compile; nothing is evaluated op by op."""
-    executor = add_executor()
+def test_same_spec_twice(background):
+    """R2.6: one miss, one hit, one compile; nothing is evaluated op by op but while it compiles."""
+    executor = add_executor(background=background)
     for shape in ((2, 3), (5, 7)):
         x = f32(*shape)
         (out,) = executor.run([x, x])
+        settle(executor)
         np.testing.assert_allclose(out, np.tanh(x + x), rtol=1e-6)
     counters = executor.counters
     assert (counters.cache_misses, counters.cache_hits, counters.compiles) == (1, 1, 1)
-    assert (counters.kernel_launches, counters.evaluated_ops) == (2, 0)
+    assert (counters.kernel_launches, counters.evaluated_ops) == (2 - background, 2 * background)
 
 
-def test_rank_and_dtype_miss():
+def test_rank_and_dtype_miss(background):
     """R2.7: a new rank or dtype is a new plan; those that were there still serve."""
-    executor = add_executor()
+    executor = add_executor(background=background)
     for x in (f32(2, 3), f32(6), f32(2, 3).astype(np.float64), f32(9, 9), f32(4)):
         (out,) = executor.run([x, x])
+        settle(executor)
         np.testing.assert_allclose(out, np.tanh(x + x), rtol=1e-6)
         assert out.dtype == x.dtype
     assert (executor.counters.cache_misses, executor.counters.cache_hits) == (3, 2)
@@ -223,6 +226,33 @@ def test_a_compile_that_throws_leaves_nothing(monkeypatch):
     assert (counters.cache_misses, counters.cache_hits, counters.compile_failures) == (0, 0, 1)
     assert executor.debug_state().plans == {}
     assert executor.reasons == ["not compiled for f32[?], f32[?]: no"]
+
+
+def test_a_compile_that_fails_in_the_background_leaves_nothing(failing_compiles):
+    """R2.6: as on the call: one attempt, neither entry nor miss, one reason."""
+    executor = add_executor(background=True)
+    for _ in range(3):
+        (out,) = executor.run([f32(2), f32(2)])
+        np.testing.assert_array_equal(out, np.tanh(f32(2) * 2))
+        settle(executor)
+    assert len(failing_compiles) == 1
+    counters = executor.counters
+    assert (counters.cache_misses, counters.cache_hits, counters.compile_failures) == (0, 0, 1)
+    assert executor.reasons == ["not compiled for f32[?], f32[?]: no"]
+
+
+def test_a_spec_that_compiles_is_asked_for_once():
+    """R2.6: other calls of the spec run op by op meanwhile; neither a hit nor a second compile."""
+    executor = add_executor(background=True)
+    with executor._lock:  # so that the plan cannot be swapped in yet
+        for _ in range(3):
+            executor.run([f32(2), f32(2)])
+        counters = executor.counters
+        assert (counters.cache_misses, counters.cache_hits, counters.evaluated_ops) == (0, 0, 6)
+        assert len(executor.under_way()) == 1
+    settle(executor)
+    executor.run([f32(2), f32(2)])
+    assert (counters.cache_misses, counters.cache_hits, counters.compiles) == (1, 1, 1)
 
 
 def test_an_interrupted_compile_leaves_nothing(monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor import compile as compile_module
+from profuse.executor import engine
 from profuse.executor.engine import Executor, Options
 from profuse.executor.knobs import knobs
 from small_executors import Clock, ones, optimized, run
@@ -16,9 +17,9 @@ from small_graphs import add_graph
 # --- R1.7 --------------------------------------------------------------------------------------
 
 
-def test_the_third_call_makes_no_new_plan():
+def test_the_third_call_makes_no_new_plan(background):
     """R1.7"""
-    executor = optimized()
+    executor = optimized(background=background)
     plan = executor.optimized
     seen = len(pf.events())
     run(executor, 2, 3)
@@ -55,9 +56,9 @@ def test_racing_requests_get_one_plan(monkeypatch):
 
 
 @pytest.mark.parametrize("knob", ["optimize", "profiling_mode"])
-def test_off_there_is_a_plan_apart_and_on_again_profiling_starts(knob):
+def test_off_there_is_a_plan_apart_and_on_again_profiling_starts(knob, background):
     """R1.8: tested before anything about depth; made once."""
-    executor = Executor(add_graph(), Options(strategy=(("static", 5),)))
+    executor = Executor(add_graph(), Options(strategy=(("static", 5),), background=background))
     with knobs.override(**{knob: False}):
         plan = executor.plan(2)
         assert plan.kind == "no-opt"
@@ -138,14 +139,15 @@ def test_the_plan_of_call_1_has_observers_and_one_counter():
 
 
 @pytest.mark.parametrize("runs", [0, 1, 4])
-def test_optimised_on_the_call_after_the_last_profiled_one(runs):
-    """R1.12: with 0 profiled runs all of it happens in the first call."""
-    executor = Executor(add_graph(), Options(profiled_runs=runs))
+def test_optimised_on_the_call_after_the_last_profiled_one(runs, background):
+    """R1.12: with 0 profiled runs all of it happens in the first call, or begins there."""
+    executor = Executor(add_graph(), Options(profiled_runs=runs, background=background))
     kinds = []
     for _ in range(runs + 2):
         kinds.append(executor.plan().kind)
-        run(executor, 2, 3)
-    assert kinds == ["profiling"] * runs + ["optimized"] * 2
+        run(executor, 2, 3)  # waits for what is compiled
+    made = ["compiling", "optimized"] if background else ["optimized"] * 2
+    assert kinds == ["profiling"] * runs + made
     assert executor.counters.profiled_runs == runs
 
 
@@ -156,9 +158,9 @@ def test_no_observer_is_left_in_a_final_plan():
     assert "fallback_graph" not in executor.result.ir
 
 
-def test_creation_is_stamped_in_whole_seconds():
+def test_creation_is_stamped_in_whole_seconds(background):
     """R1.12"""
-    executor = Executor(add_graph(), Options(), clock=Clock(1000.75))
+    executor = Executor(add_graph(), Options(background=background), clock=Clock(1000.75))
     run(executor, 2, 3)
     assert executor.created is None
     run(executor, 2, 3)
@@ -178,6 +180,27 @@ def test_a4_the_number_of_runs_is_read_when_the_record_is_made():
             kinds.append(executor.tier)
     assert executor.record.runs == executor.counters.profiled_runs == 2
     assert kinds == ["profiling", "optimized", "optimized"]
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_a4_a_failing_compile_pins_with_one_reason(background, release, failing_compiles):
+    """R1.12, A1, A4: no second attempt, and one more after a flush; the plan is stamped."""
+    clock = Clock(1000)
+    executor = Executor(add_graph(), Options(background=background), clock=clock)
+    for attempts in (1, 2):
+        for _ in range(4):
+            run(executor, 2, 3)
+        assert len(failing_compiles) == attempts
+        assert (executor.tier, executor.created) == ("simple", 1000)
+        assert executor.reasons == ["not compiled: no"]
+        assert executor.counters.compile_failures == attempts
+        assert executor.counters.profiled_runs == attempts
+        with knobs.override(release_profiling_graph=release, release_delay_seconds=0):
+            clock.now += 1
+            run(executor, 2, 3)
+            assert (executor.released, executor.record is None) == (release, release)
+        clock.now -= 1
+        executor.flush()
 
 
 # --- R1.14, R1.15 ------------------------------------------------------------------------------
@@ -237,9 +260,9 @@ def test_debug_state():
 # --- fallbacks (R1.42, R1.44) ------------------------------------------------------------------
 
 
-def test_a_callee_has_a_plan_and_a_depth_before_it_ever_runs():
+def test_a_callee_has_a_plan_and_a_depth_before_it_ever_runs(background):
     """R1.42: stored at conversion, immune to later requests."""
-    executor = optimized()
+    executor = optimized(background=background)
     (callee,) = executor.fallbacks.values()
     assert callee.counters.profiled_runs == 0
     assert callee.record is not None
@@ -250,16 +273,18 @@ def test_a_callee_has_a_plan_and_a_depth_before_it_ever_runs():
 
 
 @pytest.mark.parametrize("knob", ["optimize", "profiling_mode"])
-def test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile(knob, monkeypatch):
+def test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile(
+    knob, background, monkeypatch
+):
     """R1.42, R1.44: switched off just when the callee is made, and on again."""
-    executor = Executor(add_graph(), Options(strategy=(("static", 2),)))
-    compile_graph = compile_module.compile_graph
+    executor = Executor(add_graph(), Options(strategy=(("static", 2),), background=background))
+    link = engine.link
 
-    def switching(request):
+    def switching(*args):
         knobs.exchange(knob, False)
-        return compile_graph(request)
+        return link(*args)
 
-    monkeypatch.setattr(compile_module, "compile_graph", switching)
+    monkeypatch.setattr(engine, "link", switching)
     try:
         for size in range(2, 7):
             for _ in range(3):
@@ -284,9 +309,9 @@ def test_r1_42_a_callee_keeps_its_depth_while_the_fuser_is_off():
     assert callee.depth == 1
 
 
-def test_a_callee_of_depth_0_has_its_final_plan_at_once():
+def test_a_callee_of_depth_0_has_its_final_plan_at_once(background):
     """R1.42"""
-    executor = optimized(strategy=(("static", 1),))
+    executor = optimized(strategy=(("static", 1),), background=background)
     (callee,) = executor.fallbacks.values()
     assert callee.optimized.kind == "simple"
     run(executor, 4, 5)
@@ -310,9 +335,9 @@ def test_a_callee_copies_the_strategy_current_at_that_moment():
     assert "dynamic_guard" in callee.result.ir
 
 
-def test_only_what_has_depth_left_is_specialised():
+def test_only_what_has_depth_left_is_specialised(background):
     """R1.42: conversion asserts it; that stops the compile, not the call."""
-    executor = Executor(add_graph(), Options(strategy=(("static", 3),)))
+    executor = Executor(add_graph(), Options(strategy=(("static", 3),), background=background))
     executor.plan(-1)
     run(executor, 2, 3)
     run(executor, 2, 3)
@@ -321,9 +346,9 @@ def test_only_what_has_depth_left_is_specialised():
     assert "depth -1" in executor.reasons[-1]
 
 
-def test_the_chain_down_to_depth_0():
+def test_the_chain_down_to_depth_0(background):
     """R1.44: A,A,B,B,C,C under [(static, 2)]: each tier in turn, and A still hits its guard."""
-    executor = Executor(add_graph(), Options(strategy=(("static", 2),)))
+    executor = Executor(add_graph(), Options(strategy=(("static", 2),), background=background))
     a, b, c = (2, 3), (4, 5), (6, 7)
     tiers = []
     for shape in (a, a, b, b, c, c):
@@ -339,5 +364,7 @@ def test_the_chain_down_to_depth_0():
     assert last.counters.evaluated_ops == 2, "C ran unguarded twice"
     for shape, hits in ((a, [2, 1]), (b, [2, 2])):
         run(executor, *shape)
-        assert [e.optimized.guards[0].hits for e in (first, second)] == hits
+        # The call that asks for a plan in the background is not yet served by it.
+        found = [e.optimized.guards[0].hits + background for e in (first, second)]
+        assert found == hits
     assert last.counters.evaluated_ops == 2

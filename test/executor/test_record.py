@@ -15,7 +15,8 @@ from profuse.dialect.observers import instrument
 from profuse.dialect.pipeline import run_pipeline
 from profuse.dialect.program import Block, Instr, Module, Program
 from profuse.dialect.symbolic import Sym
-from profuse.dialect.types import INT_SCALAR, TensorType
+from profuse.dialect.types import BOOL_SCALAR, INT_SCALAR, TensorType
+from profuse.executor.engine import Executor, Options
 from profuse.executor.evaluate import Evaluator
 from profuse.executor.profile import UNDEFINED, Frame, Record, SeenValue, merge_frames
 from small_graphs import add_graph, loop_graph
@@ -352,3 +353,43 @@ def test_counts_reach_the_ir_and_make_no_constant(optional_graph):
     run_pipeline(module, "specialize", verify_each=True)
     assert "profile" not in str(module)
     assert "constant" not in str(module)
+
+
+def test_gradient_ops_are_observed_and_still_run():
+    """R1.17: an undefined gradient passes its observers, and what follows is as before."""
+    program = Program("main")
+    x, zero, total, some, out = (program.new_value() for _ in range(5))
+    program.types[some] = BOOL_SCALAR
+    there = Block((), [Instr(op_named("exp"), (total,), (e := program.new_value(),))], (e,))
+    program.body = Block((x,), [
+        Instr(op_named("autograd_zero"), (), (zero,)),
+        Instr(op_named("autograd_add"), (zero, x), (total,)),
+        Instr(op_named("any_nonzero"), (zero, total), (some,)),
+        Instr(op_named("scf.if"), (some,), (out,), {}, (there, Block((), [], (zero,)))),
+    ], (out,))  # fmt: skip
+    executor = Executor(Module(program), Options())
+    value = np.ones((2, 3), np.float32)
+    for _ in range(3):
+        np.testing.assert_allclose(executor.run([value])[0], np.exp(value), rtol=1e-6)
+        if executor.counters.profiled_runs == 1 and executor.optimized is None:
+            seen = executor.record.observations().types
+    defined = [seen[site].defined for site in sorted(seen)]
+    assert defined[:4] == [False, True, False, True], "of the sum, then of the test"
+    assert executor.optimized.kind == "optimized"
+    assert '"profuse.autograd_add"' not in executor.result.ir
+    assert executor.counters.kernel_launches == 2
+
+
+def test_r1_19_a_layout_that_varies_in_a_loop_keeps_what_stays():
+    """R1.19: contiguous first, with gaps between rows later: the last axis is dense throughout."""
+
+    def body(v):
+        return np.concatenate([v * 0.5, v], axis=1)[:, :8]
+
+    f = pf.jit(lambda x: pf.while_loop(lambda v: v.max() > 0.2, body, x))
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x), x / 8, rtol=1e-6)
+    expected = {g.types[0].strides for g in f._executors()[0].optimized.guards}
+    assert expected == {(None, 1)}
+    assert f.state().counters["guard_misses"] == 0

@@ -104,6 +104,22 @@ def test_two_groups_side_by_side_raise_though_nothing_is_unfused():
     check_strict(graph(GROUP.format(n="a", x="x"), "a"), {}, "f")
 
 
+UNGUARDED = """
+  %{n} = "profuse.fusion_group"(%{x}) {{callee = @body}} : (!profuse.tensor) -> !profuse.tensor
+"""
+
+
+def test_a_group_without_a_guard_beside_another_raises():
+    """R1.46: it is neither the guarded `if` nor computes its guard; alone there is none to miss."""
+    both = GROUP.format(n="a", x="x") + UNGUARDED.format(n="b", x="a")
+    with pytest.raises(pf.StrictFusionError, match="without a guard beside the guarded one"):
+        check_strict(graph(both, "b"), {}, "f")
+    two = UNGUARDED.format(n="a", x="x") + UNGUARDED.format(n="b", x="a")
+    with pytest.raises(pf.StrictFusionError, match="without a guard beside another"):
+        check_strict(graph(two, "b"), {}, "f")
+    check_strict(graph(UNGUARDED.format(n="a", x="x"), "a"), {}, "f")
+
+
 def test_a_group_without_a_kernel_raises():
     """R1.46: an interpreted group is not fused."""
     module = graph(GROUP.format(n="a", x="x"), "a")

@@ -11,8 +11,10 @@ from profuse.dialect.context import parse_module
 from profuse.dialect.errors import PipelineError
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.base import PASSES
+from profuse.dialect.passes.form_fusions import FormFusions
 from profuse.dialect.pipeline import PIPELINES, run_pipeline
 from profuse.executor.compile import optimizing_pipeline
+from profuse.executor.knobs import KNOBS
 from profuse.tools.opt import main
 
 load_passes()
@@ -168,3 +170,19 @@ def test_boundaries_name_both_neighbours(tmp_path, capsys):
     ends = ["start", *R1_25, "end"]
     assert titles == [f"// ----- after {a}, before {b}" for a, b in pairwise(ends)]
     assert printed.count("func.func @f") == len(titles)
+
+
+@pytest.mark.parametrize(("operands", "groups"), [(127, 1), (128, 2)])
+def test_r1_48_a_group_takes_and_gives_128_values_and_no_more(operands, groups):
+    """R1.48: with the defaults of the pass, which are the engine's."""
+    kind = "tensor<4xf32>"
+    arguments = ", ".join(f"%x{k}: {kind}" for k in range(operands))
+    sums = ['  %s1 = "profuse.mul"(%x0, %x1)'] + [
+        f'  %s{k} = "profuse.mul"(%s{k - 1}, %x{k})' for k in range(2, operands)
+    ]
+    body = "\n".join(f"{line} : ({kind}, {kind}) -> {kind}" for line in sums)
+    last = f"  return %s{operands - 1} : {kind}"
+    module = parse_module(f"func.func @f({arguments}) -> {kind} {{\n{body}\n{last}\n}}")
+    run_pipeline(module, "form-fusions{min-size=1}")
+    assert str(module).count('"profuse.fusion_group"') == groups
+    assert KNOBS["max_fusion_values"].default == FormFusions().max_values == 128
