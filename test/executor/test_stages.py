@@ -13,7 +13,7 @@ from profuse.lowering.stages import compile_function
 from profuse.lowering.target import host_target
 
 X = np.ones((4, 8), np.float32)
-STAGES = ["parse", "passes", "decode", "lowering", "LLVM", "load"]
+STAGES = ["parse", "passes", "decode", "lowering", "LLVM", "check", "load"]
 
 
 def result(trace, **seconds) -> CompileResult:
