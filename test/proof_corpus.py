@@ -21,6 +21,7 @@ F = _rng.standard_normal((6, 40)).astype(np.float32)
 D = _rng.standard_normal((5, 9))
 WIDE = np.ones((3, 1100), np.float32)
 ROW, LONG = np.ones(40, np.float32), np.ones((2, 5000), np.float32)
+BATCH = _rng.standard_normal((3, 5, 9))
 ROWS, P = np.array([2, 0, 1]), np.array([[3, -7], [5, 2]])
 
 
@@ -53,7 +54,7 @@ def chained(x):
 
 
 def integers(x, y):
-    return x // (y * y + 1), x % (y * y + 1), np.left_shift(x, 2) - y
+    return x // y, x % (y * y + 1), np.left_shift(x, 2) - y
 
 
 def elementwise(x):
@@ -63,9 +64,13 @@ def elementwise(x):
 
 FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (softmax, (F, ROW)), (layernorm, (F, ROW)), (columns, (F,)), (columns, (WIDE,)),
-    (softmax, (LONG, LONG[0])), (attention, (D[None], D[None])), (chained, (D,)),
+    (softmax, (LONG, LONG[0])), (attention, (BATCH, BATCH)), (chained, (D,)),
     (lambda x, w, b: np.maximum(x @ w + b, 0), (F, F.T.copy(), np.ones(6, np.float32))),
     (lambda x: np.tanh(x[::2, ::-1]).T + 1, (D,)),
+    (lambda x, w: np.tanh(x @ w), (F[:, :9], D.T.astype(np.float32))),
+    (lambda x: (s := np.exp(x).sum(axis=1))[:, None] * x + s[::-1, None], (D,)),
+    (lambda x: np.tanh(x)[:, ::-1] - np.tanh(x).sum(axis=1, keepdims=True), (D,)),
+    (lambda x: (y := np.exp(x @ np.ones((9, 9)))) - y.T.sum(axis=0)[:, None], (D,)),
     (lambda x: np.concatenate([x, -x], axis=1)[:, 2:], (D,)),
     (lambda x, i: x[i] * 2, (D, ROWS)),
     (lambda x, n: x[n] + 1, (D, 2)),

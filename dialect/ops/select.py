@@ -15,6 +15,7 @@ from ..errors import DTypeError
 from ..types import ListType, TensorType, Type
 from .broadcast import shape_of
 from .families import SAMPLE, Elementwise, Key, Unary, result_dtype
+from .sizes import as_tensor
 
 if TYPE_CHECKING:
     from ...lowering.builder import Builder, Tensor
@@ -82,6 +83,21 @@ class Clip(Elementwise, name="clip"):
                 for want, key in zip(edges, keys[1:], strict=True)
             ]
         return (x, *edges)
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        out = types[0].dtype
+        if isinstance(types[0], TensorType) and out is not None and out.is_int:
+            # NumPy raises for a Python int that lies beyond the range on the wrong side.
+            limits = np.iinfo(out.numpy)
+            lo, hi = (as_tensor(b, edge) for edge in args[1:])
+            if lo.dtype is not out and limits.max < 2**63:
+                b.forbid(lambda n: n > int(limits.max), lo)
+            if hi.dtype is not out:
+                b.forbid(lambda n: n < int(limits.min), hi)
+        return super().lower(b, attrs, types, *args)
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:

@@ -110,6 +110,8 @@ class Check:
                 self.one(Setting(wanted[0].sizes, "positive", self.seed + 1000))
         if not self.runs:
             return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
+        if too_large and 2 * self.runs < len(wanted):
+            left = left or too_large
         return Verdict(PARTLY if left else CHECKED, left, self.runs, self.compared, self.skipped)
 
     def one(self, setting: Setting) -> None:
@@ -232,7 +234,7 @@ class Check:
         elif self.budget.mode == "all":
             return
         if total > most:
-            raise _TooLarge(f"its arrays take {total >> 20} MiB, of {most >> 20} that it may")
+            raise _TooLarge(f"its arrays take {total} bytes, of {most} that they may")
 
 
 def _overlaid(args: Sequence[Any], strides: Sequence[Sequence[int] | None]) -> list[Any]:

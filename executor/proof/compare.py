@@ -82,8 +82,9 @@ def _rounded(
     # Beyond the largest number results are infinite or nearly so, as they are rounded.
     edge = np.isinf(e) & (np.abs(f) > 0.9 * limit) & (np.sign(f) == np.sign(e))
     edge |= np.isinf(f) & (np.abs(e) > 0.9 * limit) & (np.sign(f) == np.sign(e))
-    # A result that may be as large as itself in either direction says little.
-    weak = unstable | (_FACTOR * range_ > np.abs(e) + 1e-6 * limit**0.25)
+    # Where nothing is told but the order of magnitude, little is.
+    usual = size.astype(np.float64).mean() if size.size else 0.0
+    weak = unstable | (_FACTOR * range_ > np.abs(e) + 0.01 * usual)
     return Judged(~(same | near | edge | unstable), int(weak.sum()))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.dtypes import DType
 from ...dialect.program import Instr, Module, Program
 from ...dialect.types import TensorType
 from ..evaluate import Evaluator
@@ -76,7 +77,7 @@ class Reference:
         tainted: set[int] = set()
         for instr in instrs:
             inexact = instr.op.name not in EXACT and _gives_floats(instr, function)
-            if inexact or tainted.intersection(instr.operands):
+            if inexact or _truncates(instr, self._function) or tainted.intersection(instr.operands):
                 tainted.update(instr.results)
         self._tainted = frozenset(tainted)
         self.rounds = [v in tainted for v in function.outputs]
@@ -110,6 +111,8 @@ class Reference:
         name = instr.op.name
         exact = name in EXACT
         moved = [not exact or v in self._tainted for v in instr.operands]
+        if _truncates(instr, self._function):
+            return lambda x: _truncated(evaluate, x, instr.attrs["dtype"], any(moved), rng, ulps)
         if not any(moved):
             return evaluate
 
@@ -117,8 +120,10 @@ class Reference:
             given = list(args)
             for k, arg in enumerate(args):
                 if moved[k] and isinstance(arg, (np.ndarray, np.generic)) and is_float(arg):
+                    # What goes in is not rounded, but the op may have steps inside that do.
+                    few = ulps if instr.operands[k] in self._tainted else 1
                     array = np.asarray(arg)
-                    given[k] = nudge(array, ulps * _length(name, array, exact), rng)
+                    given[k] = nudge(array, few * _length(name, array, exact), rng)
             return evaluate(*given)
 
         return run
@@ -129,6 +134,30 @@ def _length(name: str, array: np.ndarray, exact: bool) -> int:
     if exact or name not in ACCUMULATE:
         return 1
     return max(1, int(max(array.shape, default=1) ** 0.75))
+
+
+def _truncates(instr: Instr, function: Program) -> bool:
+    """Casts of floats to integers, which C leaves undefined for what does not fit."""
+    if instr.op.name != "cast" or not instr.attrs["dtype"].is_int:
+        return False
+    given = function.type_of(instr.operands[0])
+    return getattr(given, "dtype", None) is None or given.dtype.is_float  # type: ignore[union-attr]
+
+
+def _truncated(
+    evaluate: Callable[..., Any], x: Any, dtype: DType, moves: bool,
+    rng: np.random.Generator, ulps: int,
+) -> Any:  # fmt: skip
+    """A cast to integers, with anything for what does not fit."""
+    x = np.asarray(x)
+    x = nudge(x, ulps, rng) if moves else x
+    info = np.iinfo(dtype.numpy)
+    wide = np.trunc(x.astype(np.float64))
+    fits = (wide >= info.min) & (wide < float(info.max) + 1)
+    if fits.all():
+        return evaluate(x)
+    anything = rng.integers(info.min, info.max, x.shape, dtype.numpy, True)
+    return np.where(fits, evaluate(x), anything)
 
 
 def _gives_floats(instr: Instr, function: Program) -> bool:

@@ -19,7 +19,7 @@ from profuse.lowering.stages import compile_function
 from profuse.lowering.target import host_target
 
 X = np.ones((4, 8), np.float32)
-STAGES = ["parse", "passes", "decode", "lowering", "LLVM", "load", "link"]
+STAGES = ["parse", "passes", "decode", "lowering", "LLVM", "check", "load", "link"]
 
 
 def result(trace, **seconds) -> CompileResult:

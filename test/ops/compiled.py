@@ -6,6 +6,7 @@ results of all cases its results, so that the fixed costs of a compile are paid 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from profuse.dialect.types import ScalarType, TensorType, Type, type_of
 from profuse.executor.cuda.driver import CudaError
 from profuse.executor.events import Counters
 from profuse.executor.kernel import kernel_runner
+from profuse.executor.proof.check import Budget, Difference, check_kernel
+from profuse.executor.proof.verdict import CHECKED
+from profuse.lowering.abi import KernelArtifact
 from profuse.lowering.stages import compile_program
 from profuse.lowering.target import host_target
 
@@ -160,6 +164,18 @@ class Batch:
         yield from self._compared(out)
         # Once more with guarded buffers, which notice what is written out of bounds.
         Kernel(artifact)(*self.args)
+        if os.environ.get("PROFUSE_CHECK") == "all":
+            yield from self._checked(artifact)
+
+    def _checked(self, artifact: KernelArtifact) -> Iterator[str]:
+        """What the check of new kernels says of one that is right: nothing."""
+        try:
+            verdict = check_kernel(self.program, artifact, Budget("all"))
+        except Difference as error:
+            yield f"a false alarm of {', '.join(map(describe, self.calls))}: {error}"
+        else:
+            if verdict.outcome != CHECKED:
+                yield f"{', '.join(map(describe, self.calls))} is {verdict}"
 
     def _compared(self, out: Sequence[Any]) -> Iterator[str]:
         for call, span in zip(self.calls, self.spans, strict=True):
