@@ -451,6 +451,11 @@ MUTATIONS = (
         ("executor/test_cache_key.py::test_every_part_of_a_profiles_key",),
     ),
     Mutation(
+        "what ravel copies is taken for a view", "dialect/access.py",
+        "any_gaps=result not in self._raveled", "any_gaps=True",
+        ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
+    ),
+    Mutation(
         "numbers widen arrays that a function closes over", "dialect/importers/numpy_ufuncs.py",
         "elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
         "elif not any(isinstance(x, Traced) for x in inputs):",

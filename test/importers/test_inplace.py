@@ -293,6 +293,24 @@ def _through_layout(x):
     return y
 
 
+def _through_gaps(x):
+    y = x * 1
+    y[:, 1].ravel()[0] = 1  # in NumPy, of a copy
+    return y
+
+
+def _through_a_diagonal(x):
+    y = np.diag(x * 1)
+    np.ravel(y)[0] = 1
+    return y
+
+
+def _in_its_argument(x):
+    y = x * 1
+    np.nan_to_num(y, copy=False)
+    return y
+
+
 def _index_array(x):
     y = x * 1
     y[np.array([0, 2])] = 1
@@ -315,6 +333,9 @@ def _scalar(x):
     (_captured_out, "existing array"),
     (_layout, "memory order"),
     (_through_layout, "memory order"),
+    (_through_gaps, "memory order"),
+    (_through_a_diagonal, "memory order"),
+    (_in_its_argument, "writes to its argument"),
     (_index_array, "index array"),
     (_scalar, "NumPy scalar"),
 ])  # fmt: skip

@@ -258,5 +258,7 @@ def test_what_only_numbers_of_other_kinds_show():
     check(lambda x, m: np.take(x, m, axis=0), X, mask, again=[(Y, Y > 0)])
     check(lambda x, m: (np.nan_to_num(m), np.nan_to_num(x)), X, mask, again=[(Y, Y > 0)])
     check(lambda x, k: (np.roll(x, 1.9), np.roll(x, k, axis=1), np.roll(x, -k)), X, 1.5, guards=2)
+    small = np.array([0, 200], np.uint8)
+    check(lambda x, i: np.take(x, i, mode="clip"), np.arange(300.0), small, again=[(X[0], small)])
     narrow = np.array([1, np.inf], ml_dtypes.bfloat16)
     check(np.nan_to_num, narrow)  # NumPy, too, does not know it to be of floats
