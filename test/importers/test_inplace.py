@@ -114,9 +114,17 @@ def copies(x):
     return y, z, a, b
 
 
+def no_axes(x):
+    y, z = np.zeros(()), np.ones(())
+    y[...] = x.sum()
+    z[()] = y * 2
+    y += 1
+    return y, z
+
+
 @pytest.mark.parametrize("fn", [
     operators, outputs, assignments, shared_views, overlapping, masked, pieces, broadcasts,
-    contiguous, copies,
+    contiguous, copies, no_axes,
 ])  # fmt: skip
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_own_values_become_one_kernel(fn, order):
