@@ -6,7 +6,7 @@ import profuse.dialect.importers.api as api
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.errors import DTypeError, ShapeError, TraceError
+from profuse.dialect.errors import BoundsError, DTypeError, ShapeError, TraceError
 from profuse.dialect.importers.tracer import trace
 from tracing import check
 
@@ -249,6 +249,13 @@ def test_triangles_of_one_axis_have_the_array_in_every_row():
     check(lambda x: np.tril(x, -1), C, again=[(D,)])
     with pytest.raises(DTypeError, match="one axis"):
         trace(np.tril, (np.float64(1.0),))
+
+
+def test_a_float_argument_is_no_index():
+    """As in NumPy an IndexError, which code may catch."""
+    for index in (lambda x, k: x[k], lambda x, k: x[..., k]):
+        with pytest.raises(BoundsError, match="valid indices"):
+            trace(index, (X, 1.0))
 
 
 def test_what_only_numbers_of_other_kinds_show():
