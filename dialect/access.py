@@ -53,6 +53,7 @@ class Accesses:
         body: its block; later changes are not seen.
         type_of: type of a value.
         unordered: results in no known memory order, whatever their op says.
+        raveled: results of reshapes that copy what is not contiguous, even of one axis.
 
     Attributes:
         of: value -> access.
@@ -63,9 +64,11 @@ class Accesses:
     """
 
     def __init__(
-        self, body: Block, type_of: Callable[[Any], Type], unordered: Collection[Any] = ()
-    ) -> None:
-        self.type_of, self._unordered = type_of, frozenset(unordered)
+        self, body: Block, type_of: Callable[[Any], Type], unordered: Collection[Any] = (),
+        raveled: Collection[Any] = (),
+    ) -> None:  # fmt: skip
+        self.type_of = type_of
+        self._unordered, self._raveled = frozenset(unordered), frozenset(raveled)
         self.aliases = Aliases(body, type_of)
         self.of: dict[Any, Access] = {}
         self.views: dict[Any, tuple[Instr, int]] = {}
@@ -105,7 +108,9 @@ class Accesses:
             return None
         if instr.op.writes or issubclass(instr.op, Identity):
             return source
-        if instr.op.layout_decides and not self._is_ordered(instr.operands[0], source):
+        if instr.op.layout_decides and not self._is_ordered(
+            instr.operands[0], source, any_gaps=result not in self._raveled
+        ):
             return None
         if self._may_be_scalar(instr, result):
             return None
@@ -117,10 +122,13 @@ class Accesses:
         assert instr.op is not None
         return instr.op.name == "pick" and _rank(self.type_of(result)) is None
 
-    def _is_ordered(self, value: Any, access: Access) -> bool:
-        """True if a reshape of ``value`` certainly is a view: it has one axis, or is in C order."""
+    def _is_ordered(self, value: Any, access: Access, any_gaps: bool) -> bool:
+        """True if a reshape of ``value`` certainly is a view: it is in C order, or has one axis.
+
+        ``any_gaps``: one axis is enough, whatever lies between its elements.
+        """
         rank = _rank(self.type_of(value))
-        if rank is not None and rank <= 1:
+        if any_gaps and rank is not None and rank <= 1:
             return True
         root = _rank(self.type_of(access.root))
         made = self.makers.get(access.root)

@@ -454,6 +454,18 @@ MUTATIONS = (
         ("executor/test_cache_key.py::test_every_part_of_a_profiles_key",),
     ),
     Mutation(
+        "what ravel copies is taken for a view", "dialect/access.py",
+        "any_gaps=result not in self._raveled", "any_gaps=True",
+        ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
+    ),
+    Mutation(
+        "numbers widen arrays that a function closes over", "dialect/importers/numpy_ufuncs.py",
+        "elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
+        "elif not any(isinstance(x, Traced) for x in inputs):",
+        ("importers/test_numpy_ufuncs.py"
+         "::test_numbers_beside_captured_arrays_stay_weakly_typed",),
+    ),
+    Mutation(
         "the cache evicts what was used last", "executor/cache/store.py",
         "for file in reversed(files):", "for file in files:",
         ("executor/test_cache_room.py::test_what_was_not_used_for_longest_is_evicted",),

@@ -34,12 +34,16 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
             "assignment to elements picked by an index array is not supported while tracing",
             "use x[...] = np.where(mask, values, x), or slices",
         )
-    if len(items) == x.ndim and not any(item is None or isinstance(item, slice) for item in items):
+    if (
+        items
+        and len(items) == x.ndim
+        and not any(item is None or isinstance(item, slice) for item in items)
+    ):
         for item in items[:-1]:
             x = get_item(x, item)
         _put(x, items[-1], value)
         return
-    target = get_item(x, key)
+    target = get_item(x, key) if items else x  # of no axes, all of it
     # ``x[key] += v`` has written to the view already; Python then assigns it to itself.
     if not (isinstance(value, Traced) and _is_same_view(x.rec, target.value, value.value)):
         write(target, value, strict=False)

@@ -64,7 +64,7 @@ def _item(item: Any) -> Any:
                 "arrays used as indices must be of integer (or boolean) type", loc=user_loc()
             )
         return item
-    if isinstance(item, TracedScalar):
+    if isinstance(item, TracedScalar) and item.kind is int:
         return item
     try:
         return operator.index(item)

@@ -114,7 +114,7 @@ def check_writes(rec: Recorder) -> None:
     body = rec.program.body
     if not any(instr.op.writes for instr in body.walk()):
         return
-    found = Accesses(body, rec.hints.__getitem__, rec.unordered)
+    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled)
     for instr in found.aliases.writing():
         complaint = forbidden(found.aliases, instr)
         if complaint:

@@ -167,7 +167,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     index = iota(op("maximum", count, 0), dtype_of(np.int64))
     flat = op("reshape", x, *x.shape[:-2], shape=(*[DYNAMIC] * (x.ndim - 2), -1))
     start = max(k, 0) + columns * max(-k, 0)
-    return op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
+    out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
+    out.rec.unordered.add(out.value)  # in NumPy, elements of the matrix with gaps between
+    return out
 
 
 @numpy_function("trace", "linalg.trace")

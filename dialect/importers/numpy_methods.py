@@ -66,7 +66,7 @@ def reshape(self: Traced, *shape: Any, order: str = "C", copy: Any = None) -> An
 @array_method("ravel")
 def ravel(self: Traced, order: str = "C") -> Any:
     """`ndarray.ravel`."""
-    return shapes.ravel(self, order)
+    return shapes.exposed_ravel(self, order)
 
 
 @array_method("flatten")

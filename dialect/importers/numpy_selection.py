@@ -93,7 +93,7 @@ def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
 
     x, place = (ravel(a), 0) if axis is None else (as_array(a), operator.index(axis))
     index = as_array(indices)
-    if index.dtype.kind == "b":  # unlike in x[indices], no mask
+    if index.dtype.kind == "b" or mode != "raise":  # no mask, and sizes have to fit beside it
         index = index.astype(np.int64)
     if mode == "clip":
         index = op("clip", index, 0, x.shape[place] - 1)
@@ -111,8 +111,12 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 
 @numpy_function("nan_to_num")
-def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     """`np.nan_to_num`."""
+    if not copy:
+        raise trace_error("np.nan_to_num(copy=False) writes to its argument", "leave copy away")
     dtype = dtype_like(x)
     if dtype.kind in "iu":
         return op("positive", x)

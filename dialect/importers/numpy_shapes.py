@@ -35,8 +35,15 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Any:
 
 
 @numpy_function("ravel")
+def exposed_ravel(a: Any, order: str = "C") -> Any:
+    """`np.ravel` for users, who may write to it: a copy of what is not contiguous."""
+    flat = ravel(a, order)
+    flat.rec.raveled.add(flat.value)
+    return flat
+
+
 def ravel(a: Any, order: str = "C") -> Any:
-    """`np.ravel`."""
+    """All elements along one axis, to be read."""
     return reshape(a, (-1,), "C" if order == "K" else order)
 
 

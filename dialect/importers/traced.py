@@ -300,6 +300,8 @@ def _shortcut(kind: str, exponent: Any) -> str | None:
     """The op that NumPy's ``**`` takes for this exponent; its last bit differs from np.power's."""
     if kind in "iu" and type(exponent) is int:
         return {2: "square", 1: "positive"}.get(exponent)
+    if kind == "b" and type(exponent) is int and exponent == 2:
+        return "square"  # which makes small ints of bools, where np.power makes int64
     if kind in "fc" and type(exponent) in (int, float):
         return {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(exponent)
     return None

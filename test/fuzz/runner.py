@@ -6,6 +6,7 @@ import faulthandler
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -41,6 +42,8 @@ def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
     """Check programs, and tell each step in a line of JSON."""
     faulthandler.enable()
 
+    dies_at = os.environ.get("FUZZ_CRASH")  # for the test of what becomes of a crash
+
     def tell(**what: object) -> None:
         print(json.dumps(what), flush=True)
 
@@ -48,6 +51,9 @@ def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
         counts: Counter[str] = Counter()
         tell(begin=number, mode="generate")
         program = generate(seed, number)
+        if dies_at == str(number):
+            tell(begin=number, mode=modes[0])
+            os.kill(os.getpid(), signal.SIGSEGV)
         try:
             with at_most(_SECONDS):
                 found = check(program, modes, counts, lambda m, n=number: tell(begin=n, mode=m))
@@ -117,6 +123,7 @@ class _Child:
 
     def ended(self, report: Report) -> list[int]:
         """What is left to do: nothing, or what comes after the program it died of."""
+        self.process.stdout.close()
         status = self.process.wait()
         if status == 0:
             return []

@@ -114,9 +114,17 @@ def copies(x):
     return y, z, a, b
 
 
+def no_axes(x):
+    y, z = np.zeros(()), np.ones(())
+    y[...] = x.sum()
+    z[()] = y * 2
+    y += 1
+    return y, z
+
+
 @pytest.mark.parametrize("fn", [
     operators, outputs, assignments, shared_views, overlapping, masked, pieces, broadcasts,
-    contiguous, copies,
+    contiguous, copies, no_axes,
 ])  # fmt: skip
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_own_values_become_one_kernel(fn, order):
@@ -293,6 +301,24 @@ def _through_layout(x):
     return y
 
 
+def _through_gaps(x):
+    y = x * 1
+    y[:, 1].ravel()[0] = 1  # in NumPy, of a copy
+    return y
+
+
+def _through_a_diagonal(x):
+    y = np.diag(x * 1)
+    np.ravel(y)[0] = 1
+    return y
+
+
+def _in_its_argument(x):
+    y = x * 1
+    np.nan_to_num(y, copy=False)
+    return y
+
+
 def _index_array(x):
     y = x * 1
     y[np.array([0, 2])] = 1
@@ -315,6 +341,9 @@ def _scalar(x):
     (_captured_out, "existing array"),
     (_layout, "memory order"),
     (_through_layout, "memory order"),
+    (_through_gaps, "memory order"),
+    (_through_a_diagonal, "memory order"),
+    (_in_its_argument, "writes to its argument"),
     (_index_array, "index array"),
     (_scalar, "NumPy scalar"),
 ])  # fmt: skip

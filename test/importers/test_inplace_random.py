@@ -24,7 +24,7 @@ VIEW = st.one_of(
     st.tuples(st.just("slice"), WHICH, SLICE, SLICE),
     st.tuples(st.just("row"), WHICH, st.integers(0, 3)),
     st.tuples(st.sampled_from(["transpose", "flip", "expand", "swap", "split"]), WHICH),
-    st.tuples(st.sampled_from(["reshape", "copy", "fresh"]), WHICH),
+    st.tuples(st.sampled_from(["reshape", "ravel", "copy", "fresh"]), WHICH),
 )
 WRITE = st.one_of(
     st.tuples(st.sampled_from(["add", "mul", "sub"]), WHICH, WHICH),
@@ -43,8 +43,8 @@ def view(step: tuple, x: Any) -> Any:
         return x[step[2] % x.shape[0]] if x.ndim > 1 and x.shape[0] else x
     if kind == "split":
         return np.array_split(x, 2)[1]
-    if kind == "reshape":
-        return x.reshape(-1)
+    if kind in ("reshape", "ravel"):
+        return x.reshape(-1) if kind == "reshape" else x.ravel()
     return {
         "transpose": lambda: x.T, "flip": lambda: np.flip(x), "expand": lambda: x[..., None],
         "swap": lambda: np.swapaxes(x, 0, -1), "copy": lambda: x.copy(), "fresh": lambda: x * 2,
@@ -101,7 +101,7 @@ def program(steps: list[tuple]) -> Any:
         for step in steps:
             target = arrays[step[1] % len(arrays)]
             if step[0] in ("slice", "row", "transpose", "flip", "expand", "swap", "split",
-                           "reshape", "copy", "fresh"):  # fmt: skip
+                           "reshape", "ravel", "copy", "fresh"):  # fmt: skip
                 arrays.append(view(step, target))
             else:
                 write(step, target, arrays[step[2] % len(arrays)])
@@ -130,7 +130,7 @@ def test_random_writes(steps: list[tuple], turned: bool) -> None:
             graph = trace(run, (x,))
         except TraceError as error:
             assert "memory order" in error.what
-            assert any(step[0] == "reshape" for step in steps)
+            assert any(step[0] in ("reshape", "ravel") for step in steps)
             return
         same(evaluate(graph.module, [x]), wanted)
         main = graph.module.main

@@ -6,7 +6,7 @@ import profuse.dialect.importers.api as api
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.errors import DTypeError, ShapeError, TraceError
+from profuse.dialect.errors import BoundsError, DTypeError, ShapeError, TraceError
 from profuse.dialect.importers.tracer import trace
 from tracing import check
 
@@ -251,6 +251,13 @@ def test_triangles_of_one_axis_have_the_array_in_every_row():
         trace(np.tril, (np.float64(1.0),))
 
 
+def test_a_float_argument_is_no_index():
+    """As in NumPy an IndexError, which code may catch."""
+    for index in (lambda x, k: x[k], lambda x, k: x[..., k]):
+        with pytest.raises(BoundsError, match="valid indices"):
+            trace(index, (X, 1.0))
+
+
 def test_what_only_numbers_of_other_kinds_show():
     """Bools are no small ints for vdot and no mask for take; roll cuts its shift to an int."""
     mask = X > 0
@@ -258,5 +265,7 @@ def test_what_only_numbers_of_other_kinds_show():
     check(lambda x, m: np.take(x, m, axis=0), X, mask, again=[(Y, Y > 0)])
     check(lambda x, m: (np.nan_to_num(m), np.nan_to_num(x)), X, mask, again=[(Y, Y > 0)])
     check(lambda x, k: (np.roll(x, 1.9), np.roll(x, k, axis=1), np.roll(x, -k)), X, 1.5, guards=2)
+    small = np.array([0, 200], np.uint8)
+    check(lambda x, i: np.take(x, i, mode="clip"), np.arange(300.0), small, again=[(X[0], small)])
     narrow = np.array([1, np.inf], ml_dtypes.bfloat16)
     check(np.nan_to_num, narrow)  # NumPy, too, does not know it to be of floats

@@ -156,3 +156,10 @@ def test_numbers_beside_captured_arrays_stay_weakly_typed(ufunc, dtype):
           again=[(np.ones(2),)], exact=False)  # fmt: skip
     check(lambda x, k: (ufunc(scalar, k), ufunc(captured, k), ufunc(k, x.shape[0])), np.ones(3), 2,
           exact=False)  # fmt: skip
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 2.0, 0.5, 1.0, True, np.int64(2)], ids=repr)
+def test_powers_of_bools_and_small_ints(exponent):
+    """NumPy's shortcuts of ``**`` decide the dtype: the square of a bool is an int8."""
+    for x in (np.array([True, False]), np.array([2, 3], "i2"), np.array([2, 3], "u1")):
+        check(lambda x: x**exponent, x, exact=False)

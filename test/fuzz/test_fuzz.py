@@ -1,0 +1,115 @@
+"""A sample of the random programs, and whether the fuzzer sees what it is for.
+
+`make fuzz` runs as many as one likes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from . import modes
+from .compare import module
+from .modes import Finding, check
+from .programs import Program, generate
+from .runner import run
+from .shrink import CRASH, failure, script, shrink
+
+SEED = 5
+PROGRAMS = 60
+# One mode beside tier 0 for each program, in turn.
+TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted", "warm"))
+# Programs that fail for a known cause.
+OPEN = {5: "np.pad with mode='edge' of an empty axis raises IndexError for ValueError"}
+
+
+@pytest.mark.parametrize("turn", range(len(TURNS)), ids=lambda k: TURNS[k][-1])
+def test_random_programs_do_what_numpy_does(turn):
+    """Values, dtypes, shapes, errors and arguments, in every mode; and something is compiled."""
+    counts, found = Counter(), []
+    for number in range(turn, PROGRAMS, len(TURNS)):
+        if number not in OPEN:
+            found += check(generate(SEED, number), ("tier 0", *TURNS[turn]), counts)
+    assert not found, "\n".join(script(shrink(f, seconds=20)) for f in found[:3])
+    programs = PROGRAMS // len(TURNS)
+    for mode in TURNS[turn]:
+        assert counts[f"{mode}: kernel_launches"] > programs, counts
+        assert not counts[f"{mode}: compile_failures"], counts
+    assert counts["refused calls"] < counts["calls"] / 3, counts
+
+
+X, GROWN = "given(arr('f4', (3, 4), 'C', 1))", "given(arr('f4', (5, 4), 'C', 2))"
+
+
+def made(*body: str, calls: tuple[str, ...] = (X, GROWN, X)) -> Program:
+    return Program("0/0", parameters=("x", "k=2"), body=body, results=("v",), calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "what"),
+    [
+        ("v = x + 1e-3", "v = x + 1.1e-3", "values of float32"),
+        ("v = x[0].astype('f8')", "v = x[0]", "dtype float32 for float64"),
+        ("v = x > 0", "v = x > 0.5", "values of bool"),
+        ("v = x * 0", "v = -(x * 0)", "sign of zero in float32"),
+        ("v = x / 0", "v = x / 1e-30", "nan or infinity in float32"),
+        ("v = x.sum(axis=0)", "v = x.sum(axis=1)", "another shape"),
+        ("v = x[7]", "v = x[-1]", "does not raise IndexError"),
+        ("v = x[1]", "v = x[9]", "raises BoundsError"),
+        ("v = x[7]", "v = x.foo", "AttributeError: 'numpy.ndarray' object has no attribute 'foo'"),
+        ("v = x + x", "v = (x + x,)", "another structure"),
+        ("x[0] = 1\nv = x + 0", "v = x + 0", "an argument is not changed"),
+    ],
+)
+def test_what_differs_is_seen_and_shrunk(monkeypatch, right, wrong, what):
+    """Each kind of difference, of a function that computes something else than NumPy's."""
+    program = made("u = np.tanh(x) * k", right)
+    assert failure(program, "tier 0") is None, "right code is right"
+    monkeypatch.setattr(
+        modes, "module", lambda source, name: module(_replaced(source, right, wrong), name)
+    )
+    found = failure(program, "tier 0")
+    assert found is not None
+    assert found.what.startswith(what)
+    small = shrink(found, 20).program
+    assert (small.body, len(small.calls)) == ((right,), 1)
+
+
+def _replaced(source: str, right: str, wrong: str) -> str:
+    """A module's source with a statement of its function replaced."""
+    return source.replace(right.replace("\n", "\n    "), wrong)
+
+
+def test_refusals_and_what_is_dead_are_counted():
+    """A refused call has its reason; an error that only dead code would raise is none."""
+    counts = Counter()
+    assert check(made("v = x[x > 0]"), ("tier 0",), counts) == []
+    assert [n for n in counts if n.startswith("refused: indexing with a boolean mask")]
+    assert counts["refused calls"] == 3
+    dead = made("v1 = x[np.arange(4)]", "v = x + 1", calls=(GROWN, X, X))
+    assert check(dead, ("static",), counts) == []
+    assert counts["calls that do not raise what nothing uses"] == 2
+    raising = made("v = x.reshape(k, -1)", calls=(X, "given(arr('f4', (3, 3), 'C', 1))"))
+    before = counts["calls that raise in NumPy"]
+    assert check(raising, ("tier 0",), counts) == []
+    assert counts["calls that raise in NumPy"] == before + 1
+
+
+def test_programs_are_those_of_their_seed_and_run_by_themselves(capsys):
+    assert generate(3, 4) == generate(3, 4) != generate(3, 5)
+    exec(script(Finding(made("v = x.sum()"), "static", 0, "an example")), {})
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 6
+    assert {line.split(" ", 1)[1] for line in shown} == {
+        line.split(" ", 1)[1] for line in shown[::2]
+    }
+
+
+def test_a_process_that_dies_names_its_program(monkeypatch, capsys):
+    """What is left of its programs another one does."""
+    monkeypatch.setenv("FUZZ_CRASH", "1")
+    report = run(SEED, 0, 3, 1, ("tier 0",), shrink_seconds=1.0)
+    assert report.counts["programs"] == 2
+    assert report.found == {CRASH: [(f"{SEED}/1", "tier 0")]}
+    assert f"{SEED}/1      tier 0     {CRASH} of signal 11" in capsys.readouterr().out
