@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .users_code import is_users_module
+from .users_code import is_users_module, is_users_name
 
 CALLEE = "__profuse_callee__"  # a global name that user code cannot have by accident
 _KEPT = 1024  # code objects remembered
@@ -87,6 +87,8 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
                 return True
             elif opcode == _LOAD_GLOBAL:
                 value = dict.get(scope, names[arg >> 1])
+                if _is_users_class_or_object(value):
+                    return True
                 in_module = isinstance(value, types.ModuleType) and not is_users_module(value)
             elif opcode == _LOAD_METHOD or (_METHOD_FLAG and opcode == _LOAD_ATTR):
                 name = names[arg >> 1 if _METHOD_FLAG else arg]
@@ -97,6 +99,13 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
             elif opcode != _LOAD_ATTR and opcode != _CACHE:
                 in_module = False
     return False
+
+
+def _is_users_class_or_object(value: Any) -> bool:
+    """True for what runs the user's ``__init__`` or ``__call__`` where it is called."""
+    kind = value if isinstance(value, type) else type(value)
+    method = getattr(kind, "__init__" if isinstance(value, type) else "__call__", None)
+    return isinstance(method, types.FunctionType) and is_users_name(method.__module__)
 
 
 class _Callees(ast.NodeTransformer):
@@ -158,11 +167,14 @@ def _code_of(
     outer: Any = ast.parse("def _outer(): pass")
     names = [n for n in code.co_freevars if n != "__class__" or len(path) < 2]
     outer.body[0].args.args = [ast.arg(name, **line) for name in names]
-    outer.body[0].body = [body]
+    # What is defined here is a name of the module, unless it is one of the free variables.
+    own = {getattr(body, "name", None), getattr(node, "name", None)} - {None, *names}
+    outer.body[0].body = [*([ast.Global(sorted(own), **line)] if own else []), body]
     made = compile(outer, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
     for inner in _codes(made):
         if inner.co_name == code.co_name and inner.co_firstlineno == code.co_firstlineno:
-            return inner
+            # What is compiled inside of a function is marked as nested.
+            return inner.replace(co_flags=code.co_flags)
     return None
 
 
