@@ -186,9 +186,13 @@ class Recorder:
         for operand in operands:
             self.check_visible(operand)
         hints = tuple(self.hints[o] for o in operands)
-        if self.catching():
+        caught = self.catching()
+        if caught:
             self._check_caught(cls, operands, hints)
         try:
+            if caught and all(isinstance(h, ScalarType) and o in self.known
+                              for o, h in zip(operands, hints, strict=True)):  # fmt: skip
+                cls.evaluate(cls.full_attrs(attrs), *(self.known[o] for o in operands))
             types = cls.infer(hints, cls.full_attrs(attrs))
         except ProfuseError as error:
             self._failed(error)
