@@ -1,16 +1,16 @@
 """Where the user's code calls what it got from an object: ``self.layer(x)``, ``fs[0](x)``.
 
-Names are read through the globals that a trace supplies, attributes and items are not. So code that
-calls any is compiled anew from its source, with each callee passed through `CALLEE` first. Nothing
-else changes: lines, columns and names are the user's. Where there is no source, or it is not that of
-the code, the code is used as it is.
+Names are read through the globals that a trace supplies, attributes and items are not. So code
+that calls any is compiled anew from its source, with each callee passed through `CALLEE` first.
+Nothing else changes: lines, columns and names are the user's. Where there is no source, or it is
+not that of the code, the code is used as it is.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
+import contextlib
 import dis
 import linecache
 import types
@@ -50,10 +50,8 @@ def with_callees(function: types.FunctionType) -> types.CodeType:
     if found is None:
         found = code
         if _calls_attributes(code, function):
-            try:
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
                 found = _compiled(code, function) or code
-            except (SyntaxError, ValueError, RecursionError):
-                pass
         if len(_made) >= _KEPT:
             _made.clear()
         _made[key] = found
@@ -122,9 +120,9 @@ def _imported(code: types.CodeType) -> set[str]:
     for inner in _codes(code):
         found = [*_instructions(inner), (-1, 0)]
         for (one, name), (two, flag), (three, _) in zip(found, found[1:], found[2:], strict=False):
-            if one == _LOAD_GLOBAL and two == _LOAD_ATTR and not (_METHOD_FLAG and flag & 1):
-                if name & 1 or three == _PUSH_NULL:
-                    out.add(inner.co_names[name >> 1])
+            plain = two == _LOAD_ATTR and not (_METHOD_FLAG and flag & 1)
+            if one == _LOAD_GLOBAL and plain and (name & 1 or three == _PUSH_NULL):
+                out.add(inner.co_names[name >> 1])
     return out
 
 

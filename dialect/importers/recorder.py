@@ -218,9 +218,7 @@ class Recorder:
         if not isinstance(error, TypeError):
             self.pin()
 
-    def _check_caught(
-        self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]
-    ) -> None:
+    def _check_caught(self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]) -> None:
         """An op is recorded where its error would be caught: no other outcome is in the graph.
 
         Raises TraceError if contents decide whether there is one; sizes are pinned.
