@@ -217,7 +217,7 @@ class JitFunction(DispatchedFunction):
         """
         examples = [example_of(leaf) for leaf in leaves]
         if any(example is None for example in examples):
-            return trace_inline(self._fn, args, kwargs)
+            return trace_inline(self._fn, args, kwargs, leaves)
         key = (tree, tuple(map(leaf_kind, examples)))
         variant = self._find(self._variants.get(key, ()), examples)
         if variant is None and not knobs.profiling_mode:
@@ -225,9 +225,9 @@ class JitFunction(DispatchedFunction):
                 variant = self._trace(key, examples, *tree.unflatten(examples))
             except TraceError:
                 # It may use values of the outer trace, which only that one can record.
-                return trace_inline(self._fn, args, kwargs)
+                return trace_inline(self._fn, args, kwargs, leaves)
         if variant is None or not isinstance(variant.executor, KeyedExecutor):
-            return trace_inline(self._fn, args, kwargs)
+            return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
 

@@ -11,7 +11,7 @@ from ..errors import BoundsError
 from .indexing import get_item, is_index_array, items_of
 from .mutation import check_owner, is_immutable, masked, write
 from .operators import op
-from .recorder import Recorder, trace_error, user_loc
+from .recorder import Recorder, size_error, trace_error
 from .traced import Traced, TracedScalar
 
 
@@ -60,10 +60,11 @@ def _check_mask(x: Traced, mask: Any) -> None:
     given = mask.hint if isinstance(mask, Traced) else mask.shape
     for axis, (a, b) in enumerate(zip(given, x.hint, strict=True)):
         if a != b and None not in (a, b):
-            raise BoundsError(
+            raise size_error(
+                BoundsError,
                 f"boolean index did not match indexed array along axis {axis}; size of axis is "
-                f"{b} but size of corresponding boolean axis is {a}", loc=user_loc(),
-            )  # fmt: skip
+                f"{b} but size of corresponding boolean axis is {a}",
+            )
 
 
 def _is_same_view(rec: Recorder, one: int, two: int) -> bool:

@@ -1,16 +1,16 @@
 """Where the user's code calls what it got from an object: ``self.layer(x)``, ``fs[0](x)``.
 
-Names are read through the globals that a trace supplies, attributes and items are not. So code that
-calls any is compiled anew from its source, with each callee passed through `CALLEE` first. Nothing
-else changes: lines, columns and names are the user's. Where there is no source, or it is not that of
-the code, the code is used as it is.
+Names are read through the globals that a trace supplies, attributes and items are not. So code
+that calls any is compiled anew from its source, with each callee passed through `CALLEE` first.
+Nothing else changes: lines, columns and names are the user's. Where there is no source, or it is
+not that of the code, the code is used as it is.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
+import contextlib
 import dis
 import linecache
 import types
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .users_code import is_users_module
+from .users_code import is_users_name
 
 CALLEE = "__profuse_callee__"  # a global name that user code cannot have by accident
 _KEPT = 1024  # code objects remembered
@@ -30,6 +30,11 @@ _OF_FRAMES = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "ex
 _KNOWN = frozenset(
     name for kind in (np.ndarray, list, dict, set, str, tuple, int, float) for name in dir(kind)
 )
+# Modules whose functions need no look: they are substituted as attributes, or have no effects.
+_SUBSTITUTED = frozenset({
+    "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "profuse", "math", "operator", "time",
+    "random", "secrets", "uuid", "contextlib", "scipy.special",
+})  # fmt: skip
 _FUTURE = 0
 for _feature in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _feature).compiler_flag
@@ -45,10 +50,8 @@ def with_callees(function: types.FunctionType) -> types.CodeType:
     if found is None:
         found = code
         if _calls_attributes(code, function):
-            try:
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
                 found = _compiled(code, function) or code
-            except (SyntaxError, ValueError, RecursionError):
-                pass
         if len(_made) >= _KEPT:
             _made.clear()
         _made[key] = found
@@ -72,31 +75,62 @@ _CACHE = _OPS["CACHE"]
 _METHOD_FLAG = "LOAD_METHOD" not in _OPS  # from Python 3.12 on it is a bit of LOAD_ATTR
 
 
+def _instructions(code: types.CodeType) -> Iterator[tuple[int, int]]:
+    """Opcodes and arguments, caches left out."""
+    raw, extended = code.co_code, 0
+    for at in range(0, len(raw), 2):
+        opcode, arg = raw[at], raw[at + 1] | extended
+        extended = arg << 8 if opcode == _EXTENDED else 0
+        if opcode not in (_EXTENDED, _CACHE):
+            yield opcode, arg
+
+
 def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> bool:
     """True if some callee is neither a global, nor of a module, nor a method as arrays have."""
     scope = function.__globals__
     for inner in _codes(code):
-        raw, names = inner.co_code, inner.co_names
-        extended, in_module = 0, False
-        for at in range(0, len(raw), 2):
-            opcode, arg = raw[at], raw[at + 1] | extended
-            extended = 0
-            if opcode == _EXTENDED:
-                extended = arg << 8
-            elif opcode == _PUSH_NULL:
-                return True
+        names = inner.co_names
+        in_module = called_later = False
+        for opcode, arg in _instructions(inner):
+            if opcode == _PUSH_NULL:
+                if not in_module:
+                    return True
             elif opcode == _LOAD_GLOBAL:
                 value = dict.get(scope, names[arg >> 1])
-                in_module = isinstance(value, types.ModuleType) and not is_users_module(value)
-            elif opcode == _LOAD_METHOD or (_METHOD_FLAG and opcode == _LOAD_ATTR):
-                name = names[arg >> 1 if _METHOD_FLAG else arg]
-                called = not _METHOD_FLAG or arg & 1
-                if called and not in_module and name not in _KNOWN:
+                if _is_users_class_or_object(value):
                     return True
-                in_module = in_module and not called
-            elif opcode != _LOAD_ATTR and opcode != _CACHE:
+                in_module = isinstance(value, types.ModuleType) and value.__name__ in _SUBSTITUTED
+                called_later = bool(arg & 1)  # it, or an attribute of it
+            elif opcode == _LOAD_METHOD or (_METHOD_FLAG and opcode == _LOAD_ATTR and arg & 1):
+                name = names[arg >> 1 if _METHOD_FLAG else arg]
+                if not in_module and name not in _KNOWN:
+                    return True
                 in_module = False
+            elif opcode == _LOAD_ATTR:
+                if called_later and not in_module:
+                    return True
+            else:
+                in_module = called_later = False
     return False
+
+
+def _imported(code: types.CodeType) -> set[str]:
+    """Names that the module imports, as far as the code shows: calls of their attributes differ."""
+    out = set()
+    for inner in _codes(code):
+        found = [*_instructions(inner), (-1, 0)]
+        for (one, name), (two, flag), (three, _) in zip(found, found[1:], found[2:], strict=False):
+            plain = two == _LOAD_ATTR and not (_METHOD_FLAG and flag & 1)
+            if one == _LOAD_GLOBAL and plain and (name & 1 or three == _PUSH_NULL):
+                out.add(inner.co_names[name >> 1])
+    return out
+
+
+def _is_users_class_or_object(value: Any) -> bool:
+    """True for what runs the user's ``__init__`` or ``__call__`` where it is called."""
+    kind = value if isinstance(value, type) else type(value)
+    method = getattr(kind, "__init__" if isinstance(value, type) else "__call__", None)
+    return isinstance(method, types.FunctionType) and is_users_name(method.__module__)
 
 
 class _Callees(ast.NodeTransformer):
@@ -156,13 +190,20 @@ def _code_of(
         ast.increment_lineno(body, node.lineno - 1)
         body.body = [ast.Expr(node, **line) if isinstance(node, ast.Lambda) else node]  # type: ignore[attr-defined]
     outer: Any = ast.parse("def _outer(): pass")
+    maker = outer.body[0]
     names = [n for n in code.co_freevars if n != "__class__" or len(path) < 2]
-    outer.body[0].args.args = [ast.arg(name, **line) for name in names]
-    outer.body[0].body = [body]
+    maker.args.args = [ast.arg(name, **line) for name in names]
+    # What is defined here is a name of the module, unless it is one of the free variables.
+    own = {getattr(body, "name", None), getattr(node, "name", None)} - {None, *names}
+    maker.body = [*([ast.Global(sorted(own), **line)] if own else []), body]
+    imports = [ast.alias(name, **line) for name in sorted(_imported(code))]
+    if imports:
+        outer.body.insert(0, ast.Import(imports, **line))
     made = compile(outer, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
     for inner in _codes(made):
         if inner.co_name == code.co_name and inner.co_firstlineno == code.co_firstlineno:
-            return inner
+            # What is compiled inside of a function is marked as nested.
+            return inner.replace(co_flags=code.co_flags)
     return None
 
 

@@ -1,8 +1,8 @@
 """Errors that the user's code catches: what then happens is decided while tracing, for ever.
 
-Whether ``x[10]`` raises depends on a size. So a graph recorded where an ``except`` of the user's would
-catch such an error holds for exactly the sizes it was traced with; and where contents decide, nothing
-can be recorded.
+Whether ``x[10]`` raises depends on a size. So a graph recorded where an ``except`` of the user's
+would catch such an error holds for exactly the sizes it was traced with; and where contents decide,
+nothing can be recorded.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import dis
 import sys
 import types
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from .users_code import is_users_file, is_users_name
@@ -51,9 +52,7 @@ def _ranges(code: types.CodeType) -> list[tuple[int, int, int]]:
     ranges: list[tuple[int, int, int]] = []
     if is_users_file(code.co_filename):
         # Handlers begin with PUSH_EXC_INFO; what cleans up for Python does not.
-        begins = {
-            i.offset for i in dis.get_instructions(code) if i.opname == "PUSH_EXC_INFO"
-        }
+        begins = {i.offset for i in dis.get_instructions(code) if i.opname == "PUSH_EXC_INFO"}
         ranges = [(start, end, target) for start, end, target in _entries(code) if target in begins]
     if len(_made) >= _RANGES:
         _made.clear()
@@ -154,8 +153,10 @@ def _may_swallow(frame: types.FrameType, name: str) -> bool:
     made = getattr(value, "__wrapped__", value)  # @contextmanager: the generator below it
     code = getattr(made, "__code__", None)
     if isinstance(code, types.CodeType):
-        return made is not value and is_users_file(code.co_filename) and any(
-            kind == "except" for kind, _ in _handlers(code).values()
+        return (
+            made is not value
+            and is_users_file(code.co_filename)
+            and any(kind == "except" for kind, _ in _handlers(code).values())
         )
     leaving = getattr(value if isinstance(value, type) else type(value), "__exit__", None)
     code = getattr(leaving, "__code__", None)
@@ -171,7 +172,7 @@ def _may_swallow(frame: types.FrameType, name: str) -> bool:
 
 def _pairs(code: types.CodeType) -> list[tuple[dis.Instruction, dis.Instruction]]:
     found = list(dis.get_instructions(code))
-    return list(zip(found, found[1:], strict=False))
+    return list(pairwise(found))
 
 
 def _is_nothing(instruction: dis.Instruction) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import random
 import sys
 import threading
 import types
@@ -79,7 +78,7 @@ def _process_generators() -> list[tuple[str, Any, Any]]:
     """
     if any(not t.daemon for t in threading.enumerate() if t is not threading.current_thread()):
         return []
-    instance = getattr(random, "_inst", None)
+    instance = getattr(sys.modules.get("random"), "_inst", None)
     found = [("the generator of random", instance, instance.getstate())] if instance else []
     legacy = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
     if legacy is not None:
@@ -92,7 +91,7 @@ def _undo_draws(before: list[tuple[str, Any, Any]]) -> str:
 
     drawn = ""
     for name, generator, state in before:
-        if isinstance(generator, random.Random):
+        if hasattr(generator, "getstate"):
             if generator.getstate() != state:
                 generator.setstate(state)
                 drawn = name

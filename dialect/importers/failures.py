@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -35,15 +35,20 @@ def may_fail(
     numbers = [o for o, h in zip(operands, hints, strict=True) if isinstance(h, ScalarType)]
     unknown = any(number not in rec.known for number in numbers)
     if issubclass(op, Elementwise):
-        if op.name == "pow" and _of_ints(hints) and not _is_natural(rec, operands[-1]):
-            return "contents"
+        if op.name == "pow" and _of_ints(hints) and (arrays or unknown):
+            # Integers have no negative powers.
+            exponent = _number(rec, operands[-1])
+            if exponent is None or exponent < 0:
+                return "contents"
+            if operands[-1] in rec.leaf_of:
+                return "sizes"
         if not arrays:
             partial = issubclass(op, PartialBinary) and len(numbers) == len(operands)
             return ("contents" if unknown else "sizes") if partial else None
         if len(arrays) == 1:
             return None
         return "contents" if any(_is_open(rec.hints[a]) for a in arrays) else "sizes"
-    if op.name in _BY_INDEX and not all(_is_constant(rec, o) for o in operands[1:]):
+    if op.name in _BY_INDEX:
         return "contents"
     return "contents" if unknown or any(map(_is_open, hints)) else "sizes"
 
@@ -61,16 +66,10 @@ def _of_ints(hints: Sequence[Type]) -> bool:
     return all(getattr(h, "dtype", None) is not None and h.dtype.is_int for h in hints)  # type: ignore[union-attr]
 
 
-def _is_natural(rec: Recorder, value: int) -> bool:
-    """True for an exponent for which integer powers never fail."""
-    if not _is_constant(rec, value):
-        return False
-    return bool(np.all(np.asarray(rec.defs[value].attrs["value"]) >= 0))
-
-
-def _is_constant(rec: Recorder, value: int) -> bool:
-    made = rec.defs.get(value)
-    return made is not None and made.op.name == "constant"
+def _number(rec: Recorder, value: int) -> Any:
+    """The number that a value is for the example arguments, or always; None if it is none."""
+    found = rec.known.get(value)
+    return found if isinstance(found, (int, float, np.number)) else None
 
 
 __all__ = ["may_fail"]

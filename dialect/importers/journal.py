@@ -1,9 +1,9 @@
 """What a trace has changed outside of the call: told, undone, and refused.
 
-A trace runs the user's code once; later calls run the graph. So whatever the code does to objects that
-were there before the call would happen once and never again. The journal notes what such objects hold
-when the function first reads them, shallowly and by identity, and compares when the trace has ended,
-well or not. What the function itself makes is never in it, and is free.
+A trace runs the user's code once; later calls run the graph. So whatever the code does to objects
+that were there before the call would happen once and never again. The journal notes what such objects
+hold when the function first reads them, shallowly and by identity, and compares when the trace has
+ended, well or not. What the function itself makes is never in it, and is free.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _ATOMS = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
     np.ufunc, types.BuiltinFunctionType, types.FunctionType, types.CodeType, types.GenericAlias,
 })  # fmt: skip
+_MUTABLE = (list, dict, set, np.ndarray)
 _STATES = (types.SimpleNamespace,)  # of Python's library, and nothing but attributes
 
 
@@ -75,7 +76,9 @@ class Journal:
         while todo and len(self._seen) < _OBJECTS and self._items < _ITEMS:
             value, name = todo.pop()
             kind = type(value)
-            if kind in _ATOMS or id(value) in self._seen or issubclass(kind, (np.generic, Recording)):
+            if kind in _ATOMS or id(value) in self._seen:
+                continue
+            if issubclass(kind, (np.generic, Recording)):
                 continue
             self._seen[id(value)] = value
             todo += self._enter(value, kind, name)
@@ -99,8 +102,11 @@ class Journal:
         if issubclass(kind, type):
             if _is_users(value):
                 self._note("class", value, dict(vars(value)), value.__name__)
-                return [(v, f"{value.__name__}.{k}") for k, v in vars(value).items()
-                        if not k.startswith("__") and issubclass(type(v), (list, dict, set, np.ndarray))]  # fmt: skip
+                return [
+                    (v, f"{value.__name__}.{k}")
+                    for k, v in vars(value).items()
+                    if not k.startswith("__") and issubclass(type(v), _MUTABLE)
+                ]
             return []
         if issubclass(kind, types.ModuleType):
             if is_users_module(value):
@@ -200,7 +206,8 @@ def _attributes(target: Any, held: dict) -> str | None:
         return None
     changed = [
         k for k in {**held, **found}
-        if found.get(k, _ABSENT) is not held.get(k, _ABSENT) and not _memoised(target, k, found, held)
+        if found.get(k, _ABSENT) is not held.get(k, _ABSENT)
+        and not _memoised(target, k, found, held)
     ]  # fmt: skip
     for key in changed:
         if key in held:
@@ -217,20 +224,36 @@ def _memoised(target: Any, key: str, found: dict, held: dict) -> bool:
     """True for what a `cached_property` has kept, unless it comes from traced values."""
     if key in held or not isinstance(getattr(type(target), key, None), cached_property):
         return key.startswith("__") and isinstance(target, types.ModuleType)
-    return not _holds_tracer(found[key])
+    return not holds_tracer(found[key])
 
 
-def _holds_tracer(value: Any, depth: int = 0) -> bool:
-    if issubclass(type(value), Recording):
+def holds_tracer(value: Any, depth: int = 0) -> bool:
+    """True if there is a traced value in an object, as far as its attributes and items tell."""
+    kind = type(value)
+    if issubclass(kind, Recording):
         return True
-    if depth > 3 or type(value) in _ATOMS:
+    if depth > 4:
         return False
-    if isinstance(value, dict):
-        return any(_holds_tracer(v, depth + 1) for v in value.values())
-    if isinstance(value, (list, tuple, set)):
-        return any(_holds_tracer(v, depth + 1) for v in value)
-    inside = getattr(value, "__dict__", None)
-    return isinstance(inside, dict) and any(_holds_tracer(v, depth + 1) for v in inside.values())
+    parts: list[Any] = []
+    if kind is types.FunctionType:
+        parts = [*(value.__defaults__ or ()), *map(_contents, value.__closure__ or ())]
+    elif kind is types.MethodType:
+        parts = [value.__self__]
+    elif kind not in _ATOMS and not issubclass(kind, (type, types.ModuleType)):
+        if issubclass(kind, dict):
+            parts = list(value.values())
+        elif issubclass(kind, (list, tuple, set)):
+            parts = list(value)
+        parts += getattr(value, "__dict__", {}).values()
+        parts += (v for _, v in _slots(value, kind))
+    return any(holds_tracer(part, depth + 1) for part in parts)
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _slots(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
@@ -353,4 +376,4 @@ _RESTORE: dict[str, Any] = {
     "generator": _generator,
 }  # fmt: skip
 
-__all__ = ["Journal", "same_state"]
+__all__ = ["Journal", "holds_tracer", "same_state"]

@@ -76,6 +76,28 @@ def _written(array: Traced) -> Traced:
     return array
 
 
+def filled_array(array: Traced) -> np.ndarray | None:
+    """The array itself, read-only, if the function has made it of one number: for other libraries.
+
+    They may keep it: from here on the traced code must not write to it. None for any other array,
+    and where something has been written that this one might share.
+    """
+    rec = array.rec
+    made = rec.defs.get(array.value)
+    if made is None or made.op.name != "full" or len(made.operands) != 1:
+        return None
+    number, shape = rec.known.get(made.operands[0]), rec.shape(array.value)
+    if number is None or any(i.op.writes for block in rec.blocks for i in block.walk()):
+        return None
+    if array.storage is None:
+        array.storage = Storage()
+    array.storage.owner = array.storage.owner or "an array that other code was given"
+    filled = np.full(shape, number, array.dtype)
+    filled.flags.writeable = False
+    rec.created[id(filled)] = filled
+    return filled
+
+
 def write_out(where: str, out: Any, result: Any) -> Any:
     """``out=`` of a function that is no ufunc: its dtype must be that of the result."""
     from .traced import Traced

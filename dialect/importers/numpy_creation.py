@@ -1,7 +1,7 @@
 """Functions that make arrays. They do not dispatch on traced arguments, so they are substituted.
 
-In a traced function, ``np.zeros`` and its kin are thin wrappers (see `scope`): they record what has a
-traced argument or may be written to; otherwise they are what they always were.
+In a traced function, ``np.zeros`` and its kin are thin wrappers (see `scope`): they record what has
+a traced argument or may be written to; otherwise they are what they always were.
 """
 
 from __future__ import annotations

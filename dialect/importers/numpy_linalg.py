@@ -13,7 +13,7 @@ from ..dtypes import dtype_of
 from ..errors import ProfuseError, ShapeError
 from ..ops.einsum import decompose_einsum
 from .operators import op
-from .recorder import trace_error, user_loc
+from .recorder import size_error, trace_error, user_loc
 from .registry import numpy_function
 from .shapes import as_array, axis_of, axis_tuple, dtype_like, ndim
 
@@ -99,7 +99,7 @@ def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
     except ProfuseError as error:
         if error.loc is not None:
             raise
-        raise type(error)(error.what, loc=user_loc(), hint=error.hint) from None
+        raise size_error(type(error), error.what) from None
 
 
 def _emit(name: str, *operands: Any, **attrs: Any) -> Any:

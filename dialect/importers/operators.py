@@ -41,11 +41,8 @@ def recorder_of(operands: Any = ()) -> Recorder:
     """The trace in progress; raises TraceError if there is none or the values are another's."""
     rec = current()
     for x in operands:
-        if isinstance(x, Recording) and x.rec is not rec:
-            raise trace_error(
-                "a traced value is used outside of the trace that made it",
-                "return it from the traced function instead of storing it elsewhere",
-            )
+        if isinstance(x, Recording):
+            x.check_live()
     if rec is None:
         raise trace_error("no function is being traced")
     return rec
@@ -113,8 +110,27 @@ class Recording:
         return handler(*args, **kwargs)
 
     def takes(self, other: Any) -> bool:
-        """True if operators combine this with ``other``."""
-        return is_operand(other)
+        """True if operators combine this with ``other``.
+
+        Raises TraceError for arrays of other libraries, whose own operators would take this apart.
+        """
+        if is_operand(other):
+            return True
+        if getattr(type(other), "__array_ufunc__", None) is not None:
+            raise trace_error(
+                f"an object of type {type(other).__name__} is no operand while tracing: it gives "
+                "NumPy's functions a meaning of their own",
+                "make a plain array of it outside: np.asarray(x)",
+            )
+        return False
+
+    def check_live(self) -> None:
+        """Raise TraceError outside of the trace that this belongs to."""
+        if self.rec is not current():
+            raise trace_error(
+                "a traced value is used outside of the trace that made it",
+                "return it from the traced function instead of storing it elsewhere",
+            )
 
     def share(self, base: Recording) -> None:
         """Note that this has the memory of ``base``; numbers have none."""
@@ -157,6 +173,7 @@ class Recording:
 
     def bake(self) -> Any:
         """The number for the example arguments, guarded; raises TraceError if none is known."""
+        self.check_live()
         return self.rec.bake(self.value)
 
 

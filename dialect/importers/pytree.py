@@ -64,6 +64,10 @@ class TreeDef:
         """Where each leaf sits, e.g. ``[0]['w']``."""
         return list(_paths(self.spec, ""))
 
+    def statics(self) -> list[Any]:
+        """The objects that are part of the structure."""
+        return list(_statics(self.spec))
+
     def depths(self) -> list[int]:
         """How many containers each leaf is nested in."""
         return list(_depths(self.spec, 0))
@@ -321,8 +325,8 @@ def _static(value: Any, path: str) -> tuple:
         )
     if _is_generator(value):
         raise ArgumentError(
-            f"{where}random generators ({type(value).__name__}) are not supported: every call would "
-            "get the numbers that are drawn while tracing",
+            f"{where}random generators ({type(value).__name__}) are not supported: every call "
+            "would get the numbers that are drawn while tracing",
             hint="draw them outside and pass them as an argument",
         )
     try:
@@ -374,6 +378,15 @@ def _paths(spec: tuple, path: str) -> Iterator[str]:
     elif spec[0] != "static":
         for label, child in _children(spec):
             yield from _paths(child, path + label)
+
+
+def _statics(spec: tuple) -> Iterator[Any]:
+    if spec != LEAF:
+        if spec[0] == "static":
+            yield spec[2]
+        else:
+            for child in spec[2]:
+                yield from _statics(child)
 
 
 def _depths(spec: tuple, depth: int) -> Iterator[int]:

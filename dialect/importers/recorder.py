@@ -38,6 +38,7 @@ from .derivation import Derivation
 from .failures import may_fail
 from .pytree import check_array
 from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, TraceGuard
+from .users_code import is_users_file
 
 if TYPE_CHECKING:
     from .journal import Journal
@@ -66,14 +67,20 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 
 
 def user_loc() -> Loc | None:
-    """Where the innermost frame outside this package and NumPy is."""
+    """Where the innermost frame of the user's code is; of any library's, if there is none."""
     frame = sys._getframe(1)
+    other = None
     while frame is not None:
+        code = frame.f_code
         name = frame.f_globals.get("__name__") or ""
         if not name.startswith(_SKIPPED[:2]) and name not in _SKIPPED[2:]:
-            return Loc(frame.f_code.co_filename, frame.f_lineno)
+            if is_users_file(code.co_filename):
+                return Loc(code.co_filename, frame.f_lineno)
+            other = other or Loc(code.co_filename, frame.f_lineno)
+        elif other is not None and code is Recorder.entry:
+            break  # the traced function is a library's
         frame = frame.f_back  # type: ignore[assignment]
-    return None
+    return other
 
 
 def trace_error(what: str, hint: str | None = None) -> TraceError:
@@ -131,7 +138,6 @@ class Recorder:
         self.strict = False  # the function asks for strict fusion
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # what the user's code may have caught
-        self.finished = False
 
     # --- values -------------------------------------------------------------------------------
 
@@ -181,9 +187,13 @@ class Recorder:
         for operand in operands:
             self.check_visible(operand)
         hints = tuple(self.hints[o] for o in operands)
-        if self.catching():
+        caught = self.catching()
+        if caught:
             self._check_caught(cls, operands, hints)
         try:
+            if caught and all(isinstance(h, ScalarType) and o in self.known
+                              for o, h in zip(operands, hints, strict=True)):  # fmt: skip
+                cls.evaluate(cls.full_attrs(attrs), *(self.known[o] for o in operands))
             types = cls.infer(hints, cls.full_attrs(attrs))
         except ProfuseError as error:
             self._failed(error)
@@ -209,9 +219,7 @@ class Recorder:
         if not isinstance(error, TypeError):
             self.pin()
 
-    def _check_caught(
-        self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]
-    ) -> None:
+    def _check_caught(self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]) -> None:
         """An op is recorded where its error would be caught: no other outcome is in the graph.
 
         Raises TraceError if contents decide whether there is one; sizes are pinned.
@@ -356,7 +364,6 @@ class Recorder:
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Close the graph; values of it are useless from then on."""
-        self.finished = True
         self.program.body.args, self.program.body.outputs = tuple(inputs), tuple(outputs)
         self.blocks = []
 

@@ -1,9 +1,9 @@
 """The world that a traced function sees: its own globals, cells and defaults, with substitutes.
 
 A trace runs the user's code object in a new function whose globals are a `dict` subclass: reads of
-globals ask it (`LOAD_GLOBAL` does for all but exact dicts), so that NumPy's creation functions, clocks
-and the like are substituted *by value* for this code, in this trace, and for nobody else. Functions
-of the user's that it calls get the same treatment; C code and libraries get none.
+globals ask it (`LOAD_GLOBAL` does for all but exact dicts), so that NumPy's creation functions,
+clocks and the like are substituted *by value* for this code, in this trace, and for nobody else.
+Functions of the user's that it calls get the same treatment; C code and libraries get none.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Scope:
         found = substitute(value)
         if not called or found is not value:
             return found
-        function = getattr(kind, "__call__", None)  # noqa: B004: whether its class defines one
+        function = getattr(kind, "__call__", None)  # noqa: B004
         if type(function) is types.FunctionType and self._is_users(function):
             self.watch(value, kind.__name__)
             return types.MethodType(self.function(function), value)
@@ -157,11 +157,12 @@ class Scope:
         for cell in closure:
             self._fill(cell)
         if fn.__defaults__:
-            made.__defaults__ = tuple(self._read(v, f"default of {fn.__name__}") for v in fn.__defaults__)
+            label = f"default of {fn.__name__}"
+            made.__defaults__ = tuple(self._read(v, label) for v in fn.__defaults__)
         if fn.__kwdefaults__:
             made.__kwdefaults__ = {k: self._read(v, k) for k, v in fn.__kwdefaults__.items()}
-        made.__qualname__, made.__doc__, made.__module__ = fn.__qualname__, fn.__doc__, fn.__module__
-        made.__annotations__ = fn.__annotations__
+        for name in ("__qualname__", "__doc__", "__module__", "__annotations__"):
+            setattr(made, name, getattr(fn, name))
         made.__dict__ = fn.__dict__
         self._rec.journal.watch_attributes(fn, fn.__name__)
         return made
@@ -225,7 +226,7 @@ class Scope:
         return call
 
     def _constructor(self, cls: type) -> Any:
-        """A class, or what makes its instances with the user's ``__init__`` as this trace runs it."""
+        """A class, or what makes its instances with ``__init__`` as this trace runs it."""
         init = cls.__init__  # type: ignore[misc]
         if (
             type(cls) is not type or cls.__new__ is not object.__new__

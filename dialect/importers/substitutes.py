@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import datetime
 import functools
-import random
 import sys
 import types
 from collections.abc import Callable
@@ -28,6 +26,7 @@ _CLOCKS = frozenset({
 })  # fmt: skip
 _DATES = frozenset({"now", "utcnow", "today"})
 _UNIQUE = frozenset({"uuid1", "uuid4"})
+_GENERATORS = frozenset({"Generator", "RandomState", "BitGenerator"})
 _READS_STATE = frozenset({"getstate", "get_state", "bit_generator", "state"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
 
@@ -52,9 +51,7 @@ class Module(types.ModuleType):
         return substitute(getattr(self.__dict__["__profuse_real__"], name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise trace_error(
-            f"{self.__name__}.{name} is assigned while tracing", "assign it outside"
-        )
+        raise trace_error(f"{self.__name__}.{name} is assigned while tracing", "assign it outside")
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["__profuse_real__"])
@@ -91,7 +88,7 @@ def refusal(value: Any) -> tuple[str, str] | None:
         if is_generator(owner):
             return None if name in _READS_STATE else _random(_of(owner, name))
         if isinstance(owner, type):
-            if issubclass(owner, datetime.date) and name in _DATES:
+            if name in _DATES and any(cls.__module__ == "datetime" for cls in owner.__mro__):
                 return _clock(f"{owner.__name__}.{name}")
         elif isinstance(owner, types.ModuleType):
             if owner.__name__ == "time" and name in _CLOCKS:
@@ -111,20 +108,24 @@ def refusal(value: Any) -> tuple[str, str] | None:
 
 
 def is_generator(value: Any) -> bool:
-    """True for what draws random numbers and keeps a state; loads no module to find out."""
-    if isinstance(value, random.Random):
-        return True
-    loaded = sys.modules.get("numpy.random")
-    return loaded is not None and isinstance(
-        value, (loaded.Generator, loaded.RandomState, loaded.BitGenerator)
+    """True for what draws random numbers and keeps a state."""
+    return _draws(type(value))
+
+
+@functools.lru_cache(maxsize=1024)
+def _draws(kind: type) -> bool:
+    # By name: neither module need be loaded, and another thread may be importing one right now.
+    return any(
+        (cls.__name__ in _GENERATORS and (cls.__module__ or "").startswith("numpy.random"))
+        or (cls.__name__ == "Random" and cls.__module__ == "random")
+        for cls in kind.__mro__
     )
 
 
 def _of(owner: Any, name: str) -> str:
-    if owner is getattr(random, "_inst", None):
+    if owner is getattr(sys.modules.get("random"), "_inst", None):
         return f"random.{name}"
-    loaded = sys.modules.get("numpy.random")
-    if loaded is not None and owner is getattr(loaded.mtrand, "_rand", None):
+    if owner is getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None):
         return f"np.random.{name}"
     return f"{type(owner).__name__}.{name}"
 

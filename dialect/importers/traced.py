@@ -17,10 +17,10 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..types import Shape
-from .mutation import Storage, operate
+from .mutation import Storage, filled_array, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
 from .pytree import register_leaf_type
-from .recorder import Recorder, trace_error, user_loc
+from .recorder import Recorder, size_error, trace_error
 from .registry import METHODS
 
 
@@ -222,12 +222,14 @@ class Traced(Recording):
     # --- Python protocols ---------------------------------------------------------------------
 
     def __bool__(self) -> bool:
+        self.check_live()
         if self.value not in self.rec.known:
             if self.ndim and self.hint.count(1) != self.ndim:
-                raise ShapeError(
+                raise size_error(
+                    ShapeError,
                     "The truth value of an array with more than one element is ambiguous. "
-                    "Use a.any() or a.all()", loc=user_loc(),
-                )  # fmt: skip
+                    "Use a.any() or a.all()",
+                )
             raise trace_error(
                 "the truth of an array's contents is not known while tracing",
                 "use np.where to choose elements, or pf.cond / pf.while_loop to choose what runs",
@@ -235,6 +237,7 @@ class Traced(Recording):
         return super().__bool__()
 
     def bake(self) -> Any:
+        self.check_live()
         if self.value not in self.rec.known:
             raise trace_error(
                 "a Python number is needed here, but an array's contents are not known while "
@@ -245,6 +248,10 @@ class Traced(Recording):
         return super().bake()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        self.check_live()
+        filled = filled_array(self)
+        if filled is not None:
+            return filled if dtype is None else filled.astype(dtype)
         raise trace_error(
             "an array's contents are needed here, but are not known while tracing",
             "call NumPy functions as np.<name>; make one array of a list with np.stack first; "

@@ -20,18 +20,19 @@ from . import (
     numpy_selection,
 )
 from .effects import effects_refused, labelled
-from .journal import Journal
+from .journal import Journal, holds_tracer
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
-from .recorder import Recorder, recording
+from .recorder import Recorder, recording, trace_error
 from .scope import Scope
 from .trace_guards import TraceGuard
 from .traced import Traced, TracedScalar
 
 # Imported for what they register.
 _TABLES = (
-    ops, numpy_creation, numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection,
+    ops, numpy_creation,
+    numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection,
 )  # fmt: skip
 
 
@@ -119,8 +120,8 @@ def trace(
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
-    cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError / BoundsError as
-    NumPy would, and ArgumentError / DTypeError for arguments that cannot be passed.
+    cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
+    BoundsError as NumPy would, and ArgumentError / DTypeError for arguments that cannot be passed.
     """
     kwargs = dict(kwargs or {})
     leaves, in_tree = flatten_call(fn, args, kwargs)
@@ -143,6 +144,12 @@ def trace(
                 raise error.__cause__ from None
             raise
         out_leaves, out_tree = flatten(result)
+        for static in out_tree.statics():
+            if holds_tracer(static):
+                raise trace_error(
+                    f"the result has traced values in an object of type {type(static).__name__}",
+                    "return arrays and numbers in tuples, lists, dicts or dataclasses",
+                )
         outputs = tuple(as_value(rec, leaf) for leaf in out_leaves)
         for value in outputs:
             rec.check_visible(value)
@@ -169,9 +176,14 @@ def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
     return wrap(rec, value)
 
 
-def trace_inline(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call ``fn`` on traced arguments: its operations join the trace in progress."""
-    return recorder_of().callee(fn)(*args, **kwargs)
+def trace_inline(
+    fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any], leaves: Sequence[Any]
+) -> Any:
+    """Call ``fn`` on traced arguments: its operations join the trace in progress.
+
+    Raises TraceError if one of ``leaves``, those of the arguments, belongs to another trace.
+    """
+    return recorder_of(leaves).callee(fn)(*args, **kwargs)
 
 
 numpy_creation.enter_substitutes()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TraceError
-from .recorder import Recorder, user_loc
+from .recorder import Recorder, trace_error, user_loc
 from .registry import CREATION, FUNCTIONS
 
 _WAYS_OUT = {
@@ -38,7 +38,7 @@ def unsupported_call(rec: Recorder, target: Any, name: str | None = None) -> Tra
     listed = ", ".join(dict.fromkeys(others))
     also = f"; also unsupported in this function: {listed}" if listed else ""
     hint = _WAYS_OUT.get(found.rsplit(".", 1)[-1]) or "call it outside of the traced function"
-    return TraceError(f"{found} is not supported while tracing{also}", loc=loc, hint=hint)
+    return trace_error(f"{found} is not supported while tracing{also}", hint)
 
 
 def unsupported_method(rec: Recorder, name: str) -> TraceError:

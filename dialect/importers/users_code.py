@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-import site
-import sysconfig
+import os
 import types
 
 
 def _library_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    found = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
-    found |= {*site.getsitepackages(), site.getusersitepackages()}
-    return tuple(f"{folder}/" for folder in found)
+    standard = os.path.dirname(os.__file__)
+    return tuple({f"{folder}/" for folder in (standard, os.path.realpath(standard))})
 
 
 _LIBRARIES = _library_folders()

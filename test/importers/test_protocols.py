@@ -1,7 +1,6 @@
 """What Python asks of traced values beside arithmetic: their class, their text, their truth."""
 
 import numbers
-
 from queue import SimpleQueue
 
 import numpy as np
