@@ -14,7 +14,7 @@ from .numpy_shapes import at_least, ravel, reshape
 from .operators import op
 from .recorder import trace_error, user_loc
 from .registry import numpy_function
-from .shapes import as_array, dtype_like, ndim, sizes
+from .shapes import as_array, axis_number, dtype_like, ndim, sizes
 from .traced import Traced
 
 # --- joining ----------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
     parts = [as_array(a) for a in arrays]
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
-    out = op("concatenate", *parts, axis=operator.index(axis))
+    out = op("concatenate", *parts, axis=axis_number(axis))
     return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
 
 
@@ -99,7 +99,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     count = operator.index(np.asarray(repeats).reshape(()).item())
     if axis is None:
         return op("repeat", ravel(a), repeats=count, axis=0)
-    return op("repeat", a, repeats=count, axis=operator.index(axis))
+    return op("repeat", a, repeats=count, axis=axis_number(axis))
 
 
 @numpy_function("pad")
