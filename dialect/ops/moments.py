@@ -195,9 +195,7 @@ def lower_var(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof
 def _lower_sum(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     inside = wide(x.dtype)
     type_ = TensorType(inside, drop(x.shape, axes, keepdims))
-    total = b.reduce(
-        lambda acc, e: acc + e, 0, b.cast(x, inside), axes, type_, keepdims=keepdims
-    )
+    total = b.reduce(lambda acc, e: acc + e, 0, b.cast(x, inside), axes, type_, keepdims=keepdims)
     return b.cast(total, x.dtype)
 
 
