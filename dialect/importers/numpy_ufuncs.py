@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .mutation import check_owner, traced_out, write
-from .operators import op, recorder_of
+from .operators import NUMBERS, op, recorder_of
 from .registry import FUNCTIONS, UFUNCS, refuse_parameter
 from .traced import Traced, TracedScalar
 
@@ -84,7 +84,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, An
         raise unsupported_call(rec, ufunc)
     if dtype is not None:
         inputs = tuple(_cast(x, dtype) for x in inputs)
-    elif not any(isinstance(x, Traced) for x in inputs):
+    elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):
         # NumPy's result for Python numbers is a NumPy scalar, not a Python number.
         inputs = tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
     found = _COMPOSED[name](*inputs) if name in _COMPOSED else op(UFUNCS[name], *inputs)

@@ -12,7 +12,7 @@ from ..types import ScalarType
 from .recorder import Recorder, current, trace_error
 from .registry import FUNCTIONS
 
-_NUMBERS = (bool, int, float, complex)
+NUMBERS = (bool, int, float, complex)
 _OPERATORS = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div",
     "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
@@ -62,7 +62,7 @@ def as_value(rec: Recorder, x: Any) -> int:
     """The graph value of an operand: traced, a number, or an array the function closes over."""
     if isinstance(x, Recording):
         return x.value
-    if type(x) in _NUMBERS or isinstance(x, np.generic):
+    if type(x) in NUMBERS or isinstance(x, np.generic):
         return rec.constant(x)
     if isinstance(x, np.ndarray):
         return rec.capture(x)
@@ -79,7 +79,7 @@ def as_value(rec: Recorder, x: Any) -> int:
 
 def is_operand(x: Any) -> bool:
     """True for what `as_value` takes."""
-    known = (Recording, *_NUMBERS, np.generic, np.ndarray, list, tuple)
+    known = (Recording, *NUMBERS, np.generic, np.ndarray, list, tuple)
     return isinstance(x, known) or is_foreign(x)
 
 

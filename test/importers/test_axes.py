@@ -14,7 +14,7 @@ FUNCTIONS = {
     name: lambda x, a, f=name: getattr(np, f)(x, axis=a)
     for name in (
         "sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "argmax", "argmin",
-        "cumsum", "cumprod", "ptp", "count_nonzero", "flip", "expand_dims", "average", "sort",
+        "cumsum", "cumprod", "ptp", "count_nonzero", "flip", "expand_dims", "average",
         "diff", "amax",
     )
 } | {

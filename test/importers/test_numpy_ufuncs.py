@@ -145,3 +145,8 @@ def test_dtypes_in_text_are_numpys(name):
 def test_text_that_is_no_dtype_to_numpy_is_refused(name):
     with pytest.raises(DTypeError, match="not understood"):
         trace(lambda x: x.astype(name), (np.ones(3),))
+
+
+def test_numpy_scalars_combine_with_number_arguments_as_with_numbers():
+    check(lambda x, k: x * (np.float32(3) / k) + np.multiply(k, np.float32(2)) - k * np.int8(1),
+          np.ones(2, np.float32), 4, again=[(np.ones(2, np.float32), 7)])  # fmt: skip
