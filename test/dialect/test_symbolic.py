@@ -78,9 +78,12 @@ def test_negative_divisors_have_one_normal_form():
     (A - 1, 0, np.inf), (-(-A // 2), 1, np.inf), (A // 2, 0, np.inf), (A % 4, 0, 3),
     (sym_max(A - 3, 0), 0, np.inf), (sym_min(A, 5), 1, 5), (A - B, -np.inf, np.inf),
     (symbol("int_0") * 2, -np.inf, np.inf), (A * B - 1, 0, np.inf), (A % -3, -2, 0),
+    (A - A // 3 * 3, 0, 2), (sym_min(A // 2 * 2, A) - A // 2 * 2, 0, 0),
 ])  # fmt: skip
 def test_bounds_of_sizes_of_which_none_is_zero(dim, low, high):
     assert bounds(dim) == (low, high)
+    assert sym_max(A, 0) == A and sym_min(A - B, A) == A - B and sym_max(A - 1, 0) != A - 1
+    assert sym_max(symbol("int_0"), 0) != symbol("int_0")
 
 
 def test_what_fits_64_bits():
