@@ -79,8 +79,10 @@ class AttrDef:
         if not self.optional:
             return False
         # Compared by type first: an array compares element by element, and True equals 1.
-        same_type = type(value) is type(self.default)
-        return value is self.default or (same_type and bool(value == self.default))
+        if value is self.default:
+            return True
+        # repr tells 0.0 from -0.0, and 1 from True inside of tuples, where == does not.
+        return type(value) is type(self.default) and repr(value) == repr(self.default)
 
 
 def operand(*, variadic: bool = False, observed: bool = False) -> Any:

@@ -61,7 +61,12 @@ class Sym:
         if other == 1:
             return self
         quotient = _exact_quotient(self, other)
-        return quotient if quotient is not None else _make({(("//", self, other),): 1})
+        if quotient is not None:
+            return quotient
+        whole, rest = _split(self, other)
+        if isinstance(rest, int):
+            return whole + rest // other
+        return whole + _make({(("//", rest, other),): 1})
 
     def __rfloordiv__(self, other: Dim) -> Dim:
         return 0 if other == 0 else _make({(("//", other, self),): 1})
@@ -71,7 +76,8 @@ class Sym:
             return -(-self % -other)
         if _exact_quotient(self, other) is not None:
             return 0
-        return _make({(("%", self, other),): 1})
+        _, rest = _split(self, other)
+        return rest % other if isinstance(rest, int) else _make({(("%", rest, other),): 1})
 
     def __rmod__(self, other: Dim) -> Dim:
         return 0 if other == 0 else _make({(("%", other, self),): 1})
@@ -133,12 +139,12 @@ def symbol(name: str) -> Sym:
 
 
 def sym_max(a: Dim, b: Dim) -> Dim:
-    """Larger of two sizes."""
+    """Larger of two sizes, the one that it is where this is known of symbols from 0 on."""
     return _extremum("max", max, a, b)
 
 
 def sym_min(a: Dim, b: Dim) -> Dim:
-    """Smaller of two sizes."""
+    """Smaller of two sizes, likewise."""
     return _extremum("min", min, a, b)
 
 
@@ -147,6 +153,9 @@ def _extremum(name: str, fn: Callable, a: Dim, b: Dim) -> Dim:
         return a
     if isinstance(a, int) and isinstance(b, int):
         return fn(a, b)
+    low, high = bounds(a - b, (0, inf))
+    if low >= 0 or high <= 0:
+        return a if (low >= 0) == (name == "max") else b
     return _make({((name, a, b),): 1})
 
 
@@ -180,17 +189,36 @@ def substitute(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
 def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
     """Numbers that ``dim`` lies between, if all its symbols lie between ``symbols``.
 
-    Not the tightest ones: terms are taken to be independent of each other.
+    Not the tightest ones: terms are taken to be independent of each other, but for ``a // n * n``
+    beside ``a``.
     """
     if isinstance(dim, int):
         return dim, dim
+    low, high = _sum_bounds(dim, symbols)
+    other = _sum_bounds(_with_remainders(dim), symbols)
+    return max(low, other[0]), min(high, other[1])
+
+
+def _sum_bounds(dim: Dim, symbols: Bounds) -> Bounds:
     low = high = 0.0
-    for mono, coef in dim.terms:
+    for mono, coef in _terms(dim):
         found: Bounds = (coef, coef)
         for atom in mono:
             found = _product(found, _atom_bounds(atom, symbols))
         low, high = low + found[0], high + found[1]
     return low, high
+
+
+def _with_remainders(dim: Sym) -> Dim:
+    """``dim`` with ``a - a % n`` for each ``a // n * n`` in it."""
+    out: Dim = dim
+    for mono, coef in dim.terms:
+        atom = mono[0] if len(mono) == 1 else ""
+        if isinstance(atom, tuple) and atom[0] == "//" and isinstance(atom[2], int):
+            times, rest = divmod(coef, atom[2])
+            if not rest:
+                out = out + (atom[1] - atom[1] % atom[2]) * times - _make({mono: coef})
+    return out
 
 
 def fits_64_bits(dim: Dim) -> bool:
@@ -287,6 +315,19 @@ def _extent(dim: Dim) -> tuple[int, int]:
                     depth = max(depth, 1 + inner_depth)
                     atoms += inner_atoms
     return depth, atoms
+
+
+def _split(dim: Sym, by: Dim) -> tuple[Dim, Dim]:
+    """Whole and rest with ``dim == whole * by + rest``, for a literal that divides some terms."""
+    if not isinstance(by, int) or by <= 0:
+        return 0, dim
+    whole, rest = {}, {}
+    for mono, coef in dim.terms:
+        times, left = divmod(coef, by)
+        if not mono or not left:  # of other terms, multiples stay with what is left
+            whole[mono], coef = times, left
+        rest[mono] = coef
+    return _make(whole), _make(rest)
 
 
 def _exact_quotient(a: Sym, b: Dim) -> Dim | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..attrs import DYNAMIC
 from ..dtypes import dtype_of
-from .operators import op, recorder_of
+from .operators import NUMBERS, op, recorder_of
 from .recorder import Recorder, current
 from .registry import CREATION, METHODS, creation_function, numpy_function
 from .shapes import sizes
@@ -87,9 +87,9 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
         out = out if _is_zero(start) else out + start
         return out if out.dtype == wanted else op("cast", out, dtype=dtype_of(wanted))
     # As NumPy fills: by the difference of the first two elements, which have their dtype.
-    first = _element(start, wanted)
+    first, second = _element(start, wanted), _element(start + step, wanted)
     steps = METHODS["astype"](iota(count, dtype_of(np.int64)), wanted)
-    return steps * (_element(start + step, wanted) - first) + first
+    return np.where(steps == 1, second, steps * (second - first) + first)
 
 
 def _or_none(count: Any) -> Any:
@@ -99,6 +99,13 @@ def _or_none(count: Any) -> Any:
 
 def _kind_of(number: Any) -> type:
     return number.kind if isinstance(number, TracedScalar) else type(number)
+
+
+def _promoting(x: Any) -> Any:
+    """What promotes as an operand does: a Python number, or a dtype."""
+    if isinstance(x, TracedScalar) or type(x) in NUMBERS:
+        return _kind_of(x)(1)
+    return array(x).dtype
 
 
 def _element(number: Any, dtype: np.dtype) -> Any:
@@ -140,11 +147,10 @@ def linspace(
 ) -> Any:  # fmt: skip
     """`np.linspace`, step by step as NumPy computes it."""
     count = num if isinstance(num, TracedScalar) and num.kind is int else operator.index(num)
-    ends = [x if isinstance(x, Traced) else array(x) for x in (start, stop)]
-    start, stop = (x * 1.0 for x in ends)
-    float_type = np.result_type(start.dtype, stop.dtype, float)
-    if start.dtype == stop.dtype == np.float32:
-        float_type = start.dtype
+    float_type = np.result_type(*map(_promoting, (start, stop)))
+    if float_type.kind not in "fc":
+        float_type = np.dtype(float)
+    start, stop = (array(x, float_type) for x in (start, stop))
     wanted = float_type if dtype is None else np.dtype(dtype)
     steps = count - 1 if endpoint else count
     last = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)

@@ -14,8 +14,8 @@ from .numpy_shapes import at_least, ravel, reshape
 from .operators import op
 from .recorder import trace_error, user_loc
 from .registry import numpy_function
-from .shapes import as_array, dtype_like, ndim, sizes
-from .traced import Traced
+from .shapes import as_array, axis_number, dtype_like, ndim, sizes
+from .traced import Traced, TracedScalar
 
 # --- joining ----------------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
     parts = [as_array(a) for a in arrays]
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
-    out = op("concatenate", *parts, axis=operator.index(axis))
+    out = op("concatenate", *parts, axis=axis_number(axis))
     return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
 
 
@@ -99,7 +99,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     count = operator.index(np.asarray(repeats).reshape(()).item())
     if axis is None:
         return op("repeat", ravel(a), repeats=count, axis=0)
-    return op("repeat", a, repeats=count, axis=operator.index(axis))
+    return op("repeat", a, repeats=count, axis=axis_number(axis))
 
 
 @numpy_function("pad")
@@ -109,7 +109,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
     if isinstance(pad_width, dict):
         widths: list[Any] = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in widths]
-    pairs = np.broadcast_to(np.asarray(pad_width), (rank, 2))
+    pairs = np.broadcast_to(np.asarray(_baked(pad_width)), (rank, 2))
     low, high = ([int(v) for v in pairs[:, k]] for k in (0, 1))
     if min((*low, *high), default=0) < 0:
         raise ShapeError("index can't contain negative values", loc=user_loc())
@@ -130,6 +130,13 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
     for axis in range(rank):
         out = _pad_axis(out, axis, low[axis], high[axis], mode)
     return out
+
+
+def _baked(widths: Any) -> Any:
+    """Nested widths as numbers: those that follow from sizes are baked into the graph."""
+    if isinstance(widths, (list, tuple)):
+        return [_baked(width) for width in widths]
+    return operator.index(widths) if isinstance(widths, TracedScalar) else widths
 
 
 def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:

@@ -15,7 +15,7 @@ from ..ops.einsum import decompose_einsum
 from .operators import op
 from .recorder import size_error, trace_error, user_loc
 from .registry import numpy_function
-from .shapes import as_array, axis_of, axis_tuple, dtype_like, ndim
+from .shapes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes
 
 
 @numpy_function("dot")
@@ -60,7 +60,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """`np.tensordot`."""
     ra, rb = ndim(a), ndim(b)
     if isinstance(axes, (tuple, list)):
-        of_a, of_b = axis_tuple(axes[0]), axis_tuple(axes[1])
+        in_a, in_b = axes
+        of_a, of_b = axis_tuple(in_a), axis_tuple(in_b)
     else:
         count = operator.index(axes)
         of_a, of_b = tuple(range(ra - count, ra)), tuple(range(count))
@@ -119,7 +120,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
     elif axis is None:
         axes = tuple(range(array.ndim))
     else:
-        axes = axis_tuple(axis)
+        axes = reduced_axes(axis if isinstance(axis, tuple) else int(axis))
+        if len(axes or ()) not in (1, 2):
+            raise ValueError("Improper number of dimensions to norm.")
     if ord in (None, "fro") or (ord == 2 and (axes is None or len(axes) == 1)):
         return op("sqrt", sum_(_squared(array), axes, None, keepdims))
     size = op("abs", array)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,13 @@ from ..dtypes import dtype_of
 from .operators import op
 from .recorder import trace_error
 from .registry import array_method, numpy_function
+from .shapes import axis_number, axis_tuple, reduced_axes
 from .traced import Traced
-
-
-def axes_of(axis: Any) -> tuple[int, ...] | None:
-    """``axis`` as reductions take it: None = all."""
-    if axis is None:
-        return None
-    if isinstance(axis, (tuple, list)):
-        return tuple(operator.index(a) for a in axis)
-    return (operator.index(axis),)
 
 
 def _attrs(axis: Any, keepdims: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    axes = axes_of(axis)
+    axes = reduced_axes(axis)
     if axes is not None:
         out["axes"] = axes
     if keepdims:
@@ -144,7 +135,7 @@ def argmin(a: Any, axis: Any = None, keepdims: Any = False):
 def _arg(name: str, a: Any, axis: Any, keepdims: Any) -> Any:
     attrs: dict[str, Any] = {}
     if axis is not None:
-        attrs["axis"] = operator.index(axis)
+        attrs["axis"] = axis_number(axis)
     if keepdims:
         attrs["keepdims"] = True
     return op(name, a, **attrs)
@@ -165,7 +156,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None):
 def _scan(name: str, a: Any, axis: Any, dtype: Any) -> Any:
     attrs: dict[str, Any] = {}
     if axis is not None:
-        attrs["axis"] = operator.index(axis)
+        attrs["axis"] = axis_number(axis)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
     return op(name, a, **attrs)
@@ -186,9 +177,10 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: Any = False):
 @numpy_function("average")
 def average(a: Any, axis: Any = None, weights: Any = None, keepdims: Any = False):
     """`np.average` with weights of the array's shape, or 1-d along ``axis``."""
+    axis = None if axis is None else axis_tuple(axis)
     if weights is None:
         return mean(a, axis, None, keepdims)
-    axes = axes_of(axis)
+    axes = reduced_axes(axis)
     if _rank(weights) == 1 and _rank(a) > 1 and axes is not None and len(axes) == 1:
         shape = [1] * _rank(a)
         shape[axes[0]] = -1

@@ -12,7 +12,7 @@ from ..errors import DTypeError
 from .operators import op
 from .recorder import trace_error, user_loc
 from .registry import creation_function, numpy_function
-from .shapes import as_array, dtype_like, ndim
+from .shapes import as_array, axis_number, dtype_like, ndim
 from .traced import Traced, TracedScalar
 
 _MISSING = object()
@@ -91,7 +91,7 @@ def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
     """`np.take`; ``mode`` may clip or wrap the indices."""
     from .numpy_shapes import ravel
 
-    x, place = (ravel(a), 0) if axis is None else (as_array(a), operator.index(axis))
+    x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     index = as_array(indices)
     if index.dtype.kind == "b" or mode != "raise":  # no mask, and sizes have to fit beside it
         index = index.astype(np.int64)

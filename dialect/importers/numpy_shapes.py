@@ -13,7 +13,9 @@ from ..errors import ShapeError
 from .operators import op
 from .recorder import user_loc
 from .registry import numpy_function
-from .shapes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, sizes
+from .shapes import (
+    as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes,
+)  # fmt: skip
 from .traced import Traced, TracedScalar
 
 
@@ -91,14 +93,15 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None:
         axes = tuple(k for k, size in enumerate(a.shape) if bool(size == 1))
     else:
-        axes = axis_tuple(axis)
+        axes = reduced_axes(axis)
     return op("squeeze", a, axes=axes, view_of=a)
 
 
 @numpy_function("expand_dims")
 def expand_dims(a: Any, axis: Any) -> Any:
     """`np.expand_dims`."""
-    return op("expand_dims", a, axes=axis_tuple(axis), view_of=a)
+    several = axis if isinstance(axis, (tuple, list)) else (operator.index(axis),)
+    return op("expand_dims", a, axes=axis_tuple(several), view_of=a)
 
 
 @numpy_function("atleast_1d", raw=True)
@@ -181,6 +184,8 @@ def flipud(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """`np.rot90`."""
     one, two = axes
+    if axis_of(one, ndim(m)) == axis_of(two, ndim(m)):
+        raise ValueError("Axes must be different.")
     turns = operator.index(k) % 4
     if turns == 0:
         return flip(m, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,26 @@ def axis_of(axis: Any, rank: int) -> int:
     return found % rank if rank else 0
 
 
+def axis_number(axis: Any) -> int:
+    """``axis`` where NumPy's C functions take one: a bool is none."""
+    if type(axis) is bool or (isinstance(axis, TracedScalar) and axis.kind is bool):
+        raise TypeError("an integer is required for the axis")
+    return operator.index(axis)
+
+
+def reduced_axes(axis: Any) -> tuple[int, ...] | None:
+    """``axis`` as reductions take it: None = all, one, or a tuple, but no list."""
+    if axis is None:
+        return None
+    return tuple(map(axis_number, axis)) if isinstance(axis, tuple) else (axis_number(axis),)
+
+
 def axis_tuple(axis: Any) -> tuple[int, ...]:
-    """One axis or several as a tuple."""
-    if isinstance(axis, (tuple, list)):
-        return tuple(operator.index(a) for a in axis)
-    return (operator.index(axis),)
+    """One axis or several, as NumPy's Python functions take them, as a tuple."""
+    if not isinstance(axis, (tuple, list)):
+        try:
+            return (operator.index(axis),)
+        except TypeError:
+            if not isinstance(axis, Iterable):
+                raise
+    return tuple(operator.index(a) for a in axis)

@@ -72,11 +72,20 @@ class LeafExpr(Expr):
         return _name(self.leaf, names)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ConstExpr(Expr):
-    """A number."""
+    """A number; 1, 1.0 and True are three, as are 0.0 and -0.0."""
 
     value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstExpr) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[type, str]:
+        return type(self.value), repr(self.value)
 
     def evaluate(self, leaves: Sequence[Any]) -> Any:
         return self.value

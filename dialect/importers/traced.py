@@ -286,7 +286,12 @@ class Traced(Recording):
         if not self.takes(other):
             return NotImplemented
         short = _shortcut(self.dtype.kind, other)
-        return op(short, self) if short else op("pow", self, other)
+        if short:
+            return op(short, self)
+        power = op("pow", self, other)
+        if isinstance(other, TracedScalar) and other.kind is float and self.dtype in _OWN_ROOT:
+            return op("select", other == 0.5, op("sqrt", self), power)
+        return power
 
     def __matmul__(self, other: Any) -> Any:
         return op("matmul", self, other) if self.takes(other) else NotImplemented
@@ -301,6 +306,10 @@ class Traced(Recording):
             if base.storage is None:
                 base.storage = Storage()
             self.storage = base.storage
+
+
+# Dtypes in which NumPy's power is not the square root for an exponent of 0.5, but ``**`` is.
+_OWN_ROOT = (np.float16, np.complex64, np.complex128)
 
 
 def _shortcut(kind: str, exponent: Any) -> str | None:

@@ -36,7 +36,7 @@ class _Meta(type):
         )
 
 
-class traced_type(type, metaclass=_Meta):  # noqa: N801
+class traced_type(type, metaclass=_Meta):
     """Stands in for the builtin ``type`` in a traced function.
 
     ``traced_type(x)`` of a traced array is ``np.ndarray``, of a traced NumPy scalar its type, of a

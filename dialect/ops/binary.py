@@ -11,7 +11,7 @@ import numpy as np
 from ..dtypes import F64, I64
 from ..errors import DTypeError
 from ..symbolic import Dim, Sym, sym_max, sym_min
-from ..types import TENSOR, ScalarType, Type
+from ..types import TENSOR, ScalarType, TensorType, Type
 from .families import Binary, PartialBinary, in_f32
 from .sizes import as_tensor, is_nonnegative
 
@@ -164,7 +164,16 @@ class Pow(PartialBinary, name="pow"):
         known = None if exponent.scalar is None else exponent.scalar.known
         if exponent.dtype.kind == "i" and (known is None or known < 0):
             b.forbid(lambda n: n < 0, exponent)
+        out = types[0]
+        roots = exponent.dtype.is_float and exponent.dtype.bits > 16 and not exponent.rank
+        if isinstance(out, TensorType) and roots and known is None:
+            return b.pointwise(cls._scalar_or_root, args, out)
         return super().lower(b, attrs, types, *args)
+
+    @classmethod
+    def _scalar_or_root(cls, a: Scalar, k: Scalar) -> Scalar:
+        """One exponent for all elements, known when it runs: `_root` if it is 0.5."""
+        return k.eq(0.5).select(_root(a), cls.scalar(a, k))
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:

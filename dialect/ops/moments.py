@@ -1,6 +1,7 @@
 """Mean, variance and standard deviation.
 
-Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end.
+Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end. Of variances that holds
+for bf16 alone: NumPy keeps each step of them in f16, which overflows beyond 65504.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from ..attrs import DTYPE, F64
 from ..base import attr
-from ..dtypes import C64, C128, F32, DType, dtype_of
+from ..dtypes import C64, C128, F16, F32, DType, dtype_of
 from ..dtypes import F64 as DOUBLE
 from ..errors import DTypeError
 from ..symbolic import Sym
@@ -84,7 +85,7 @@ class Var(Mean, name="var"):
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
         x = np.asarray(args[0])
         inside = super().result_dtype(dtype_of(x.dtype), attrs)
-        found = _var(x.astype(inside.numpy, copy=False), attrs, wide(inside))
+        found = _var(x.astype(inside.numpy, copy=False), attrs, _between_steps(inside))
         return cls.finish(found).astype(real(inside).numpy, copy=False)
 
     @classmethod
@@ -99,7 +100,7 @@ class Var(Mean, name="var"):
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         found = lower_var(
-            b, b.cast(x, wide(out.dtype)), reduced_axes(attrs.get("axes"), x.rank),
+            b, b.cast(x, _between_steps(out.dtype)), reduced_axes(attrs.get("axes"), x.rank),
             bool(attrs.get("keepdims")), attrs.get("ddof") or 0.0,
         )  # fmt: skip
         return b.cast(cls.lower_finish(b, found), out.dtype)
@@ -111,7 +112,7 @@ class Var(Mean, name="var"):
 
 
 class Std(Var, name="std"):
-    """Standard deviation: the root of the variance, taken before rounding to f16 or bf16."""
+    """Standard deviation: the root of the variance, taken before rounding to bf16."""
 
     @classmethod
     def finish(cls, variance: Any) -> Any:
@@ -120,6 +121,11 @@ class Std(Var, name="std"):
     @classmethod
     def lower_finish(cls, b: Builder, variance: Tensor) -> Tensor:
         return b.pointwise(lambda v: v.math("sqrt"), [variance], variance.type)
+
+
+def _between_steps(dtype: DType) -> DType:
+    """The dtype in which the steps of a variance hand on what they have computed."""
+    return dtype if dtype is F16 else wide(dtype)
 
 
 def real(dtype: DType) -> DType:
@@ -135,7 +141,7 @@ def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DTy
     total, count = _sum(x, axes, keepdims, inside), _count(x, axes)
     if inside.kind == "c":  # NumPy divides complex sums in double precision
         return (total / np.complex128(count)).astype(inside.numpy)
-    return total / count
+    return _over(total, count)
 
 
 def _var(x: np.ndarray, attrs: Mapping[str, Any], inside: DType) -> Any:
@@ -145,7 +151,14 @@ def _var(x: np.ndarray, attrs: Mapping[str, Any], inside: DType) -> Any:
     if inside.kind == "c":
         squares += centred.imag * centred.imag
     total = _sum(squares, axes, keepdims, real(inside))
-    return total / max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0)
+    return _over(total, max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0))
+
+
+def _over(total: Any, count: float) -> Any:
+    """Divided by a count, which may be too large for f16."""
+    if total.dtype != np.float16:
+        return total / count
+    return (total / np.float64(count)).astype(np.float16)
 
 
 def _sum(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DType) -> Any:
@@ -180,18 +193,21 @@ def lower_var(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof
 
 
 def _lower_sum(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    type_ = TensorType(x.dtype, drop(x.shape, axes, keepdims))
-    return b.reduce(lambda acc, e: acc + e, 0, x, axes, type_, keepdims=keepdims)
+    inside = wide(x.dtype)
+    type_ = TensorType(inside, drop(x.shape, axes, keepdims))
+    total = b.reduce(lambda acc, e: acc + e, 0, b.cast(x, inside), axes, type_, keepdims=keepdims)
+    return b.cast(total, x.dtype)
 
 
 def _divided(b: Builder, total: Tensor, count: MaybeDim, less: float) -> Tensor:
     """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
     assert count is not None
+    # A count may be too large for f16: divisions are f32's, rounded once.
+    dtype, inside = total.dtype, wide(total.dtype)
     if not isinstance(count, Sym):
-        return b.pointwise(
-            lambda v: v / v.const(max(float(count) - less, 0.0)), [total], total.type
-        )
-    divisor = b.size(count).cast(total.dtype)
-    if less:
-        divisor = (divisor - less).maximum(0.0)
-    return b.pointwise(lambda v, d: v / d, [total, divisor], total.type)
+        divisor = b.scalar(max(float(count) - less, 0.0)).cast(inside)
+    else:
+        divisor = b.size(count).cast(inside)
+        if less:
+            divisor = (divisor - less).maximum(0.0)
+    return b.pointwise(lambda v, d: (v.cast(inside) / d).cast(dtype), [total, divisor], total.type)

@@ -64,8 +64,8 @@ class GroupRunner:
     Args:
         artifact: code, and how to launch it.
         device: such as ``"cuda:0"``.
-        interpreted: computes the same op by op, after a launch that voids its results, and instead of one
-            that would take an int of more than 64 bits.
+        interpreted: computes the same op by op, after a launch that voids its results, and instead
+            of one that would take an int of more than 64 bits.
     """
 
     def __init__(self, artifact: GpuArtifact, device: str, interpreted: Callable[..., Any]) -> None:

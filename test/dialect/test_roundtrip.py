@@ -5,6 +5,7 @@ from profuse.dialect.attrs import VALUE
 from profuse.dialect.context import parse_module
 from profuse.dialect.decode import decode_module
 from profuse.dialect.program import Module
+from profuse.dialect.serialize import module_from_json, module_to_json
 from random_programs import modules
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -45,6 +46,23 @@ func.func @f(%x: tensor<4xf32>) -> tensor<f32> {
     assert program.main.body.instrs[0].attrs["axes"] is None
     assert program.main.body.instrs[0].attrs["keepdims"] is False
     assert "axes" not in program.to_mlir()
+
+
+def test_what_equals_a_default_but_is_another_value_is_kept():
+    text = """
+func.func @f(%x: tensor<4xf32>) -> tensor<f32> {
+  %0 = "profuse.var"(%x) {ddof = -0.0 : f64} : (tensor<4xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}"""
+    program = decode_module(parse_module(text))
+    for again in (
+        decode_module(parse_module(program.to_mlir())),
+        module_from_json(module_to_json(program)),
+    ):
+        assert repr(again.main.body.instrs[0].attrs["ddof"]) == "-0.0"
+    definition = program.main.body.instrs[0].op.attrs["ddof"]
+    assert definition.is_default(0.0)
+    assert not any(map(definition.is_default, (-0.0, 0, False, float("nan"))))
 
 
 def test_locations_become_the_first_file_position():

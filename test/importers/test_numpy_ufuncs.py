@@ -163,3 +163,8 @@ def test_powers_of_bools_and_small_ints(exponent):
     """NumPy's shortcuts of ``**`` decide the dtype: the square of a bool is an int8."""
     for x in (np.array([True, False]), np.array([2, 3], "i2"), np.array([2, 3], "u1")):
         check(lambda x: x**exponent, x, exact=False)
+
+
+def test_numpy_scalars_combine_with_number_arguments_as_with_numbers():
+    check(lambda x, k: x * (np.float32(3) / k) + np.multiply(k, np.float32(2)) - k * np.int8(1),
+          np.ones(2, np.float32), 4, again=[(np.ones(2, np.float32), 7)])  # fmt: skip

@@ -1,0 +1,99 @@
+"""Size expressions mean what Python's integers do, wherever they are evaluated."""
+
+import operator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profuse.dialect.importers.trace_guards import ConstExpr, DimExpr, expr_of_dim
+from profuse.dialect.ops.sizes import is_nonnegative, is_positive
+from profuse.dialect.symbolic import (
+    Sym,
+    bounds,
+    evaluate,
+    fits_64_bits,
+    parse_dim,
+    substitute,
+    sym_max,
+    sym_min,
+    symbol,
+    without_remainders,
+)
+from profuse.executor.intermediates import _text
+from profuse.executor.memory_plan import Refused, size_of
+
+OPERATORS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
+    "%": operator.mod, "max": sym_max, "min": sym_min,
+}  # fmt: skip
+A, B = symbol("a"), symbol("b")
+LEAVES = st.integers(-5, 9) | st.sampled_from(["a", "b"])
+TREES = st.recursive(
+    LEAVES, lambda t: st.tuples(st.sampled_from(sorted(OPERATORS)), t, t), max_leaves=8
+)
+
+
+def made(tree, values):
+    """The tree on numbers, or on symbols."""
+    if isinstance(tree, tuple):
+        name, *parts = tree
+        return OPERATORS[name](*(made(part, values) for part in parts))
+    return values.get(tree, tree)
+
+
+@given(TREES, st.integers(1, 9), st.integers(1, 9))
+@settings(max_examples=400, deadline=None)
+def test_every_reader_of_size_expressions_agrees_with_python(tree, a, b):
+    values = {"a": a, "b": b}
+    try:
+        want, dim = made(tree, values), made(tree, {"a": A, "b": B})
+    except ZeroDivisionError:
+        return
+    assert evaluate(dim, values) == want
+    assert parse_dim(str(dim)) == dim
+    assert evaluate(without_remainders(dim), values) == want
+    assert evaluate(substitute(dim, {"a": symbol("c") + 1}), {"b": b, "c": a - 1}) == want
+    low, high = bounds(dim)
+    assert low <= want <= high
+    assert not is_nonnegative(dim) or want >= 0
+    assert not is_positive(dim) or want > 0
+    places = {"a": ("dim", 0, 0), "b": ("dim", 0, 1)}
+    guard = expr_of_dim(dim, {"a": DimExpr(0, 0), "b": DimExpr(0, 1)})
+    assert guard.evaluate([np.empty((a, b))]) == want
+    try:
+        size = size_of(dim, places)
+    except Refused:
+        return  # divided by a size: left to Python
+    assert eval(_text(size, {places[k]: k for k in places}), {}, values) == want
+
+
+def test_negative_divisors_have_one_normal_form():
+    assert A // -3 == -A // 3 and A % -3 == -(-A % 3)
+    assert without_remainders(A // 4 * 4 + A % 4) == A
+    assert without_remainders(A % 4) != A % 4
+
+
+@pytest.mark.parametrize(("dim", "low", "high"), [
+    (A - 1, 0, np.inf), (-(-A // 2), 1, np.inf), (A // 2, 0, np.inf), (A % 4, 0, 3),
+    (sym_max(A - 3, 0), 0, np.inf), (sym_min(A, 5), 1, 5), (A - B, -np.inf, np.inf),
+    (symbol("int_0") * 2, -np.inf, np.inf), (A * B - 1, 0, np.inf), (A % -3, -2, 0),
+    (A - A // 3 * 3, 0, 2), (sym_min(A // 2 * 2, A) - A // 2 * 2, 0, 0),
+])  # fmt: skip
+def test_bounds_of_sizes_of_which_none_is_zero(dim, low, high):
+    assert bounds(dim) == (low, high)
+    assert sym_max(A, 0) == A and sym_min(A - B, A) == A - B and sym_max(A - 1, 0) != A - 1
+    assert sym_max(symbol("int_0"), 0) != symbol("int_0")
+
+
+def test_what_fits_64_bits():
+    assert fits_64_bits(A * B) and fits_64_bits((A * A - A) // 2) and fits_64_bits(2**30 * A)
+    assert not fits_64_bits(A * A * B) and not fits_64_bits(sym_min(A * A * B, A))
+    assert isinstance(A * A * B, Sym)
+
+
+def test_numbers_that_are_equal_are_not_the_same_in_guards():
+    one, same = ConstExpr(1), ConstExpr(1)
+    assert one == same and hash(one) == hash(same)
+    assert len({one, ConstExpr(1.0), ConstExpr(True), ConstExpr(0.0), ConstExpr(-0.0)}) == 5
+    assert ConstExpr(float("nan")) == ConstExpr(float("nan"))

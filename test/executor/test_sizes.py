@@ -1,0 +1,180 @@
+"""Sizes and numbers of a call: the same on every tier, and NumPy's, negative and huge ones too."""
+
+import random
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.symbolic import fits_64_bits, symbol
+
+TIERS = {"dynamic": [("dynamic", 1)], "static first": [("static", 1), ("dynamic", 2)]}
+both = pytest.mark.parametrize("strategy", TIERS.values(), ids=TIERS)
+
+
+def agree(f, plain, *args):
+    """Values, shapes, dtypes and errors of two calls are NumPy's."""
+    try:
+        want = plain(*args)
+    except Exception as error:
+        for _ in range(2):
+            with pytest.raises(type(error)):
+                f(*args)
+        return
+    for _ in range(2):
+        got = f(*args)
+        results = (r if isinstance(r, tuple) else (r,) for r in (got, want))
+        for one, other in zip(*results, strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape), args
+            np.testing.assert_array_equal(one, other)
+
+
+def expression(rng, depth):
+    """A random size expression over n and m that never divides by 0, as Python source."""
+    if depth == 0:
+        return rng.choice(["n", "m", "n", "3", "(-2)"])
+    a, b = expression(rng, depth - 1), expression(rng, rng.randrange(depth))
+    kind = rng.choice(["+", "-", "*", "//", "%", "neg"])
+    if kind in ("//", "%"):
+        b = rng.choice(["2", "3", "(-2)", "(-3)", "7"])
+    return f"(-{a})" if kind == "neg" else f"({a} {kind} {b})"
+
+
+def _fits(text, symbols):
+    return fits_64_bits(eval(f"({text}) * 60", symbols))
+
+
+@both
+def test_random_size_expressions_as_numbers_and_as_sizes(strategy):
+    """In kernels, of what the caller allocates, in loops and in emitted calls."""
+    rng = random.Random(5)
+    symbols = {"n": symbol("n"), "m": symbol("m")}
+    texts = [text for text in (expression(rng, 3) for _ in range(40)) if _fits(text, symbols)][:14]
+    numbers = ", ".join(f"x[0] + {t}" for t in texts)
+    ranges = ", ".join(f"np.arange({t} % 50 - 3) * 3 + 1" for t in texts[:5])
+    steps = ", ".join(f"np.arange(9, {t} % 40, -2) * 3" for t in texts[5:8])
+    cuts = ", ".join(f"np.ones({t} % 50)[{t} % 30 :: 3] * 5" for t in texts[8:11])
+    made = f"({numbers}, {ranges}, {steps}, {cuts})"
+    plain = eval(f"lambda x: (lambda n, m: {made})(x.shape[0], x.shape[1])", {"np": np})
+    f = pf.jit(plain, strategy=strategy)
+    for n, m in ((4, 6), (9, 2), (2, 13), (31, 3), (4, 6), (3, 3)):
+        agree(f, plain, np.arange(float(n * m)).reshape(n, m))
+    counters = f.state().counters
+    assert counters["voided_launches"] == 0
+    assert counters["compile_failures"] == 0, f.state().reasons
+    assert counters["kernel_launches"] >= 8
+
+
+@both
+@pytest.mark.parametrize("plain", [
+    lambda x: np.arange(0, x.shape[0], 2) * 3,
+    lambda x: np.arange(x.shape[0], 0, -2) * 3,
+    lambda x: np.arange(5, 5 + x.shape[0], 3) * 3,
+    lambda x: np.arange(x.shape[0] + (-x.shape[0]) // 3) * 3,
+], ids=["by 2", "down", "from 5", "rounded down"])  # fmt: skip
+def test_every_element_of_a_range_is_written(strategy, plain):
+    f = pf.jit(plain, strategy=strategy)
+    for n in (4, 6, 8, 10, 12, 3, 1, 2, 0, 10):
+        agree(f, plain, np.ones(n))
+    assert f.state().counters["kernel_launches"] > 12
+
+
+@both
+def test_a_negative_size_raises_on_every_tier(strategy):
+    """As a result, within one kernel, between kernels, and as the product of two."""
+
+    def result(x):
+        return np.zeros(x.shape[0] - 5) + 2
+
+    def inside(x):
+        n = x.shape[0]
+        return np.zeros(n - 5).sum() + np.ones((n - 5, n - 5)).sum() + x
+
+    def between(x):
+        y = np.cumsum(np.ones(x.shape[0] - 5) * 2)
+        return x + 1, (y @ y) * 2
+
+    for plain in (result, inside, between):
+        f = pf.jit(plain, strategy=strategy)
+        for n in (7, 9, 6, 3, 2, 4, 12, 3):
+            agree(f, plain, np.arange(float(n)))
+        assert f.state().counters["kernel_launches"] >= 6
+
+
+def test_a_size_as_a_number_that_leaves_64_bits_voids_the_launch():
+    def plain(x):
+        n = x.shape[0]
+        return x / (n * n * n * n * n)
+
+    f = pf.jit(plain, strategy=[("dynamic", 1)])
+    for n in (10, 20, 10000, 30, 20000):
+        agree(f, plain, np.arange(1.0, n + 1))
+    counters = f.state().counters
+    assert (counters["voided_launches"], counters["kernel_launches"]) == (4, 9)
+
+
+def test_an_extent_that_may_leave_64_bits_is_refused():
+    def plain(x):
+        n = x.shape[0]
+        return x[: n * n * n * n * n] * 2
+
+    f = pf.jit(plain, strategy=[("dynamic", 1)])
+    for n in (10, 20, 10000):
+        agree(f, plain, np.arange(1.0, n + 1))
+    assert f.state().counters["kernel_launches"] == 0
+    assert any("more than 64 bits" in reason for reason in f.state().reasons)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+def test_int_arithmetic_beyond_64_bits_is_numpys_on_every_call(dtype):
+    def plain(x, k):
+        return x * (k * k)
+
+    f = pf.jit(plain)
+    for k in (3, 2**40, 5, -(2**40)):
+        agree(f, plain, np.ones(3, dtype), k)
+    assert f.state().counters["kernel_launches"] == 3
+    assert f.state().counters["voided_launches"] == 0
+
+
+@pytest.mark.parametrize("plain", [
+    lambda x, a: x * 2 if a == a else x * 3,
+    lambda x, a: x * 2 if a * 2 + 1 <= a * 2 + 1 else x * 3,
+    lambda x, a: x * 2 if a * 0 == 0 else x * 3,
+    lambda x, a: x * 2 if str(a) == "-0.0" else x * 3,
+    lambda x, a: x * 2 if a * 2000000000 * 2000000000 * 4000000000 == 0 else x * 3,
+], ids=["itself", "expression", "times 0", "sign", "many bits"])  # fmt: skip
+def test_floats_and_large_ints_take_the_branch_that_they_take_in_python(plain):
+    f = pf.jit(plain)
+    for a in (1.5, float("nan"), float("inf"), -0.0, 0.0, 2**31 - 1, 3, 2**30, -2, 1.5):
+        agree(f, plain, np.arange(3.0), a)
+
+
+def test_ints_compared_with_themselves_need_no_guard():
+    f = pf.jit(lambda x, a: x * 2 if a == a else x * 3)
+    for a in (1, 2, 3):
+        f(np.ones(3), a)
+    assert f.state().counters["traces"] == 1
+
+
+def test_a_slice_from_a_negative_int_has_its_own_length():
+    """The length of ``x[k:]`` is guarded for ints of any sign."""
+
+    def plain(x, k):
+        return x[k:] * len(x[k:])
+
+    f = pf.jit(plain)
+    for n, k in ((5, 2), (1, -2), (5, -2), (7, -2), (3, 3), (0, 0), (0, 1), (1, 1)):
+        agree(f, plain, np.arange(1.0, n + 1), k)
+
+
+def test_bool_arguments_are_true_and_false():
+    def plain(x, flag, other=None):
+        if other is None and flag is True:
+            return x * 2
+        return x * 3 if flag is False else x
+
+    f = pf.jit(plain)
+    for flag in (True, False, True, 1, False):
+        agree(f, plain, np.arange(3.0), flag)
+    assert f.state().counters["traces"] == 3
+    assert "flag = True was baked into the graph" in f.explain()

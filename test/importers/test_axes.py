@@ -1,0 +1,52 @@
+"""``axis`` arguments: what NumPy takes, and what it raises TypeError or ValueError for."""
+
+import numpy as np
+import pytest
+from profuse.dialect.importers.tracer import trace
+from tracing import call
+
+X = np.arange(24.0).reshape(2, 3, 4)
+AXES = [
+    [0], True, False, np.True_, np.int64(1), (0, 1), [0, 1], (), [], -1, 1.0, (0, 0), None, "0",
+    np.array(1), np.array([1]), (True,), (np.int8(1),), 5, (0, 7),
+]  # fmt: skip
+FUNCTIONS = {
+    name: lambda x, a, f=name: getattr(np, f)(x, axis=a)
+    for name in (
+        "sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "argmax", "argmin",
+        "cumsum", "cumprod", "ptp", "count_nonzero", "flip", "expand_dims", "average",
+        "diff", "amax",
+    )
+} | {
+    f"ndarray.{name}": lambda x, a, f=name: getattr(x, f)(axis=a)
+    for name in ("sum", "max", "mean", "argmax", "cumsum", "any")
+} | {
+    "squeeze": lambda x, a: np.squeeze(x[:1, :, :1], axis=a),
+    "roll": lambda x, a: np.roll(x, 1, axis=a),
+    "concatenate": lambda x, a: np.concatenate([x, x], axis=a),
+    "stack": lambda x, a: np.stack([x, x], axis=a),
+    "take": lambda x, a: np.take(x, [0, 1], axis=a),
+    "repeat": lambda x, a: np.repeat(x, 2, axis=a),
+    "moveaxis": lambda x, a: np.moveaxis(x, a, 0),
+    "swapaxes": lambda x, a: np.swapaxes(x, a, 0),
+    "transpose": lambda x, a: np.transpose(x, a),
+    "norm": lambda x, a: np.linalg.norm(x, axis=a),
+    "append": lambda x, a: np.append(x, x, axis=a),
+    "rot90": lambda x, a: np.rot90(x, axes=a),
+    "tensordot": lambda x, a: np.tensordot(x, x, axes=a),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_numpy_takes_for_an_axis(name):
+    fn = FUNCTIONS[name]
+    for axis in AXES:
+        try:
+            want = fn(X, axis)
+        except (TypeError, ValueError, IndexError):
+            with pytest.raises((TypeError, ValueError)):
+                trace(lambda x, a=axis: fn(x, a), (X,))
+            continue
+        got = call(trace(lambda x, a=axis: fn(x, a), (X,)), X)
+        assert np.shape(got) == np.shape(want), axis
+        np.testing.assert_allclose(got, want, err_msg=str(axis))

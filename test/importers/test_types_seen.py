@@ -1,0 +1,55 @@
+"""What ``type`` is to a traced function."""
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.importers.tracer import trace
+from profuse.dialect.importers.types_seen import traced_type
+
+
+def seen(value):
+    """What the traced stand-in of an argument is, by ``traced_type``."""
+    found = []
+    trace(lambda x: (found.append(traced_type(x)), x)[1], (value,))
+    return found[0]
+
+
+@pytest.mark.parametrize(("value", "kind"), [
+    (3, int), (2.5, float), (True, bool), (1j, complex), (np.ones(3), np.ndarray),
+    (np.float32(2), np.float32), (np.ones(()), np.ndarray), (np.int8(1), np.int8),
+])  # fmt: skip
+def test_the_class_of_what_a_value_stands_for(value, kind):
+    assert seen(value) is kind
+    assert traced_type(value) is type(value)
+
+
+def test_it_is_called_compared_and_named_as_type_is():
+    def body(x, k, scale):
+        total = 0.0
+        if traced_type(k) is int and traced_type(k) in (int, float):
+            total += traced_type(k)(2.7)
+        if traced_type(x) is np.ndarray and traced_type(x.shape[0]) == int:  # noqa: E721
+            total += 1
+        name = traced_type(scale).__name__
+        return x * total if name == "float" else x
+
+    f = pf.jit(body)
+    for n in (3, 4, 5, 6):
+        np.testing.assert_array_equal(f(np.ones(n), 4, 0.5), np.full(n, 3.0))
+        np.testing.assert_array_equal(f(np.ones(n), 4, 2), np.ones(n))
+    assert f.state().counters["traces"] == 2
+
+
+def test_elsewhere_it_is_type():
+    made = traced_type("Made", (list,), {"size": 3})
+    assert type(made) is type and made([1]) == [1] and made.size == 3
+    assert isinstance(int, traced_type) and not isinstance(3, traced_type)
+
+    class Meta(traced_type):
+        pass
+
+    assert issubclass(Meta, traced_type) and issubclass(type, traced_type)
+    assert not issubclass(int, traced_type)
+    assert isinstance(Meta("Other", (), {}), Meta) and not isinstance(int, Meta)
+    with pytest.raises(TypeError):
+        traced_type()
