@@ -18,6 +18,10 @@ def softmax(np, x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def masked_softmax(np, x, mask):
+    return softmax(np, x * 0.125 + mask)
+
+
 def layernorm(np, x, g, b):
     m = x.mean(axis=-1, keepdims=True)
     v = ((x - m) * (x - m)).mean(axis=-1, keepdims=True)
@@ -57,6 +61,11 @@ def block(lib, x, b):
     return (y - m) / lib.sqrt(v + 1e-5)
 
 
+def causal_mask(n: int) -> np.ndarray:
+    """What attention adds to its scores: -1e9 above the diagonal."""
+    return np.triu(np.full((n, n), -1e9, np.float32), 1)
+
+
 def cases(n: int) -> dict[str, tuple[Callable, tuple]]:
     rng = np.random.default_rng(0)
 
@@ -67,6 +76,7 @@ def cases(n: int) -> dict[str, tuple[Callable, tuple]]:
     return {
         "gelu_bias": (gelu_bias, (x, row)),
         "softmax": (softmax, (x,)),
+        "masked_softmax": (masked_softmax, (x, causal_mask(n))),
         "layernorm": (layernorm, (x, row, normal(n))),
         "rmsnorm": (rmsnorm, (x, row)),
         "cross_entropy": (cross_entropy, (x, rng.integers(0, n, n))),

@@ -80,6 +80,17 @@ def measure(name: str, fn: Callable, args: tuple, rounds: int) -> dict:
     }
 
 
+def mask_ratio(size: int, rounds: int) -> float:
+    """Time of one softmax kernel with a mask of -1e9 over its time with one of zeros."""
+    fn, (x, mask) = cases(size)["masked_softmax"]
+    jitted, nothing = ours(fn), np.zeros_like(mask)
+    for _ in range(3):
+        jitted(x, mask), jitted(x, nothing)
+    return float(np.median([
+        timed(lambda: jitted(x, mask)) / timed(lambda: jitted(x, nothing)) for _ in range(rounds)
+    ]))  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
@@ -93,6 +104,8 @@ def main() -> None:
         if args.names and name not in args.names:
             continue
         row = measure(name, fn, inputs, args.rounds)
+        if name == "masked_softmax":
+            row["masked_over_unmasked"] = mask_ratio(args.size, args.rounds)
         rows.append(row)
         shown = "  ".join(
             f"{peer} {q[1]:.2f}x [{q[0]:.2f}-{q[2]:.2f}]" for peer, q in row["ratios"].items()
@@ -102,6 +115,8 @@ def main() -> None:
             f"  2nd call {row['second_call_ms']:6.1f} ms  {shown}",
             flush=True,
         )
+        if "masked_over_unmasked" in row:
+            print(f"{'':<14} {row['masked_over_unmasked']:.2f} times as long as unmasked")
     write_results(args.json, size=args.size, rows=rows)
 
 

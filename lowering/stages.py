@@ -130,7 +130,9 @@ def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
         with run.timed("schedule"):
             plan = schedule(functions[0])
         with run.timed("loops"):
-            loops, entry = emit_module(plan, in_place=run.in_place)
+            loops, entry = emit_module(
+                plan, in_place=run.in_place, slow_subnormals=run.target.slow_subnormals
+            )
         graph = plan.graph
         abi = KernelABI(
             inputs=tuple(graph.specs),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+_FAST_SUBNORMALS = ("znver", "btver", "bdver", "amdfam")
+
 
 @dataclass(frozen=True)
 class Target:
@@ -23,6 +25,14 @@ class Target:
     features: str = ""
     gpu: str = ""
     gpu_image: str = ""
+
+    @property
+    def slow_subnormals(self) -> bool:
+        """True for CPUs that compute with subnormal numbers in microcode: 150 cycles for a vector.
+
+        AMD's take a few cycles more, other architectures none.
+        """
+        return self.triple.startswith("x86_64") and not self.cpu.startswith(_FAST_SUBNORMALS)
 
 
 @functools.cache

@@ -232,6 +232,11 @@ MUTATIONS = (
         ("executor/test_violations.py::test_several_checks_in_one_kernel",),
     ),
     Mutation(
+        "what is far below the range of exp underflows to 0", "lowering/math/exp.py",
+        "zero = -(2 * bias + log2_factor) * unit", "zero = low",
+        ("lowering/test_math.py::test_far_below_the_range_nothing_underflows_anywhere",),
+    ),
+    Mutation(
         "kernels do not report indices out of range", "lowering/builder.py",
         "        self._violations.append(found)\n", "        pass\n",
         ("executor/test_violations.py::test_a_number_as_index",),

@@ -19,10 +19,11 @@ _PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
 class Ops:
     """Types and operation constructors, all at the current insertion point and location.
 
-    ``word`` is the type of index arithmetic.
+    ``word`` is the type of index arithmetic; ``slow_subnormals``: see `math.expand`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, slow_subnormals: bool = False) -> None:
+        self.slow_subnormals = slow_subnormals
         self.i1 = ir.IntegerType.get_signless(1)
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
@@ -145,7 +146,7 @@ class Ops:
 
     def expand(self, function: str, operands: Sequence[ir.Value]) -> ir.Value | None:
         """A function of the `math` dialect, if it has an inline expansion."""
-        return expand(function, operands)
+        return expand(function, operands, slow_subnormals=self.slow_subnormals)
 
     def call(self, callee: str, operands: Sequence[ir.Value]) -> None:
         """A call without results."""

@@ -27,25 +27,28 @@ from .values import Evaluator
 DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 
 
-def emit_module(schedule: Schedule, *, in_place: bool = False) -> tuple[ir.Module, str]:
+def emit_module(
+    schedule: Schedule, *, in_place: bool = False, slow_subnormals: bool = False
+) -> tuple[ir.Module, str]:
     """The loop form, in the current context; returns the module and the entry's name.
 
-    ``in_place``: write nests so that `schedule.in_place` holds.
+    ``in_place``: write nests so that `schedule.in_place` holds. ``slow_subnormals``: see
+    `math.expand`.
     """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
     with ir.Location.unknown():
         module = ir.Module.create()
-        emitter = _ModuleEmitter(schedule, module, in_place)
+        emitter = _ModuleEmitter(schedule, module, in_place, Ops(slow_subnormals))
         emitter.run()
     return module, emitter.entry
 
 
 class _ModuleEmitter:
-    def __init__(self, schedule: Schedule, module: ir.Module, in_place: bool) -> None:
+    def __init__(self, schedule: Schedule, module: ir.Module, in_place: bool, ops: Ops) -> None:
         self.in_place = in_place
         self.schedule, self.graph, self.module = schedule, schedule.graph, module
-        self.ops = Ops()
+        self.ops = ops
         self.entry = f"{self.graph.name}_entry"
         self.pointers: dict[Buffer, ir.Value] = {}
         self.declared: dict[str, ir.FunctionType] = {}

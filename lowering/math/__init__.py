@@ -69,8 +69,12 @@ ULP_BOUNDS: dict[str, tuple[float | None, float | None]] = {
 }
 
 
-def expand(name: str, operands: Sequence[ir.Value]) -> ir.Value | None:
+def expand(
+    name: str, operands: Sequence[ir.Value], *, slow_subnormals: bool = False
+) -> ir.Value | None:
     """Emit `math.<name>` inline at the current insertion point.
+
+    ``slow_subnormals``: for a target that computes with subnormal numbers in microcode.
 
     None where there is no expansion for the name and type: the caller keeps the operation itself,
     which becomes a call of libm.
@@ -81,4 +85,4 @@ def expand(name: str, operands: Sequence[ir.Value]) -> ir.Value | None:
         return None
     if ULP_BOUNDS[name][0 if isinstance(type, ir.F32Type) else 1] is None:
         return None
-    return function(K(type), *operands)
+    return function(K(type, slow_subnormals), *operands)

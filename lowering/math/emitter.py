@@ -24,6 +24,7 @@ class Format:
         mantissa: stored mantissa bits.
         bias: exponent bias.
         magic: 1.5 * 2**mantissa; adding it rounds to an integer that lands in the low bits.
+        small: its square is nothing next to 1, and its cube normal.
     """
 
     bits: int
@@ -33,6 +34,10 @@ class Format:
     @property
     def magic(self) -> float:
         return 1.5 * 2.0**self.mantissa
+
+    @property
+    def small(self) -> float:
+        return 2.0 ** (-40 if self.bits == 32 else -60)
 
     @property
     def smallest_normal(self) -> float:
@@ -49,10 +54,14 @@ class K:
     `mul add sub fma` carry fastmath `contract`: the back end may fuse a product into a sum where
     the target has the instruction. `exact_fma` is fused on every target, for error-free
     transformations. Constants are created once per emitter, which so serves one insertion block.
+
+    ``slow_subnormals``: operations that take or give subnormal numbers are to be avoided at the
+    cost of a few others; the results have the same bits.
     """
 
-    def __init__(self, type: ir.Type) -> None:
+    def __init__(self, type: ir.Type, slow_subnormals: bool = False) -> None:
         self.type = type
+        self.slow_subnormals = slow_subnormals
         self.format = F32 if isinstance(type, ir.F32Type) else F64
         self.int_type = ir.IntegerType.get_signless(self.format.bits)
         self.contract = ir.Attribute.parse("#arith.fastmath<contract>")
@@ -65,7 +74,7 @@ class K:
 
     def double(self) -> K:
         """The emitter of f64 at the same place."""
-        return K(ir.F64Type.get())
+        return K(ir.F64Type.get(), self.slow_subnormals)
 
     # constants
 
@@ -122,6 +131,24 @@ class K:
         for coefficient in coefficients[1:]:
             result = self.fma(result, x, coefficient)
         return result
+
+    # What follows keeps tails of series normal: f(x) = x + x * p(x**2) rounds to x for small x.
+
+    def square(self, x) -> ir.Value:
+        """x * x; with `slow_subnormals`, for |x| < `small` the square of that."""
+        if self.slow_subnormals:
+            x = self.max(self.abs(x), self.format.small)
+        return self.mul(x, x)
+
+    def flushed(self, x) -> ir.Value:
+        """x; with `slow_subnormals`, for |x| < `small` -0.0, which changes no sum."""
+        if not self.slow_subnormals:
+            return x
+        return self.select(self.lt(self.abs(x), self.format.small), -0.0, x)
+
+    def capped(self, x, high: float) -> ir.Value:
+        """x; with `slow_subnormals` no more than a limit beyond which 1 / x does not matter."""
+        return self.min(x, high) if self.slow_subnormals else x
 
     def neg(self, x) -> ir.Value:
         return arith.negf(x)

@@ -31,11 +31,12 @@ def erf(k: K, x: ir.Value) -> ir.Value:
     """A rational function in f32; in f64 a polynomial up to 1, then 1 - erfc."""
     if k.is_f32:
         x = k.clamp(x, -3.95, 3.95)
-        square = k.mul(x, x)
-        numerator = k.fma(k.mul(x, square), k.polynomial(square, ERF_P), x)
+        small = k.flushed(x)
+        square = k.mul(small, small)
+        numerator = k.fma(k.mul(small, square), k.polynomial(square, ERF_P), x)
         return k.clamp(k.div(numerator, k.polynomial(square, ERF_Q)), -1.0, 1.0)
     a = k.min(k.abs(x), 6.0)
-    square = k.mul(a, a)
+    square = k.square(a)
     small = k.mul(k.polynomial(square, ERF_SMALL), a)
     t = k.div(k.sub(a, 2.0), k.add(a, 2.0))
     complement = k.mul(k.polynomial(t, ERFC_LARGE), exp(k, k.neg(square)))

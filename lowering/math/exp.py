@@ -1,11 +1,13 @@
 """Exponential family: exp exp2 expm1 sinh cosh tanh.
 
 Cody–Waite reduction x = n*ln2 + r with |r| <= ln2/2, own minimax polynomials (Remez) on that
-interval, then scaling by 2**n in two steps, which makes overflow and gradual underflow come out of
-the arithmetic. Error bounds: `math.ULP_BOUNDS`.
+interval, then scaling by 2**n. Error bounds: `math.ULP_BOUNDS`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, log
 
 from mlir import ir
 
@@ -52,9 +54,15 @@ TANH_P = (1.3319096936470487e-08, 2.0583507648552768e-05, 0.003494036151096225,
 TANH_Q = (7.762030236335704e-07, 0.0003283095429651439, 0.02587107941508293,
           0.4671303927898407, 0.9999999403953552)  # fmt: skip
 
-# Arguments outside give 0 or inf; inside, n + 2 * bias stays within the bits that `scale` uses.
-EXP_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
-EXP2_RANGE = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
+# Least arguments to compute with, which give 0; and the largest that give finite numbers, of e**x,
+# e**x / 2 and 2**x.
+EXP_LOW = {32: -104.0, 64: -746.0}
+EXP_HIGH = {32: 88.72283172607422, 64: 709.782712893384}
+HALF_EXP_HIGH = {32: 89.41598510742188, 64: 710.4758600739439}
+EXP2_LOW = {32: -151.0, 64: -1076.0}
+EXP2_HIGH = {32: 127.99999237060547, 64: 1023.9999999999999}
+# Arguments outside give -1 or inf; inside, n stays within the exponent field.
+EXPM1_RANGE = {32: (-18.0, 89.0), 64: (-38.0, 710.0)}
 
 
 def reduce_exp(k: K, x: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:
@@ -67,7 +75,8 @@ def reduce_exp(k: K, x: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:
 def scale(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:
     """y * 2**n where the low bits hold n + 2 * bias: two factors reach inf and subnormals.
 
-    Products, not additions to the exponent field: these keep a NaN in y whatever the bits say.
+    Both are 0 for n = -2 * bias. Products, not additions to the exponent field: these keep a NaN in
+    y whatever the bits say.
     """
     mantissa = k.format.mantissa
     half = k.shr(bits, 1)
@@ -76,13 +85,54 @@ def scale(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:
     return k.mul(k.mul(y, first), second)
 
 
+def scale_finite(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:
+    """The bits of `scale` for finite results, from operations on normal numbers only.
+
+    The low bits hold n. An addition to the exponent field gives normal results. For n < 0 the field
+    of n alone is that of -2**(n + bias + 2), so that the sum with -8 rounds y * 2**n to a multiple
+    of the least subnormal and has it in its low bits; where the result is normal, or n >= 0, they
+    are no more than the bits of the former.
+    """
+    shifted = k.shl(bits, k.format.mantissa)
+    normal = k.iadd(k.bits(y), shifted)
+    tiny = k.fma(y, k.from_bits(shifted), -8.0)
+    return k.from_bits(k.imax(normal, k.isub(k.bits(tiny), k.bits(k.const(-8.0)))))
+
+
+def scaled(
+    k: K, x: ir.Value, low: float, high: float, unit: float, log2_factor: int,
+    reduced: Callable[[ir.Value, int], tuple[ir.Value, ir.Value]],
+) -> ir.Value:  # fmt: skip
+    """y * 2**n from ``reduced(x, offset)``, which gives y and the bits of n + offset.
+
+    Args:
+        low, high: the least argument to compute with, the largest with a finite result.
+        unit: what x grows by as n grows by one.
+        log2_factor: n is that of x plus this.
+    """
+    bias = k.format.bias
+    if k.slow_subnormals:
+        clamped = k.max(x, low)
+        result = scale_finite(k, *reduced(clamped, log2_factor))
+        # To inf or NaN; the last argument of `select` holds for all others.
+        return k.select(k.not_le(clamped, high), k.exact_add(clamped, inf), result)
+    # What is far below the range has factors of 0: products that end as 0 by underflow take longer.
+    zero = -(2 * bias + log2_factor) * unit
+    clamped = k.clamp(x, zero, high + unit)
+    return scale(k, *reduced(clamped, 2 * bias + log2_factor))
+
+
 def exp_times(k: K, x: ir.Value, log2_factor: int = 0) -> ir.Value:
-    """e**x * 2**log2_factor, without overflow of e**x alone."""
-    low, high = EXP_RANGE[k.format.bits]
-    x = k.clamp(x, low, high + max(0.0, -log2_factor))
-    r, bits = reduce_exp(k, x, 2 * k.format.bias + log2_factor)
-    tail = k.polynomial(r, EXP_TAIL[k.format.bits])
-    return scale(k, k.add(k.fma(tail, k.mul(r, r), r), 1.0), bits)
+    """e**x * 2**log2_factor, without overflow of e**x alone; the factor is 0 or -1."""
+    size = k.format.bits
+
+    def reduced(x: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:
+        r, bits = reduce_exp(k, x, offset)
+        tail = k.polynomial(r, EXP_TAIL[size])
+        return k.add(k.fma(tail, k.mul(r, r), r), 1.0), bits
+
+    high = HALF_EXP_HIGH if log2_factor else EXP_HIGH
+    return scaled(k, x, EXP_LOW[size], high[size], log(2.0), log2_factor, reduced)
 
 
 def exp(k: K, x: ir.Value) -> ir.Value:
@@ -90,20 +140,23 @@ def exp(k: K, x: ir.Value) -> ir.Value:
 
 
 def exp2(k: K, x: ir.Value) -> ir.Value:
-    low, high = EXP2_RANGE[k.format.bits]
-    x = k.clamp(x, low, high)
-    n, bits = k.round(x, 1.0, 2 * k.format.bias)
-    r = k.exact_sub(x, n)
-    return scale(k, k.fma(r, k.polynomial(r, EXP2[k.format.bits]), 1.0), bits)
+    size = k.format.bits
+
+    def reduced(x: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:
+        n, bits = k.round(x, 1.0, offset)
+        r = k.exact_sub(x, n)
+        return k.fma(r, k.polynomial(r, EXP2[size]), 1.0), bits
+
+    return scaled(k, x, EXP2_LOW[size], EXP2_HIGH[size], 1.0, 0, reduced)
 
 
 def expm1(k: K, x: ir.Value) -> ir.Value:
     """2**n * (e**r - 1) + (2**n - 1), by halves: 2**n itself may overflow."""
-    lowest = -18.0 if k.is_f32 else -38.0
-    clamped = k.clamp(x, lowest, EXP_RANGE[k.format.bits][1])
+    clamped = k.clamp(x, *EXPM1_RANGE[k.format.bits])
     r, bits = reduce_exp(k, clamped, k.format.bias - 1)
     tail = k.polynomial(r, EXP_TAIL[k.format.bits])
-    reduced = k.fma(tail, k.mul(r, r), r)
+    small = k.flushed(r)
+    reduced = k.fma(tail, k.mul(small, small), r)
     half = k.from_bits(k.shl(bits, k.format.mantissa))
     result = k.mul(k.fma(half, reduced, k.sub(half, 0.5)), 2.0)
     return k.copysign(result, x)
@@ -111,24 +164,25 @@ def expm1(k: K, x: ir.Value) -> ir.Value:
 
 def sinh(k: K, x: ir.Value) -> ir.Value:
     a = k.abs(x)
-    square = k.mul(a, a)
+    square = k.square(a)
     small = k.fma(k.mul(k.polynomial(square, SINH[k.format.bits]), square), a, a)
     half = exp_times(k, a, -1)
-    large = k.sub(half, k.div(0.25, half))
+    large = k.sub(half, k.div(0.25, k.capped(half, 2.0**60)))
     return k.copysign(k.select(k.lt(a, 1.0), small, large), x)
 
 
 def cosh(k: K, x: ir.Value) -> ir.Value:
     half = exp_times(k, k.abs(x), -1)
-    return k.add(half, k.div(0.25, half))
+    return k.add(half, k.div(0.25, k.capped(half, 2.0**60)))
 
 
 def tanh(k: K, x: ir.Value) -> ir.Value:
     """A rational function in f32; t / (t + 2) with t = expm1(2 * |x|) in f64."""
     if k.is_f32:
         x = k.clamp(x, -9.02, 9.02)
-        square = k.mul(x, x)
-        numerator = k.fma(k.mul(x, square), k.polynomial(square, TANH_P), x)
+        small = k.flushed(x)
+        square = k.mul(small, small)
+        numerator = k.fma(k.mul(small, square), k.polynomial(square, TANH_P), x)
         return k.clamp(k.div(numerator, k.polynomial(square, TANH_Q)), -1.0, 1.0)
     a = k.min(k.abs(x), 22.0)
     t = expm1(k, k.add(a, a))

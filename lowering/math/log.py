@@ -126,7 +126,7 @@ def log1p(k: K, x: ir.Value) -> ir.Value:
     unit = k.from_bits(k.shl(exponent, form.mantissa))
     f = k.fma(lost, unit, k.exact_sub(significand, 1.0))
     e = k.sub(k.to_float(biased), form.bias)
-    result = at_limits(k, x, log_of(k, e, f, tail(k, f)), -1.0)
+    result = at_limits(k, x, log_of(k, e, f, tail(k, k.flushed(f))), -1.0)
     return k.copysign(result, x)
 
 
@@ -139,7 +139,8 @@ def asinh(k: K, x: ir.Value) -> ir.Value:
     """log1p(a + a**2 / (1 + sqrt(a**2 + 1))), and log1p(a) + ln2 for large a = |x|."""
     a = k.abs(x)
     large = k.gt(a, LARGE[k.format.bits])
-    square = k.mul(a, a)
+    small = k.flushed(a)
+    square = k.mul(small, small)
     near = k.add(a, k.div(square, k.add(k.sqrt(k.add(square, 1.0)), 1.0)))
     result = log1p(k, k.select(large, a, near))
     result = k.select(large, k.add(result, LN2_ROUNDED), result)

@@ -12,7 +12,7 @@ from math import inf, nan
 from mlir import ir
 
 from .emitter import K
-from .exp import EXP_RANGE, EXP_TAIL, reduce_exp, scale
+from .exp import EXP_TAIL, reduce_exp, scale
 from .log import LN2, LOG2_E, reduce_log, split
 
 # (2 * atanh(s) - 2 * s) / s**3 in s**2; relative error 2**-37 of the logarithm
@@ -25,6 +25,9 @@ EXP2_ROUGH = (1.5196569340467674e-05, 0.00015466777150538322, 0.0013333934189860
 LOG_FINE = (0.13196164525548829, 0.13256838857125616, 0.15386756244471492, 0.18181784395543873,
             0.22222222519529874, 0.2857142857010225, 0.4000000000000225)  # fmt: skip
 TWO_THIRDS = (2.0 / 3.0, 3.700743415417188e-17)
+
+# Natural exponents outside give 0, by factors of 0 in `scale`, or inf.
+EXPONENT_RANGE = (-2046 * LN2[64][0], 710.0)
 
 
 def powf(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -54,8 +57,8 @@ def magnitude_f32(k: K, a: ir.Value, y: ir.Value) -> ir.Value:
     e = d.sub(d.to_float(biased), d.format.bias)
     log2 = d.fma(natural, LOG2_E[64][0], e)
     log2 = d.select(d.eq(a, 0.0), -inf, d.select(d.lt(a, inf), log2, a))
-    # Within these the f64 is normal; rounding it to f32 gives inf, subnormals and 0.
-    exponent = d.clamp(d.exact_mul(y, log2), -200.0, 200.0)
+    # Within these the f64 is normal, or 0 at the lower one; rounding it to f32 gives the rest.
+    exponent = d.clamp(d.exact_mul(y, log2), -1023.0, 200.0)
     n, bits = d.round(exponent, 1.0, d.format.bias)
     r = d.exact_sub(exponent, n)
     unit = d.from_bits(d.shl(bits, d.format.mantissa))
@@ -109,12 +112,11 @@ def magnitude_f64(k: K, a: ir.Value, y: ir.Value) -> ir.Value:
     limit = k.select(k.eq(a, 0.0), -inf, a)
     finite = k.both(k.gt(a, 0.0), k.lt(a, inf))
     log = k.select(finite, log, limit)
-    low, high = EXP_RANGE[64]
     exponent = k.exact_mul(y, log)
     inside = k.lt(k.abs(exponent), 800.0)
     error = k.exact_fma(y, log_error, k.exact_fma(y, log, k.neg(exponent)))
     error = k.select(inside, error, 0.0)
-    r, bits = reduce_exp(k, k.clamp(exponent, low, high), 2 * k.format.bias)
+    r, bits = reduce_exp(k, k.clamp(exponent, *EXPONENT_RANGE), 2 * k.format.bias)
     r = k.add(r, error)
     tail = k.polynomial(r, EXP_TAIL[64])
     return scale(k, k.add(k.fma(tail, k.mul(r, r), r), 1.0), bits)

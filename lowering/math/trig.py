@@ -73,7 +73,7 @@ def turns(k: K, x: ir.Value) -> tuple[K, ir.Value]:
 def sin_of_turns(k: K, d: K, turn: ir.Value) -> ir.Value:
     """sin(2 * pi * turn) for |turn| up to about 1/4, in f32."""
     r = k.truncate(d.mul(turn, 2.0 * pi))
-    square = k.mul(r, r)
+    square = k.square(r)
     return k.clamp(k.fma(k.mul(k.polynomial(square, SIN), square), r, r), -1.0, 1.0)
 
 
@@ -98,7 +98,7 @@ def tan(k: K, x: ir.Value) -> ir.Value:
     a = d.abs(half)
     complement = d.exact_sub(0.25, a)
     r = k.truncate(d.mul(d.copysign(d.min(a, complement), half), 2.0 * pi))
-    square = k.mul(r, r)
+    square = k.square(r)
     t = k.fma(k.mul(k.polynomial(square, TAN), square), r, r)
     far = d.gt(a, 0.125)
     result = k.div(k.select(far, 1.0, t), k.select(far, t, 1.0))
@@ -109,7 +109,7 @@ def asin_parts(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Whether |x| > 1/2, and asin(|x|), or asin(sqrt((1 - |x|) / 2)) there; NaN if |x| > 1."""
     a = k.abs(x)
     far = k.gt(a, 0.5)
-    square = k.select(far, k.mul(k.exact_sub(1.0, a), 0.5), k.mul(a, a))
+    square = k.select(far, k.mul(k.exact_sub(1.0, a), 0.5), k.square(a))
     root = k.select(far, k.sqrt(square), a)
     tail = k.mul(k.polynomial(square, ASIN[k.format.bits]), square)
     return far, k.fma(tail, root, root)
@@ -145,7 +145,8 @@ def atan_of_ratio(k: K, y: ir.Value, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     numerator = k.select(steep, k.neg(x), k.select(middle, k.exact_sub(y, x), y))
     denominator = k.select(steep, y, k.select(middle, k.exact_add(y, x), x))
     t = k.div(numerator, denominator)
-    square = k.mul(t, t)
+    small = k.flushed(t)
+    square = k.mul(small, small)
     base = k.select(steep, high / 2, k.select(middle, high / 4, 0.0))
     rest = k.select(steep, low / 2, k.select(middle, low / 4, 0.0))
     tail = k.mul(k.polynomial(square, ATAN[k.format.bits]), square)
@@ -153,7 +154,8 @@ def atan_of_ratio(k: K, y: ir.Value, x: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def atan(k: K, x: ir.Value) -> ir.Value:
-    base, rest = atan_of_ratio(k, k.abs(x), k.const(1.0))
+    a = k.capped(k.abs(x), 2.0**60 if k.is_f32 else 2.0**200)
+    base, rest = atan_of_ratio(k, a, k.const(1.0))
     return k.copysign(k.add(base, rest), x)
 
 

@@ -87,7 +87,9 @@ def loop(name: str, element: str, arity: int, emit: Callable[..., ir.Value]) -> 
 
 
 @cache
-def compile_function(name: str, dtype: object, arity: int = 1, inline: bool = True) -> Kernel:
+def compile_function(
+    name: str, dtype: object, arity: int = 1, inline: bool = True, slow_subnormals: bool = False
+) -> Kernel:
     """The expansion of `math.<name>`, or with `inline=False` the operation itself (libm)."""
     global _JIT
     dtype = np.dtype(dtype)
@@ -96,7 +98,7 @@ def compile_function(name: str, dtype: object, arity: int = 1, inline: bool = Tr
     def emit(*values: ir.Value) -> ir.Value:
         if not inline:
             return getattr(math_dialect, name)(*values)
-        value = math.expand(name, list(values))
+        value = math.expand(name, list(values), slow_subnormals=slow_subnormals)
         assert value is not None, f"no expansion of {name} for {element}"
         return value
 

@@ -1,13 +1,20 @@
 """Inline math: error bounds, special values, and that the loop around it becomes SIMD code."""
 
+import ctypes
+import ctypes.util
+import os
+import platform
 import re
 
 import math_harness
 import numpy as np
 import pytest
 import scipy.special
+from graphs import Graph, tensor
 from mlir import ir
 from profuse.lowering import math
+from profuse.lowering.stages import compile_program
+from profuse.lowering.target import Target
 
 BINARY = {"powf": np.power, "atan2": np.arctan2}
 UNARY = {
@@ -31,8 +38,9 @@ def bound(name: str, dtype: type) -> float:
     return value
 
 
-def kernel(name: str, dtype: type) -> math_harness.Kernel:
-    return math_harness.compile_function(name, dtype, 2 if name in BINARY else 1)
+def kernel(name: str, dtype: type, slow_subnormals: bool = False) -> math_harness.Kernel:
+    arity = 2 if name in BINARY else 1
+    return math_harness.compile_function(name, dtype, arity, slow_subnormals=slow_subnormals)
 
 
 def erf_long(x: np.ndarray) -> np.ndarray:
@@ -69,6 +77,36 @@ def any_bits(rng: np.random.Generator, dtype: type) -> np.ndarray:
     return rng.integers(limits.min, limits.max, COUNT, word, endpoint=True).view(dtype)
 
 
+def every_exponent(dtype: type) -> np.ndarray:
+    """All exponents and signs, with the mantissas at the ends, in the middle and some others."""
+    info = np.finfo(dtype)
+    word = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    last = 2**info.nmant - 1
+    mantissas = [0, 1, last // 2, last // 2 + 1, last - 1, last]
+    others = 26 if info.bits == 32 else 4
+    mantissas += np.random.default_rng(1).integers(0, last, others).tolist()
+    exponents = np.arange(2 ** (info.bits - info.nmant), dtype=word) << word.type(info.nmant)
+    return (exponents[:, None] | np.array(mantissas, word)).ravel().view(dtype)
+
+
+# Where expansions change their way: ends of ranges, thresholds, rounding of n.
+COMMON = [0.0, np.log(2.0) / 2, 0.5, np.sqrt(0.5), 1.0, np.sqrt(2.0), 2.0, 2.0**60]
+BOUNDARIES = {
+    np.float32: [*COMMON, 88.72284, 89.416, -87.336544, -103.27893, -103.97208, 18.0, 9.02, 3.95,
+                 128.0, -126.0, -127.0, -149.0, -150.0, -151.0, 2.0**-40],
+    np.float64: [*COMMON, 709.7827128933841, 710.475860073944, -708.3964185322641,
+                 -744.4400719213812, -745.1332191019411, 38.0, 22.0, 6.0,
+                 1024.0, -1022.0, -1023.0, -1074.0, -1075.0, 2.0**-60, 2.0**200],
+}  # fmt: skip
+
+
+def neighbours(dtype: type, reach: int = 300) -> np.ndarray:
+    """The numbers next to every boundary and to its negative."""
+    bits = np.array(BOUNDARIES[dtype], dtype).view(f"i{np.dtype(dtype).itemsize}")
+    found = (bits[:, None] + np.arange(-reach, reach, dtype=bits.dtype)).ravel().view(dtype)
+    return np.concatenate([found, -found])
+
+
 def unary_samples(dtype: type) -> np.ndarray:
     rng = np.random.default_rng(0)
     # To where e**x leaves the range at either end.
@@ -79,7 +117,8 @@ def unary_samples(dtype: type) -> np.ndarray:
         *(1.0 + rng.normal(size=COUNT) * scale for scale in (0.3, 1e-3, 1e-6)),
         np.ldexp(rng.uniform(1, 2, COUNT), rng.integers(-40, 40, COUNT)),
     ]
-    return np.concatenate([r.astype(dtype) for r in ranges] + [specials(dtype)])
+    own = [specials(dtype), every_exponent(dtype), neighbours(dtype, 30)]
+    return np.concatenate([r.astype(dtype) for r in ranges] + own)
 
 
 def binary_samples(dtype: type) -> list[np.ndarray]:
@@ -138,6 +177,79 @@ def test_loop_is_vectorised(name, dtype):
     assert not re.search(r"^\s+(call|bl)\w*\s", compiled.assembly, re.MULTILINE)
 
 
+# --- subnormal numbers on CPUs that are slow at them ------------------------------------------
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    return x.view(f"u{x.itemsize}")
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_both_forms_of_an_expansion_have_the_same_bits(name, dtype):
+    if name in BINARY:
+        arrays = binary_samples(dtype)
+    else:
+        arrays = [np.concatenate([unary_samples(dtype), neighbours(dtype)])]
+    plain, other = kernel(name, dtype), kernel(name, dtype, slow_subnormals=True)
+    if plain.assembly == other.assembly:
+        return
+    np.testing.assert_array_equal(bits(plain(*arrays)), bits(other(*arrays)))
+
+
+@pytest.mark.skipif(os.environ.get("PROFUSE_TEST_EVERY_CASE") != "1", reason="half a minute each")
+@pytest.mark.parametrize("name", [n for n in UNARY if math.ULP_BOUNDS[n][0] is not None])
+def test_both_forms_have_the_same_bits_for_all_f32(name):
+    plain, other = kernel(name, np.float32), kernel(name, np.float32, slow_subnormals=True)
+    for start in range(0, 2**32, 2**24):
+        x = np.arange(start, start + 2**24, dtype=np.uint32).view(np.float32)
+        np.testing.assert_array_equal(bits(plain(x)), bits(other(x)))
+
+
+FE_UNDERFLOW = 0x10
+X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the flags of SSE")
+# e**r squares a small r. It costs two operations of twenty not to.
+SQUARES_SMALL_ARGUMENTS = ("exp", "sinh", "cosh")
+
+
+def underflows(compiled: math_harness.Kernel, *arrays: np.ndarray) -> bool:
+    """Whether an operation in any lane gives an inexact result below the normal numbers."""
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))
+    arrays = tuple(np.ascontiguousarray(a, compiled.dtype) for a in arrays)
+    out = np.empty_like(arrays[0])
+    pointers = [a.ctypes.data for a in (*arrays, out)]
+    libm.feclearexcept(FE_UNDERFLOW)
+    compiled.call(*pointers, out.size)
+    return bool(libm.fetestexcept(FE_UNDERFLOW))
+
+
+@X86
+@pytest.mark.parametrize(("name", "dtype"), [c for c in CASES if c.values[0] not in BINARY])
+def test_no_operation_underflows_unless_argument_or_result_do(name, dtype):
+    compiled, tiny = kernel(name, dtype, slow_subnormals=True), np.finfo(dtype).tiny
+    x = unary_samples(dtype)
+    with np.errstate(all="ignore"):
+        size, result = np.abs(x), np.abs(compiled(x))
+    keep = (size >= 4 * tiny) | (size == 0)
+    if name in SQUARES_SMALL_ARGUMENTS:
+        keep &= (size > 1e-9) | (size == 0)
+    if not name.startswith("exp"):  # whose subnormal results come from integer operations
+        keep &= (result >= tiny) | (result == 0)
+    assert not underflows(compiled, x[keep])
+    # The flag is one that would be seen: the other form has subnormal products here.
+    assert underflows(kernel("exp", dtype), np.array([np.log(tiny) - 3]))
+
+
+@X86
+@pytest.mark.parametrize("dtype", FLOATS.values(), ids=FLOATS)
+def test_far_below_the_range_nothing_underflows_anywhere(dtype):
+    """What a mask of -1e9 gives is 0 without subnormal numbers, on every CPU."""
+    far = np.array([-1e9, -1e30, -3e38, -np.inf, -2100.0], dtype)
+    for name in ("exp", "exp2"):
+        assert not underflows(kernel(name, dtype), far)
+        assert bits(kernel(name, dtype)(far)).sum() == 0
+    assert not underflows(kernel("powf", np.float32), np.full(5, 0.5), -far)
+
+
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_f32_arguments_nearest_to_multiples_of_half_pi(name):
     nearest = [1.5458357838905804e29, 43998769152.0, 3.0916715677811608e29, 7.729178919452902e28,
@@ -172,3 +284,13 @@ def test_what_has_no_expansion_is_left_alone():
 
 def test_every_expansion_states_its_bound():
     assert math.EXPANSIONS.keys() == math.ULP_BOUNDS.keys()
+
+
+@pytest.mark.parametrize(("cpu", "slow"), [("skylake-avx512", True), ("znver4", False)])
+def test_the_cpu_decides_on_the_form(cpu, slow):
+    g = Graph(tensor(64))
+    target = Target("x86_64-unknown-linux-gnu", cpu)
+    assert target.slow_subnormals is slow
+    assert not Target("aarch64-unknown-linux-gnu", "neoverse-n1").slow_subnormals
+    found = compile_program(g.returning(g.exp(*g.inputs)), target, keep_stages=True)
+    assert ("arith.maxsi" in found.stages["loops"]) is slow
