@@ -17,6 +17,7 @@ from typing import Any
 
 from .caught import UNRELATED
 from .recorder import current, trace_error
+from .types_seen import traced_type
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
 _CLOCKS = frozenset({
@@ -209,6 +210,8 @@ def _next(iterator: Any, *default: Any) -> Any:
         )
     return next(iterator, *default)
 
+
+BUILTINS["type"] = traced_type
 
 __all__ = [
     "BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "is_generator", "substitute",

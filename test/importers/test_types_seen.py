@@ -7,11 +7,19 @@ from profuse.dialect.importers.tracer import trace
 from profuse.dialect.importers.types_seen import traced_type
 
 
+class Seen(Exception):
+    pass
+
+
 def seen(value):
     """What the traced stand-in of an argument is, by ``traced_type``."""
-    found = []
-    trace(lambda x: (found.append(traced_type(x)), x)[1], (value,))
-    return found[0]
+
+    def tell(x):
+        raise Seen(traced_type(x))
+
+    with pytest.raises(Seen) as told:
+        trace(tell, (value,))
+    return told.value.args[0]
 
 
 @pytest.mark.parametrize(("value", "kind"), [
@@ -53,3 +61,17 @@ def test_elsewhere_it_is_type():
     assert isinstance(Meta("Other", (), {}), Meta) and not isinstance(int, Meta)
     with pytest.raises(TypeError):
         traced_type()
+
+
+def test_the_builtin_is_substituted_in_traced_functions():
+    """`type` and `is` tell a traced function what they tell Python."""
+
+    def f(x, k, flag):
+        if type(x) is not np.ndarray or type(k) != int:  # noqa: E721
+            return x * 0
+        return x * (k if flag is True else -k) + isinstance(type(k), type)
+
+    g = pf.jit(f, background=False)
+    for flag in (True, False, True):
+        for k in (2, 5):
+            np.testing.assert_array_equal(g(np.ones(3), k, flag), f(np.ones(3), k, flag))
