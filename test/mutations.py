@@ -443,7 +443,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kernels that may write in place answer for others", "executor/cache/key.py",
-        'f"in_place={request.in_place}"', '""',
+        'f"in_place={request.in_place} check', 'f"check',
         ("executor/test_cache_key.py::test_a_miss_names_the_part_that_differs",),
     ),
     Mutation(

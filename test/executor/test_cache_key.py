@@ -65,6 +65,7 @@ RELEVANT: dict[str, list[tuple[str, Any]]] = {
     "keep_stages": [("options", True)],
     "verify_each": [("options", True)],
     "in_place": [("options", True)],
+    "check": [("options", "all")],
 }
 # … or another value, and why an entry serves all the same.
 IRRELEVANT: dict[str, tuple[Any, str]] = {
@@ -75,6 +76,8 @@ IRRELEVANT: dict[str, tuple[Any, str]] = {
         (("fusion_0", "lost"),),
         "what lacks a kernel is not kept, and a whole result serves",
     ),
+    "check_ms": (40, "how far a check went is noted in the entry"),
+    "check_bytes": (1 << 20, "how far a check went is noted in the entry"),
 }
 
 
@@ -136,6 +139,7 @@ OPTIONS = {
     "background": "where a compile runs",
     "device": "what `processor` is made of",
     "processor": "the target of a compile, the device of a profile",
+    "arguments": "a part of a profile's key",
     "recall": "whether anything is looked up",
     "donate": "`in_place` of a request",
     "saved": "where is looked first",
@@ -152,14 +156,16 @@ def test_every_option_of_a_function_reaches_the_key_or_needs_not():
 
 
 def test_every_part_of_a_profiles_key(folder):
-    """A profile is that of a graph, what came before, how many runs, and where its arrays are."""
-    given = {"text": IR, "history": (), "runs": 1, "device": "cpu"}
+    """A profile is that of a graph, its ranks and dtypes, what came before, runs and device."""
+    given = {"text": IR, "history": (), "runs": 1, "device": "cpu", "arguments": "f32 rank 2"}
     assert inspect.signature(key_of_graph).parameters.keys() == given.keys()
     others = {
         "text": IR.replace("tanh", "sin"), "runs": 2, "device": "cuda:0",
+        "arguments": "f32 rank 1",
         "history": ((TensorType(dtype_named("f32"), (4, 8)),),),
     }  # fmt: skip
-    parts = dict(zip(given, ("profile", "history", "profiled_runs", "device"), strict=True))
+    names = ("profile", "history", "profiled_runs", "device", "arguments")
+    parts = dict(zip(given, names, strict=True))
     key = key_of_graph(**given)
     assert set(key.parts) == {*parts.values(), *fingerprint.versions(), "sources"}
     for name, value in others.items():
@@ -256,7 +262,7 @@ def test_all_of_the_compiler_is_among_the_sources():
     loaded = json.loads(output_of(start(program, Path(os.devnull))))
     # Settings, events, logs and dumps: they are asked about the compile, and make no code.
     aside = {"", ".compile", ".dump", ".events", ".knobs", ".observe", ".observe.log_file",
-             ".stress"}  # fmt: skip
+             ".observe.stages", ".stress"}  # fmt: skip
     digested = (
             "profuse.executor.cache", "profuse.executor.evaluate", "profuse.executor.proof",
             "profuse.dialect", "profuse.lowering",
