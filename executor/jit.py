@@ -352,7 +352,7 @@ class JitFunction(DispatchedFunction):
         )
         made.__kwdefaults__, made.__module__ = fn.__kwdefaults__, self.__module__
         made.__doc__, made.__annotations__ = fn.__doc__, fn.__annotations__
-        made.__qualname__ = f"{self.__qualname__}{_BY_NAME}"
+        made.__qualname__ = f"{getattr(self, '__qualname__', '')}{_BY_NAME}"
         with self._lock:
             self._named = self._named or made
             return self._named

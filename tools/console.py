@@ -6,9 +6,14 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
-Main = Callable[[Sequence[str] | None], int]
+
+class Main(Protocol):
+    """An entry point: arguments (default: those of the process) -> exit status."""
+
+    def __call__(self, argv: Sequence[str] | None = None) -> int: ...
 
 
 def tool(main: Main) -> Main:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import profuse as pf
 import pytest
@@ -74,11 +76,10 @@ def run(*command, folder):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("how", ["script", "-c"])
-def test_functions_of_main_are_pickled_by_value(tmp_path, how):
+def test_functions_of_main_are_pickled_by_value(tmp_path):
     """Loaded by a process that has no such main; options are those of the original."""
     (tmp_path / "script.py").write_text(DUMP)
-    run(*(["script.py"] if how == "script" else ["-c", DUMP]), "it", folder=tmp_path)
+    run("script.py", "it", folder=tmp_path)
     (tmp_path / "script.py").unlink()
     options, names, state = run("-c", LOAD, "it", folder=tmp_path)
     assert options == "(('dynamic', 3),) False mine ('x',)"
@@ -138,11 +139,7 @@ def test_functions_of_modules_are_pickled_by_name_unless_registered_by_value(tmp
 
 
 def test_functions_without_a_name_are_no_plain_pickles():
-    import pickle
-
     f = pf.jit(lambda x: x * 2)
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(f)
-    import cloudpickle
-
     np.testing.assert_array_equal(cloudpickle.loads(cloudpickle.dumps(f))(np.ones(2)), [2.0, 2.0])
