@@ -163,7 +163,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the quick check forgets contiguity", "executor/guard.py",
-        'parts.append(f"{value}.{contiguous}")', "pass",
+        'parts.append(f"{value}.flags.num & {_READABLE} == {_READABLE}")', "pass",
         ("executor/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
     ),
     Mutation(
