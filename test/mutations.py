@@ -163,7 +163,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the quick check forgets contiguity", "executor/guard.py",
-        'parts.append(f"{value}.flags.num & {_READABLE} == {_READABLE}")', "pass",
+        'parts.append(f"({value}.flags.carray or {fits})")', "pass",
         ("executor/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
     ),
     Mutation(
@@ -629,7 +629,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the quick check of a guard does not look at alignment", "executor/guard.py",
-        "_READABLE = 0x0101", "_READABLE = 0x0001",
+        "{value}.flags.c_contiguous and {value}.flags.aligned", "{value}.flags.c_contiguous",
         ("executor/test_dispatch_guards.py::"
          "test_r1_39_quick_checks_and_explanations_say_what_the_definition_says",),
     ),
