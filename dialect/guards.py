@@ -254,8 +254,8 @@ def generalize(
         if t.dtype is None or t.shape is None or t.defined is False:
             return None
         sizes: list[Dim] = []
-        same = fixed is not None and fixed.rank == t.rank
-        for dim, given in zip(t.shape, fixed.shape if same else repeat(None), strict=False):
+        same = fixed.shape if fixed is not None and fixed.rank == t.rank else None
+        for dim, given in zip(t.shape, same or repeat(None), strict=False):
             if dim is None:
                 return None
             if isinstance(dim, int) and (dim in (0, 1, given) or dim in literal):

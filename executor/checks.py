@@ -15,8 +15,9 @@ from ..dialect.errors import ArgumentError, KnobError
 from ..dialect.program import Program
 from ..dialect.types import ScalarType
 from .events import log
-from .knobs import KNOBS, PREFIX, check_variables, knobs, unknown_variables
+from .knobs import KNOBS, PREFIX, check_variables, checked, knobs, unknown_variables
 from .observe.log_file import STDERR, say
+from .strategy import parse_strategy
 
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 _INTS = (bool, int, np.bool, np.integer)
@@ -54,8 +55,10 @@ def check_settings(
     check_device(device)
     if not isinstance(background, (bool, type(None))):
         raise KnobError(f"background={background!r}: expected True or False")
-    if profiled_runs is not None and (type(profiled_runs) is not int or profiled_runs < 0):
-        raise KnobError(f"profiled_runs={profiled_runs!r}: expected a number >= 0")
+    if profiled_runs is not None:
+        if type(profiled_runs) is not int:
+            raise KnobError(f"profiled_runs={profiled_runs!r}: expected a whole number")
+        checked("profiled_runs", profiled_runs)
     if not isinstance(name, (str, type(None))):
         raise KnobError(f"name={name!r}: expected a text")
 
@@ -74,6 +77,8 @@ def check_environment() -> None:
     sees. One that is no setting is told, with the setting that may have been meant.
     """
     check_variables()
+    if knobs.fusion_strategy:
+        parse_strategy(knobs.fusion_strategy)
     unknown = unknown_variables()
     if not unknown:
         return

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from .cache.entry import Entry
 
 
+UNPROFILED = (
+    "no run is profiled (profiled_runs=0), so that no type is known: what needs types runs op by "
+    "op. To fix it, profile one run, e.g. pf.jit(profiled_runs=1)"
+)
+
+
 class _Chained(NamedTuple):
     """A linked plan and the executors behind its guards."""
 
@@ -222,6 +228,9 @@ class Executor(ChainMember):
         self.warm = WarmState(lambda: self.module, self.history, runs, self.options)
         with self.work.timed("recalled", self.options.name):
             self._seen = dict.fromkeys(self.warm.restore(record, self.counters, self.reasons))
+
+        if not (record.is_restored or self.profiled_runs):
+            self.reasons.append(UNPROFILED)
 
         def on_run(inputs: list, seconds: float) -> None:
             self.counters.profiled_runs += 1

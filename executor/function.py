@@ -23,6 +23,7 @@ from .foreign import home_of
 from .fork_lock import ForkLock
 from .keyed import KeyedState
 from .knobs import knobs
+from .observe.log_file import STDERR, say
 from .state import DebugState, ExecutorState, debug_state_of, state_of
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class GraphFunction:
         if reason:
             if not self._own.device_fallbacks:
                 log("device-fallback", self._name, f"runs on the host: {reason}")
+                if knobs.log != STDERR:  # else the event is such a line
+                    say(f"profuse: {self._name} was made for {device}, runs on the host: {reason}")
                 self._reasons.append(f"not on {device}: {reason}")
             self._own.device_fallbacks += 1
             return leaves, HOST

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import os
 import re
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ..dialect.device import HOST
 from ..dialect.errors import TraceError
@@ -87,6 +89,7 @@ class JitFunction(DispatchedFunction):
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
+        self._named: FunctionType | None = None
         live.add(self)
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -319,17 +322,64 @@ class JitFunction(DispatchedFunction):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __reduce__(self) -> str | tuple:
-        """Pickled and copied by name where that finds it, as functions are, else as what it was
-        made of: the copy traces and learns anew."""
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple:
+        """Pickled and copied as its function is, and what was learnt stays behind.
+
+        Where its name finds it that is by name, but by value under pickles that take functions of
+        its module so, as cloudpickle does of those in ``__main__``: `_by_name` leaves it to them.
+        """
         name = getattr(self, "__qualname__", "")
-        found: Any = sys.modules.get(self.__module__)
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        return name if found is self else (JitFunction, (self._fn, self._options))
+        if _named(self.__module__, name) is not self:
+            return JitFunction, (self._fn, self._options)
+        if self._by_name is None or operator.index(protocol) < 4:  # which know no dotted names
+            return name
+        # A function that calls itself is restored before it has its own names.
+        told = {key: getattr(self, key) for key in ("__module__", "__name__", "__qualname__")}
+        return _restored, (self._by_name, self._options), told
+
+    @property
+    def _by_name(self) -> FunctionType | None:
+        """The function as one whose name finds it; None for what is no plain function.
+
+        The name of a decorated function is that of the object which is made of it, so that no
+        pickle would find the function itself there.
+        """
+        fn = self._fn
+        if self._named is not None or not isinstance(fn, FunctionType):
+            return self._named
+        made = FunctionType(
+            fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+        )
+        made.__kwdefaults__, made.__module__ = fn.__kwdefaults__, self.__module__
+        made.__doc__, made.__annotations__ = fn.__doc__, fn.__annotations__
+        made.__qualname__ = f"{getattr(self, '__qualname__', '')}{_BY_NAME}"
+        with self._lock:
+            self._named = self._named or made
+            return self._named
 
     def __repr__(self) -> str:
         return f"<profuse.jit of {self._fn!r}>"
+
+
+_BY_NAME = "._by_name"
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module has under a dotted name; None for nothing."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _restored(fn: FunctionType, options: Options) -> JitFunction:
+    """The jitted function that is pickled as ``fn``: the one that has it, or a new one."""
+    name = getattr(fn, "__qualname__", "").removesuffix(_BY_NAME)
+    owner = _named(fn.__module__, name)
+    if isinstance(owner, JitFunction) and owner._by_name is fn:
+        return owner
+    fn.__qualname__ = name
+    return JitFunction(fn, options)
 
 
 def jit(

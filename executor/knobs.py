@@ -28,23 +28,47 @@ def _bool(text: str) -> bool:
     raise ValueError("expected one of 1/0, true/false, yes/no, on/off")
 
 
-def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError("expected a number >= 0")
-    return value
+_COUNT = 2**31 - 1  # most of anything that is counted; seconds too, 68 years of them
+_BYTES = 2**61  # most bytes, and nanoseconds: several times as many still fit 64 bits
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("expected a number >= 1")
-    return value
+def _whole(least: int, most: int = _COUNT) -> Callable[[str], int]:
+    """Parser of whole numbers in a range."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise ValueError(f"expected a whole number from {least} to {most}")
+        return value
+
+    return parse
+
+
+_natural, _positive, _large = _whole(0), _whole(1), _whole(0, _BYTES)
+
+
+def _text(text: str) -> str:
+    """Of folders and the like: no system takes a name with a zero byte."""
+    if "\0" in text:
+        raise ValueError("expected a text without zero bytes")
+    return text
+
+
+def shown(value: Any) -> str:
+    """A value in a message; of long ones the beginning."""
+    try:
+        text = repr(value)
+    except ValueError:
+        text = "a number of thousands of digits"  # which Python does not write out
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _path(text: str) -> str:
     """Made absolute when it is read: a program may change its folder."""
-    return os.path.abspath(text) if text else ""
+    return os.path.abspath(_text(text)) if text else ""
 
 
 def _log(text: str) -> str:
@@ -94,47 +118,60 @@ KNOBS: dict[str, Knob] = {
     "static_then_dynamic": Knob(_bool, False, "default strategy [(STATIC,2),(DYNAMIC,10)] (R1.3)"),
     "always_dynamic": Knob(_bool, False, "default strategy [(DYNAMIC,12)] (R1.3)"),
     "fusion_strategy": Knob(
-        str, "", "default strategy, such as static:2,dynamic:10; always_dynamic goes before it"
+        _text, "", "default strategy, such as static:2,dynamic:10; always_dynamic goes before it"
     ),
     "general_fuser": Knob(_bool, True, "form fusion groups (R1.9); off = optimise without any"),
     "min_fusion_size": Knob(_positive, 1, "fewest ops in a fusion group"),
     "max_fusion_values": Knob(_positive, 128, "most operands plus results of a group (R1.48)"),
     "max_fusion_ops": Knob(_positive, 128, "most ops in a group: LLVM's time grows faster"),
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
-    "repro_dir": Knob(str, "", "where a failing pipeline writes its input (default: temp dir)"),
+    "repro_dir": Knob(_text, "", "where a failing pipeline writes its input (default: temp dir)"),
     "cache": Knob(_bool, True, "keep profiles and compiled code on disk, for later processes"),
-    "cache_dir": Knob(str, "", "where (default: profuse in the user's cache folder)"),
-    "cache_bytes": Knob(_natural, 1 << 30, "room there; what was not used for longest goes first"),
+    "cache_dir": Knob(_text, "", "where (default: profuse in the user's cache folder)"),
+    "cache_bytes": Knob(
+        _whole(0, _BYTES), 1 << 30, "room there; what was not used for longest goes first"
+    ),
     "check": Knob(
         _mode, "on", "kernels are compared with NumPy before they serve: off, sampled, on, all"
     ),
-    "check_ms": Knob(_positive, 20, "milliseconds that check=on takes per kernel, or little more"),
-    "check_bytes": Knob(_positive, 64 << 20, "most memory that a kernel's check takes"),
-    "dump": Knob(str, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
+    "check_ms": Knob(
+        _whole(1, 10**6), 20, "milliseconds that check=on takes per kernel, or little more"
+    ),
+    "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
+    "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
     "log_level": Knob(_level, "info", "least weight of what is logged: debug, info, warning"),
     "trace": Knob(_path, "", "where a trace for Perfetto goes when the process ends"),
     "trace_calls": Knob(_positive, 200_000, "calls kept in a trace; later ones are counted"),
     # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
     # that alternate between the two then take tens of milliseconds.
-    "library_threads": Knob(_positive, 1, "threads of library products inside kernels"),
-    "output_pool_bytes": Knob(_natural, 256 << 20, "memory of dead results kept for new ones"),
-    "arena_bytes": Knob(_natural, 64 << 20, "memory per thread kept for arrays between kernels"),
+    "library_threads": Knob(_whole(1, 1024), 1, "threads of library products inside kernels"),
+    "output_pool_bytes": Knob(
+        _whole(0, _BYTES), 256 << 20, "memory of dead results kept for new ones"
+    ),
+    "arena_bytes": Knob(
+        _whole(0, _BYTES), 64 << 20, "memory per thread kept for arrays between kernels"
+    ),
     "stress": Knob(
         parse_stress, Stress(), "guards[:k=5,seed=0] = fail one guard in k on purpose (tests)"
     ),
     "time_every": Knob(_positive, 64, "groups are timed at one guard hit in so many"),
     "background": Knob(_bool, True, "compile in workers while calls go on; off = calls wait"),
     "workers": Knob(
-        _natural, 0, "processes that compile; 0 = one, but this one for calls that wait"
+        _whole(0, 1024), 0, "processes that compile; 0 = one, but this one for calls that wait"
     ),
     "worker_queue": Knob(_positive, 64, "compiles that may wait for a worker"),
     "worker_timeout": Knob(_positive, 60, "seconds after which a compile counts as hanging"),
-    "worker_memory": Knob(_positive, 4 << 30, "bytes of memory at which a worker is ended"),
-    "worker_nice": Knob(_natural, 10, "how far workers stand back from other processes"),
+    # Less than the compiler takes before it has begun would end every worker.
+    "worker_memory": Knob(
+        _whole(1 << 28, _BYTES), 4 << 30, "bytes of memory at which a worker is ended"
+    ),
+    "worker_nice": Knob(_whole(0, 19), 10, "how far workers stand back from other processes"),
     "worker_idle": Knob(_positive, 300, "seconds after which an idle worker is ended"),
     "native_dispatch": Knob(_bool, True, "guard and call kernels in emitted code where possible"),
-    "release_gil_ns": Knob(_natural, 10_000, "kernels that take as long run with the GIL released"),
+    "release_gil_ns": Knob(
+        _whole(0, _BYTES), 10_000, "kernels that take as long run with the GIL released"
+    ),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "cuda_graphs": Knob(_natural, 64, "sequences of GPU launches kept as CUDA graphs; 0 = none"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
@@ -171,8 +208,19 @@ def _from_environment(name: str, knob: Knob) -> Any:
         return knob.parse(text)
     except ValueError as error:
         raise KnobError(
-            f"{variable}={text!r}: {error}", hint=f"{knob.help}; default {knob.default!r}"
+            f"{variable}={shown(text)}: {error}", hint=f"{knob.help}; default {knob.default!r}"
         ) from None
+
+
+def checked(name: str, value: Any) -> Any:
+    """What a knob holds when it is set to a value; raises KnobError for what it cannot be."""
+    knob = KNOBS[name]
+    try:
+        if knob.parse is _text:  # a number that names a folder is a mistake
+            value = os.fspath(value)
+        return knob.parse(str(value))
+    except (TypeError, ValueError) as error:
+        raise KnobError(f"{name}={shown(value)}: {error}", hint=knob.help) from None
 
 
 class Knobs:
@@ -201,11 +249,7 @@ class Knobs:
         knob = KNOBS.get(name)
         if knob is None:
             raise KnobError(f"no knob named {name!r}", hint=f"knobs: {', '.join(KNOBS)}")
-        if knob.parse is not str:
-            try:
-                value = knob.parse(str(value))
-            except ValueError as error:
-                raise KnobError(f"{name}={value!r}: {error}", hint=knob.help) from None
+        value = checked(name, value)
         values = self.__dict__["_values"]
         # Reading and writing under one lock: of two racing setters each sees the other's value or
         # what was there before both, never both the same (R1.2).

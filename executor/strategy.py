@@ -9,11 +9,12 @@ from typing import Literal
 
 from ..dialect.errors import KnobError
 from .events import log
-from .knobs import knobs
+from .knobs import knobs, shown
 
 Behavior = Literal["static", "dynamic"]
 Strategy = tuple[tuple[Behavior, int], ...]
 
+MOST = 999_999_999  # specialisations of an entry
 _lock = threading.Lock()
 _current: Strategy | None = None
 
@@ -27,10 +28,12 @@ def normalize(strategy: Sequence[tuple[str, int]]) -> Strategy:
             times = operator.index(count)
             if word not in ("static", "dynamic") or isinstance(count, bool) or times < 0:
                 raise ValueError(f"bad entry {(behavior, count)!r}")
+            if times > MOST:
+                raise ValueError(f"an entry counts more than {MOST} specialisations")
             out.append((word, times))  # type: ignore[arg-type]
     except (TypeError, ValueError, AttributeError) as error:
         raise KnobError(
-            f"fusion strategy {strategy!r}: {error}",
+            f"fusion strategy {shown(strategy)}: {error}",
             hint='give a list such as [("static", 2), ("dynamic", 10)]',
         ) from None
     return tuple(out)
@@ -41,9 +44,9 @@ def parse_strategy(text: str) -> Strategy:
     entries: list[tuple[str, int]] = []
     for entry in text.split(","):
         behavior, _, count = entry.partition(":")
-        if not count.strip().isdecimal():
+        if not count.strip().isdecimal() or len(count.strip()) > 9:
             raise KnobError(
-                f"PROFUSE_FUSION_STRATEGY={text!r}: bad entry {entry!r}",
+                f"PROFUSE_FUSION_STRATEGY={text[:80]!r}: bad entry {entry[:80]!r}",
                 hint="write static:2,dynamic:10",
             )
         entries.append((behavior.strip(), int(count)))

@@ -47,8 +47,9 @@ def parse_stress(text: str) -> Stress:
         name, _, value = item.partition("=")
         if name not in found:
             raise ValueError(f"guards has no option {name!r}, expected k or seed")
-        if not value.isdecimal() or (name == "k" and int(value) < 1):
-            raise ValueError(f"{name}={value}: expected a number >= {int(name == 'k')}")
+        least = int(name == "k")
+        if not value.isdecimal() or len(value) > 9 or int(value) < least:
+            raise ValueError(f"{name}={value[:80]}: expected a number from {least} to 999999999")
         found[name] = int(value)
     return Stress(found["k"], found["seed"])
 

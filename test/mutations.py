@@ -137,7 +137,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the quick check forgets contiguity", "executor/guard.py",
-        'parts.append(f"{value}.{contiguous}")', "pass",
+        'parts.append(f"({value}.flags.carray or {fits})")', "pass",
         ("executor/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
     ),
     Mutation(
@@ -620,6 +620,47 @@ MUTATIONS = (
         "what dropped executors will count is lost", "executor/events.py",
         "        self.heir = into ", "        #",
         ("executor/test_dispatch_threads.py::test_counts_move_with_what_will_be_counted",),
+    ),
+    Mutation(
+        "kernels get captured arrays that they cannot read", "executor/jit.py",
+        "*(readable(array, self._own) for array in captured)", "*captured",
+        ("executor/test_captured.py::test_r1_39_layouts_and_in_place_changes",),
+    ),
+    Mutation(
+        "a graph is reused for a captured array of another shape", "executor/jit.py",
+        "if variant is None or not variant.trace.holds_what_it_held():", "if variant is None:",
+        ("executor/test_captured.py::test_captured_arrays_that_change_shape_or_dtype",),
+    ),
+    Mutation(
+        "emitted code takes a captured array of any shape", "executor/dispatch/arguments.py",
+        "for have, want in zip(value.sizes, shape, strict=True)", "for have, want in ()",
+        ("executor/test_captured.py::test_captured_arrays_that_change_shape_or_dtype",),
+    ),
+    Mutation(
+        "the quick check of a guard does not look at alignment", "executor/guard.py",
+        "{value}.flags.c_contiguous and {value}.flags.aligned", "{value}.flags.c_contiguous",
+        ("executor/test_dispatch_guards.py::"
+         "test_r1_39_quick_checks_and_explanations_say_what_the_definition_says",),
+    ),
+    Mutation(
+        "full groups are handed numbers that their ops need", "dialect/passes/form_fusions.py",
+        "        self._merge_numbers()\n", "",
+        ("executor/test_group_limits.py::test_r1_48_numbers_are_in_the_group_that_computes_with_them",),
+    ),
+    Mutation(
+        "groups forget the sizes that others make", "dialect/passes/insert_guards.py",
+        "        made.update(zip(results, returned, strict=True))\n", "",
+        ("executor/test_group_limits.py::test_r1_48_graphs_beyond_the_bound_fuse[windows-dynamic]",),
+    ),
+    Mutation(
+        "graphs of all ranks share a profile", "executor/cache/key.py",
+        '"arguments": arguments,', '"arguments": "",',
+        ("executor/test_warm_ranks.py::test_saved_profiles_are_those_of_a_rank",),
+    ),
+    Mutation(
+        "functions of main are pickled by name alone", "executor/jit.py",
+        "if self._by_name is None or", "if True or",
+        ("executor/test_pickling.py::test_functions_of_main_are_pickled_by_value",),
     ),
 )  # fmt: skip
 

@@ -22,9 +22,11 @@ from ..executor.cache.key import outdated
 from ..executor.cache.profiles import is_profile
 from ..executor.cache.store import Evicted, File, Store, UnusableCache, default_root
 from ..executor.knobs import knobs
+from .console import tool
 from .quantities import UNITS, size
 
 
+@tool
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status (1 = corrupt entries, or an error: one message)."""
     args = _parser().parse_args(argv)
@@ -34,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = str(error)
     except UnusableCache as error:
         message = str(error)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         message = f"{error.filename or 'the cache'}: {error.strerror}"
     print(f"profuse-cache: error: {message}", file=sys.stderr)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import FileError, ProfuseError
+from .console import tool
 from .kernels import FORMS, kernels_text
 from .user_code import UsersError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 SPLIT = "// -----"
 
 
+@tool
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status: 0, or 1 after an error on stderr."""
     options = _parser().parse_args(argv)
@@ -25,7 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         output = _run(options)
         if options.output == "-":
             sys.stdout.write(output)
-            sys.stdout.flush()
         else:
             _write(options.output, output)
     except ProfuseError as error:
@@ -33,9 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except UsersError as error:
         print(f"profuse-opt: error: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone: nothing is left to say, not even at exit
         return 1
     return 0
 

@@ -27,21 +27,18 @@ from ..executor.load import load
 from ..executor.loaded import LoadedFunction
 from ..executor.spec import load_npy, parse_spec
 from ..executor.spec import spec as make_spec
+from .console import tool
 from .user_code import UsersError
 
 
+@tool
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status (1 = an error, printed as one message)."""
     args = _parser().parse_args(argv)
     try:
-        status = _run(args)
-        sys.stdout.flush()
-        return status
+        return _run(args)
     except ProfuseError as error:
         message = str(error)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone: nothing is left to say, not even at exit
-        return 1
     except MemoryError as error:
         message = f"not enough memory: {error}"
     except UsersError as error:

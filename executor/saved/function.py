@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class SavedFunction(JitFunction):
                 return inline_trace(variant.trace, leaves)
         return self._trace(key, examples, args, kwargs)
 
-    def __reduce__(self) -> tuple:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple:
         """Pickled and copied as what was saved; what was learnt since stays behind."""
         return SavedFunction, (self._saved, self._options)
 

@@ -122,8 +122,9 @@ def test_memory_maps_are_captured_and_read_in_emitted_code(tmp_path):
     assert hits(f) >= CALLS - 3
 
 
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("native", [True, False])
-def test_captured_arrays_that_change_shape_or_dtype(native):
+def test_captured_arrays_that_change_shape_or_dtype(native, strategy):
     """A graph holds for the shape that code may have read while it was traced."""
     w = np.arange(12.0)
 
@@ -131,7 +132,7 @@ def test_captured_arrays_that_change_shape_or_dtype(native):
         return (x * w).sum(axis=-1) * len(w)
 
     with knobs.override(native_dispatch=native):
-        f = pf.jit(rows)
+        f = pf.jit(rows, strategy=[(strategy, 2)])
         for shape in ((12,), (3, 4), (12,), (6, 2), (3, 4)):
             w.shape = shape
             given = np.ones(shape[-1])

@@ -109,9 +109,9 @@ def test_texts(text, meaning, monkeypatch):
     ("text", "complaint"),
     [
         ("all", "there is no stress mode 'all', expected guards[:k=5,seed=0]"),
-        ("guards:k=0", "k=0: expected a number >= 1"),
-        ("guards:seed=-1", "seed=-1: expected a number >= 0"),
-        ("guards:k=two", "k=two: expected a number >= 1"),
+        ("guards:k=0", "k=0: expected a number from 1 to 999999999"),
+        ("guards:seed=-1", "seed=-1: expected a number from 0 to 999999999"),
+        ("guards:k=two", "k=two: expected a number from 1 to 999999999"),
         ("guards:often=3", "guards has no option 'often', expected k or seed"),
         ("guards:", "guards has no option '', expected k or seed"),
     ],

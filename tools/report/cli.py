@@ -26,6 +26,7 @@ from ...dialect.errors import ArgumentError, FileError, ProfuseError
 from ...executor.observe import live
 from ...executor.observe.files import check_writable
 from ...executor.observe.perfetto import trace
+from ..console import tool
 from . import save
 from .collect import collect
 from .model import Run
@@ -37,6 +38,7 @@ _USAGE = "usage: profuse-report [-h] [-o FILE] [--title TITLE] SCRIPT [ARGUMENT 
 _OPTIONS = {"-o": "output", "--output": "output", "--title": "title"}
 
 
+@tool
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status of the script (2 = it was not run)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
