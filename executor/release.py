@@ -66,6 +66,9 @@ class ReleaseTimer:
         done: what can be released has been.
     """
 
+    created: int | None
+    done: bool
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.reset()
@@ -88,5 +91,4 @@ class ReleaseTimer:
 
     def reset(self) -> None:
         """Forget the stamp."""
-        self.created: int | None = None
-        self.done = False
+        self.created, self.done = None, False

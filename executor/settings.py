@@ -51,7 +51,7 @@ def get_num_profiled_runs() -> int:
 
 
 def set_num_profiled_runs(runs: int) -> int:
-    """Set the number of profiled runs for executors built from now on; 0 compiles at once."""
+    """Set the number of profiled runs of graphs first called from now on; 0 compiles at once."""
     return knobs.exchange("profiled_runs", runs)
 
 

@@ -16,6 +16,38 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
+        "a switch gives a fallback more depth than is left", "executor/engine.py",
+        "self.work, depth=depth)", "self.work)",
+        ("executor/test_plan_choice.py::test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile",),
+    ),
+    Mutation(
+        "gradient mode is not asked", "dialect/gradient_mode.py",
+        'bool(getattr(value, "requires_grad", False)) and _MODE.on',
+        'bool(getattr(value, "requires_grad", False))',
+        ("executor/test_requires_grad.py::test_record_spec_and_guards_agree",),
+    ),
+    Mutation(
+        "a plan's quick check forgets the flag", "executor/guard.py",
+        "    if on_device and type_.requires_grad is False:\n", "    if False:\n",
+        ("executor/test_requires_grad.py",),
+    ),
+    Mutation(
+        "rewrites that need types reach fallbacks", "dialect/pipelines.py",
+        '"specialize,functionalize,batch-matmul,form-fusions,insert-guards"',
+        '"specialize,typed-rewrites,functionalize,batch-matmul,form-fusions,insert-guards"',
+        ("executor/test_pipeline_effects.py::test_rewrites_that_need_types_happen_in_groups",),
+    ),
+    Mutation(
+        "emitted code keeps what is to be released", "executor/native.py",
+        "            function.come_to_python()\n", "            pass\n",
+        ("executor/test_release.py::test_a2_the_switch_and_its_delay_are_read_at_every_request",),
+    ),
+    Mutation(
+        "waiting for a worker has no name", "executor/worker/ticket.py",
+        "        add(made, WORKER, starting)\n", "",
+        ("executor/test_stages.py::test_stages_of_the_first_compiles_of_a_process_add_up",),
+    ),
+    Mutation(
         "memory in use is given to another call", "executor/scratch.py",
         "free = kept is None or _holders(kept) == _ALONE", "free = True",
         ("executor/test_plan_memory.py::test_a_call_within_a_call_gets_memory_of_its_own",

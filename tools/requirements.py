@@ -1,7 +1,8 @@
 """Which test stands for which requirement: ``docs/requirements.md``, made from what tests say.
 
 A test stands for a requirement when its docstring or a comment inside it, or a comment of a lit
-file, names the number: ``R1.13``. ``--write`` makes the table anew; without it the table is
+file, names the number: ``R1.13``, or ``A4`` for an addendum. Names of tests count as well:
+``test_r1_13_…``, ``test_a4_…``. ``--write`` makes the table anew; without it the table is
 checked: what it names must exist and must name the number. Exit status 1 = it is wrong.
 """
 
@@ -74,19 +75,27 @@ REQUIREMENTS = {
     "R2.16": "debug state of the spec-keyed executor",
     "R3.42": "what a relaxed guard compares",
     "R3.43": "checks of the target sizes of sums",
+    "A1": "the plan of depth 0 is stamped, and released",
+    "A2": "the release switch and its delay count at each request for a plan",
+    "A3": "a spec-keyed executor keeps the `optimize` that it was made with",
+    "A4": "profiled runs are read with the record; a failing compile is not tried again",
+    "A5": "without the general fuser each request overwrites the depth",
 }
 
 Named = dict[str, list[str]]  # test id -> requirements that it names
 
-_NUMBER = re.compile(r"\bR\d+\.\d+\b")
-_ROW = re.compile(r"^\| (R\d+\.\d+) \|[^|]*\|(.*)\|$", re.M)
+_NUMBER = re.compile(r"\b(?:R\d+\.\d+|A[1-9])\b")
+_NAME = re.compile(r"test_(?:r(\d+)_(\d+)|a([1-9]))(?:_|$)")
+_ROW = re.compile(r"^\| (R\d+\.\d+|A\d+) \|[^|]*\|(.*)\|$", re.M)
 _TEST = re.compile(r"`([^`]+)`")
 _LIT_COMMENT = re.compile(r"^\s*(?://|#).*", re.M)
 _TABLE = Path("docs/requirements.md")
 _PREFACE = """# Requirements and their tests
 
 Made by `python -m profuse.tools.requirements --write` from the numbers that tests name in their
-docstrings and comments; `make test` checks it.
+docstrings and comments (the rule), or in their own names (`test_r1_42_…`, `test_a4_…`); `make test`
+checks it. A1 to A5 are the addenda. Where we differ from a requirement on purpose, and why, is told
+under "Departures from the requirements" in [architecture.md](architecture.md).
 
 | requirement | what | tests |
 |---|---|---|
@@ -101,16 +110,26 @@ def collect(root: Path) -> Named:
         if path.suffix == ".py" and path.name.startswith("test_"):
             text = path.read_text("utf-8")
             for test, words in _functions(text):
-                found[f"{name}::{test}"] = numbers_in(words)
+                found[f"{name}::{test}"] = numbers_in(f"{words}\n{number_of_name(test)}")
         elif path.suffix in (".mlir", ".test"):
             comments = _LIT_COMMENT.findall(path.read_text("utf-8"))
-            found[name] = numbers_in("\n".join(comments))
+            numbers = numbers_in("\n".join(comments))
+            found[name] = [n for n in numbers if n[0] == "R"]  # A1 may be a FileCheck variable
     return found
 
 
 def numbers_in(text: str) -> list[str]:
     """Distinct requirement numbers of a text."""
     return sorted(set(_NUMBER.findall(text)), key=_order)
+
+
+def number_of_name(test: str) -> str:
+    """The number in a test's own name: ``R1.42`` of ``test_r1_42_…``; "" where there is none."""
+    match = _NAME.match(test.rpartition("::")[2])
+    if match is None:
+        return ""
+    major, minor, addendum = match.groups()
+    return f"A{addendum}" if addendum else f"R{major}.{minor}"
 
 
 def _functions(text: str) -> Iterator[tuple[str, str]]:
@@ -167,8 +186,8 @@ def summary(table: Mapping[str, Sequence[str]]) -> str:
     return text + (f"; without a test: {', '.join(bare)}" if bare else "")
 
 
-def _order(number: str) -> tuple[int, ...]:
-    return tuple(map(int, number[1:].split(".")))
+def _order(number: str) -> tuple[bool, list[int]]:
+    return number[0] == "A", [int(part) for part in number[1:].split(".")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -189,13 +189,14 @@ def test_switches_default_to_true_and_return_the_old_value(get, put):
 
 
 def test_profiled_runs_can_be_assigned():
-    """R1.2: takes effect for executors built from then on."""
-    older = Executor(add_graph(), Options())
+    """R1.2, A4: takes effect for records made from then on."""
+    older, newer = (Executor(add_graph(), Options()) for _ in range(2))
+    older.plan()
     assert pf.set_num_profiled_runs(3) == 1
     try:
         assert pf.get_num_profiled_runs() == 3
-        assert Executor(add_graph(), Options()).profiled_runs == 3
-        assert older.profiled_runs == 1
+        newer.plan(), older.plan()
+        assert (newer.record.runs, older.record.runs) == (3, 1)
     finally:
         assert pf.set_num_profiled_runs(1) == 3
     with pytest.raises(pf.KnobError, match="profiled_runs"):

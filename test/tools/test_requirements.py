@@ -31,9 +31,22 @@ def test_one(x):
 class TestGroup:
     def test_two(self):
         """Nothing."""
+
+
+def test_r1_42_by_name():
+    """A3, and A12 is none."""
+
+
+def test_a4():
+    pass
+
+
+def test_r1_is_none_and_test_a_neither():
+    pass
 '''
 LIT = """// RUN: profuse-opt %s | FileCheck %s
 // R2.4: a comment
+// CHECK: %[[A1:.*]] =
 func.func @f() { return } loc("R2.5")
 """
 
@@ -52,6 +65,9 @@ def test_what_tests_name(tree):
         "test/passes/b.mlir": ["R2.4"],
         "test/test_a.py::test_one": ["R1.4", "R1.5", "R1.6", "R1.8"],
         "test/test_a.py::TestGroup::test_two": [],
+        "test/test_a.py::test_r1_42_by_name": ["R1.42", "A3"],
+        "test/test_a.py::test_a4": ["A4"],
+        "test/test_a.py::test_r1_is_none_and_test_a_neither": [],
     }
 
 
@@ -64,7 +80,7 @@ def test_written_tables_are_right(tree, capsys):
     assert "make it with --write" in capsys.readouterr().err
     assert main(["--root", str(tree), "--write"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"requirements: 5 of {len(REQUIREMENTS)} covered by 2 tests; without")
+    assert out.startswith(f"requirements: 8 of {len(REQUIREMENTS)} covered by 4 tests; without")
     assert "R1.4," not in out
     assert main(["--root", str(tree)]) == 0
     table = read_table((tree / "docs" / "requirements.md").read_text())
