@@ -171,6 +171,33 @@ def test_no_false_alarms_over_random_programs(seed):
     assert verdict.skipped <= 0.01 * verdict.compared
 
 
+# --- what checks have found ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("behavior", ["static", "dynamic"])
+def test_products_of_windows_that_slide(behavior):
+    """Rows overlap, which libraries cannot be told: the leading dimension would be 1."""
+    w = np.arange(15.0).reshape(5, 3)
+    f = pf.jit(lambda x, w: x @ w, strategy=[(behavior, 1)])
+    for size in (14, 14, 14 if behavior == "static" else 20):
+        x = np.lib.stride_tricks.sliding_window_view(np.arange(float(size)), 5)
+        np.testing.assert_allclose(f(x, w), x @ w)
+    assert f.state().counters["kernel_launches"] == 2
+
+
+def test_clip_raises_for_bounds_on_the_wrong_side():
+    x = np.arange(6, dtype=np.int32)
+    f = pf.jit(lambda x, n: np.clip(x, 0, n) + 1)
+    for n in (3, 3, 2**40):
+        np.testing.assert_array_equal(f(x, n), np.clip(x, 0, n) + 1)
+    with pytest.raises(OverflowError):
+        np.clip(x, 0, -(2**40))
+    with pytest.raises(OverflowError):
+        f(x, -(2**40))
+    counters = f.state().counters
+    assert (counters["kernel_launches"], counters["voided_launches"]) == (3, 1)
+
+
 # --- how it judges ---------------------------------------------------------------------------
 
 
