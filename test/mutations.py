@@ -259,6 +259,21 @@ MUTATIONS = (
         ("executor/test_state.py::test_last_executed_graph",),
     ),
     Mutation(
+        "kernels that are wrong serve", "executor/compile.py",
+        "    if verdict.outcome == FAILED:\n", "    if False:\n",
+        ("executor/test_proof.py::test_a_wrong_kernel_never_serves",),
+    ),
+    Mutation(
+        "checks do not look whether all of a result is written", "executor/proof/check.py",
+        "if a.tobytes() != b.tobytes():", "if False:",
+        ("executor/test_proof.py::test_memory_that_is_not_the_kernels",),
+    ),
+    Mutation(
+        "a worker lost while it checks is told as any other", "executor/worker/lane.py",
+        "    if not lost.checking:\n", "    if True:\n",
+        ("executor/test_proof.py::test_a_kernel_that_crashes_costs_a_worker_and_its_kernel",),
+    ),
+    Mutation(
         "a void launch keeps its results", "executor/kernel.py",
         'f"    if {void}:"', '"    if False:"',
         ("executor/test_violations.py::test_several_checks_in_one_kernel",),

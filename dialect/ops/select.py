@@ -88,8 +88,8 @@ class Clip(Elementwise, name="clip"):
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
-        out = types[0].dtype
-        if isinstance(types[0], TensorType) and out is not None and out.is_int:
+        out = types[0].dtype if isinstance(types[0], TensorType) else None
+        if out is not None and out.is_int:
             # NumPy raises for a Python int that lies beyond the range on the wrong side.
             limits = np.iinfo(out.numpy)
             lo, hi = (as_tensor(b, edge) for edge in args[1:])

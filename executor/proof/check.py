@@ -13,7 +13,7 @@ from ...dialect.dtypes import dtype_named
 from ...dialect.program import Module, Program
 from ...dialect.symbolic import evaluate, parse_dim
 from ...dialect.types import TensorType
-from .compare import judge
+from .compare import Result
 from .inputs import Setting, settings, shape_of, smallest_size, strides_of, values
 from .launch import Launcher, Outcome
 from .reference import Reference
@@ -22,8 +22,10 @@ from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 if TYPE_CHECKING:
     from ...lowering.abi import KernelArtifact
 
-_NEARBY = 3  # evaluations with moved operands, per set of inputs
-_MORE = 24  # as many once more, before a kernel is called wrong
+# Evaluations with moved operands before a kernel is called wrong, and by how many units in the last
+# place operands are moved in those that are added.
+_NEARBY = ((1, 4), (4, 4), (24, 8))
+_ELEMENTS = 1 << 16  # of each result that are compared one by one, unless all are to be
 _SAMPLED = 3  # sets of inputs of mode "sampled"
 _LARGE = 4 << 20  # bytes of a run, above which sizes that are not the only ones are left out
 _MANY = 0.1  # share of elements that cannot be judged above which other inputs are tried
@@ -88,6 +90,7 @@ class Check:
         self.reference = Reference(function, module)
         self.runs = self.compared = self.skipped = 0
         self.raised = ""
+        self.in_part = False
 
     def run(self) -> Verdict:
         """Go through all sets of inputs that the budget allows."""
@@ -112,6 +115,8 @@ class Check:
             return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
         if too_large and 2 * self.runs < len(wanted):
             left = left or too_large
+        if self.in_part:
+            left = left or f"of results, {_ELEMENTS} elements that differ in bits were judged"
         return Verdict(PARTLY if left else CHECKED, left, self.runs, self.compared, self.skipped)
 
     def one(self, setting: Setting) -> None:
@@ -202,7 +207,8 @@ class Check:
         expected: Sequence[np.ndarray],
         how: str = "",
     ) -> None:
-        nearby = self.reference.nearby(args, _NEARBY, setting.seed + 1)
+        most = None if self.budget.mode == "all" else _ELEMENTS
+        nearby: list[list[np.ndarray]] = []
         for number, (f, e) in enumerate(zip(found, expected, strict=True)):
             if f.shape != e.shape or f.dtype != e.dtype:
                 raise Difference(
@@ -210,15 +216,23 @@ class Check:
                     f"{e.dtype}{list(e.shape)}",
                     setting,
                 )
-            rounds, moves = self.reference.rounds[number], self.reference.moves
-            judged = judge(f, e, [n[number] for n in nearby], rounds=rounds, moves=moves)
-            if rounds and judged.wrong.any():
-                more = [*nearby, *self.reference.nearby(args, _MORE, setting.seed + 2, 8)]
-                judged = judge(f, e, [n[number] for n in more], rounds=rounds, moves=moves)
-            if judged.wrong.any():
-                raise Difference(f"result {number}{how}: {judged.worst(f, e)}", setting)
-            self.compared += f.size
+            result = Result(
+                f, e, rounds=self.reference.rounds[number], moves=self.reference.moves, most=most
+            )
+            judged = result.judge([])
+            # How far rounding goes is found out where something differs, and as well as it takes.
+            for count, ulps in _NEARBY if result.rounds else ():
+                if not judged.wrong:
+                    break
+                if len(nearby) < count:
+                    seed = setting.seed + 1 + len(nearby)
+                    nearby += self.reference.nearby(args, count - len(nearby), seed, ulps)
+                judged = result.judge([n[number] for n in nearby])
+            if judged.wrong:
+                raise Difference(f"result {number}{how}: {judged.worst}", setting)
+            self.compared += result.compared
             self.skipped += judged.skipped
+            self.in_part |= result.in_part
 
     def _fits(self, setting: Setting) -> None:
         """Raise _TooLarge where the arrays of a run need more than is allowed."""

@@ -16,76 +16,99 @@ _ULPS = 16  # that any inexact result may be off by
 
 @dataclass(frozen=True)
 class Judged:
-    """One result, element by element.
+    """How one result compares.
 
     Attributes:
-        wrong: elements that cannot be explained by rounding.
+        wrong: how many elements cannot be explained by rounding.
         skipped: how many rounding may make anything of.
+        worst: the first wrong element, in words.
     """
 
-    wrong: np.ndarray
-    skipped: int
-
-    def worst(self, found: np.ndarray, expected: np.ndarray) -> str:
-        """The first wrong element, in words."""
-        at = tuple(int(k) for k in np.argwhere(self.wrong)[0])
-        count = int(self.wrong.sum())
-        return (
-            f"element {list(at)} is {found[at]!s}, not {expected[at]!s} "
-            f"({count} of {self.wrong.size} wrong)"
-        )
+    wrong: int
+    skipped: int = 0
+    worst: str = ""
 
 
-def judge(
-    found: np.ndarray,
-    expected: np.ndarray,
-    nearby: Sequence[np.ndarray],
-    *,
-    rounds: bool,
-    moves: bool,
-) -> Judged:
-    """Compare one result of a kernel with the definition's.
+class Result:
+    """One result of a kernel beside that of the definition.
 
     Args:
-        nearby: the same result of evaluations with moved operands.
+        found, expected: the two, of one shape and dtype.
         rounds: some op on the way to it rounds.
         moves: elements are only moved: the signs of zeros count.
+        most: elements that differ and are judged, of more a part; None = all.
+
+    Attributes:
+        in_part: more differ than are judged.
+        compared: elements that are compared.
     """
-    with np.errstate(all="ignore"):
-        if not is_float(expected):
-            unstable = _any([n != expected for n in nearby], expected.shape)
-            return Judged((found != expected) & ~unstable, int(unstable.sum()))
-        nan = np.isnan(expected)
-        same = (found == expected) | (np.isnan(found) & nan)
-        if moves:
-            same &= nan | (np.signbit(found) == np.signbit(expected))
-        if not rounds or same.all():
-            return Judged(~same, 0)
-        return _rounded(found, expected, nearby, same)
 
+    def __init__(
+        self, found: np.ndarray, expected: np.ndarray, *, rounds: bool, moves: bool,
+        most: int | None = None,
+    ) -> None:  # fmt: skip
+        self._found, self._expected, self.rounds = found, expected, rounds
+        with np.errstate(all="ignore"):
+            same = np.asarray(found == expected)
+            if is_float(expected):
+                nan = np.isnan(expected)
+                same |= np.isnan(found) & nan
+                if moves:
+                    same &= nan | (np.signbit(found) == np.signbit(expected))
+        self._places = np.flatnonzero(~same)
+        count = self._places.size
+        self.in_part = rounds and most is not None and count > most
+        self.compared = found.size
+        if self.in_part:
+            assert most is not None
+            self._places = np.random.default_rng(count).choice(self._places, most, replace=False)
+            self.compared -= count - most
 
-def _rounded(
-    found: np.ndarray, expected: np.ndarray, nearby: Sequence[np.ndarray], same: np.ndarray
-) -> Judged:
-    size = np.abs(np.where(np.isfinite(expected), expected, 0))
-    limit = float(ml_dtypes.finfo(expected.dtype).max)
-    ulp = _spacing(size)
-    f, e = found.astype(np.float64), expected.astype(np.float64)
-    classes = _class(e)
-    unstable = np.zeros(e.shape, bool)
-    range_ = np.zeros(e.shape)
-    for other in nearby:
-        n = other.astype(np.float64)
-        unstable |= _class(n) != classes
-        range_ = np.fmax(range_, np.where(np.isfinite(n) & np.isfinite(e), np.abs(n - e), 0))
-    near = np.abs(f - e) <= _FACTOR * range_ + _ULPS * ulp + _floor(expected.dtype)
-    # Beyond the largest number results are infinite or nearly so, as they are rounded.
-    edge = np.isinf(e) & (np.abs(f) > 0.9 * limit) & (np.sign(f) == np.sign(e))
-    edge |= np.isinf(f) & (np.abs(e) > 0.9 * limit) & (np.sign(f) == np.sign(e))
-    # Where nothing is told but the order of magnitude, little is.
-    usual = size.astype(np.float64).mean() if size.size else 0.0
-    weak = unstable | (_FACTOR * range_ > np.abs(e) + 0.01 * usual)
-    return Judged(~(same | near | edge | unstable), int(weak.sum()))
+    def judge(self, nearby: Sequence[np.ndarray]) -> Judged:
+        """Judge it by the same result of evaluations with moved operands."""
+        places = self._places
+        f, e = self._found.ravel()[places], self._expected.ravel()[places]
+        around = [n.ravel()[places] for n in nearby]
+        with np.errstate(all="ignore"):
+            if not self.rounds:
+                right = weak = np.zeros(f.shape, bool)
+            elif not is_float(e):
+                right = weak = _any([n != e for n in around], e.shape)
+            else:
+                right, weak = self._rounded(f, e, around)
+        wrong = places[~right]
+        worst = self._in_words(int(wrong.min()), wrong.size) if wrong.size else ""
+        return Judged(wrong.size, int(weak.sum()), worst)
+
+    def _rounded(
+        self, found: np.ndarray, expected: np.ndarray, nearby: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which elements rounding explains, and of which it explains anything."""
+        limit = float(ml_dtypes.finfo(expected.dtype).max)
+        ulp = _spacing(np.abs(np.where(np.isfinite(expected), expected, 0)))
+        f, e = found.astype(np.float64), expected.astype(np.float64)
+        classes = _class(e)
+        unstable = np.zeros(e.shape, bool)
+        range_ = np.zeros(e.shape)
+        for other in nearby:
+            n = other.astype(np.float64)
+            unstable |= _class(n) != classes
+            range_ = np.fmax(range_, np.where(np.isfinite(n) & np.isfinite(e), np.abs(n - e), 0))
+        near = np.abs(f - e) <= _FACTOR * range_ + _ULPS * ulp + _floor(expected.dtype)
+        # Beyond the largest number results are infinite or nearly so, as they are rounded.
+        edge = np.isinf(e) & (np.abs(f) > 0.9 * limit) & (np.sign(f) == np.sign(e))
+        edge |= np.isinf(f) & (np.abs(e) > 0.9 * limit) & (np.sign(f) == np.sign(e))
+        # Where nothing is told but the order of magnitude, little is.
+        usual = np.where(np.isfinite(e), np.abs(e), 0).mean() if e.size else 0.0
+        weak = unstable | (_FACTOR * range_ > np.abs(e) + 0.01 * usual)
+        return near | edge | unstable, weak
+
+    def _in_words(self, place: int, count: int) -> str:
+        at = np.unravel_index(place, self._found.shape)
+        return (
+            f"element {[int(k) for k in at]} is {self._found[at]!s}, not {self._expected[at]!s} "
+            f"({count} of {self.compared} wrong)"
+        )
 
 
 def _floor(dtype: np.dtype) -> float:

@@ -36,6 +36,7 @@ _SIZES = (
     (5,),
     (64, 32, 1, 2),
 )
+_SHUFFLED = 1 << 16  # elements; more are put in an order that is less random, but fast
 KINDS = ("plain", "special", "positive", "wide")
 """Kinds of values, see `_floats` and `_ints`."""
 
@@ -153,6 +154,16 @@ def _ints(
     return np.where(rng.random(shape) < 0.3, rng.choice(edges, shape), made).astype(dtype.numpy)
 
 
+def _shuffled(count: int, rng: np.random.Generator) -> np.ndarray:
+    """The numbers below ``count`` in an order that no loop over axes has."""
+    if count <= _SHUFFLED:
+        return rng.permutation(count)
+    step = int(0.618 * count) | 1
+    while math.gcd(step, count) > 1:
+        step += 2
+    return (np.arange(count) * step + int(rng.integers(count))) % count
+
+
 def _floats(
     dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator
 ) -> np.ndarray:
@@ -163,7 +174,7 @@ def _floats(
     among infinities, NaN, zeros of both signs and subnormals.
     """
     count = math.prod(shape)
-    places = rng.permutation(count).reshape(shape)
+    places = _shuffled(count, rng).reshape(shape)
     spread = (places + 0.25 + 0.5 * rng.random()) / max(count, 1)
     if kind == "positive":
         return (0.25 + 3.75 * spread).astype(dtype.numpy)

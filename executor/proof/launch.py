@@ -106,8 +106,8 @@ class Launcher:
             given = placed[index]
             assert given is not None
             slots.append(given.array.strides[axis] // given.array.itemsize)
-        packed = np.array([s & (2**64 - 1) for s in slots], np.uint64)
-        self._function(packed.ctypes.data)
+        given_slots = np.array([s & (2**64 - 1) for s in slots], np.uint64)
+        self._function(given_slots.ctypes.data)
         wrong = ""
         for number, (given, was) in enumerate(zip(placed, before, strict=True)):
             if given is not None and was is not None and not np.array_equal(given.whole, was):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,10 +33,11 @@ class Framed:
         offset: int = 0,
     ) -> None:
         low = high = 0
-        if strides is not None and math.prod(shape):
+        total = int(np.prod(shape, dtype=np.int64))
+        if strides is not None and total:
             steps = [step * (size - 1) for step, size in zip(strides, shape, strict=True)]
             low, high = sum(min(s, 0) for s in steps), sum(max(s, 0) for s in steps)
-        count = high - low + 1 if strides is not None else math.prod(shape)
+        count = high - low + 1 if strides is not None else total
         nbytes = count * dtype.itemsize
         self.whole = np.full(nbytes + 2 * FRAME + 2 * _ALIGNMENT, pattern, np.uint8)
         address = self.whole.__array_interface__["data"][0]

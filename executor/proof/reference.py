@@ -37,6 +37,7 @@ ACCUMULATE = frozenset(
     ("sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "matmul", "mm_tree")
 )
 """Ops that add or multiply up, each step of which rounds."""
+_DRAWN = 65537  # different random numbers at most
 _ULPS = 4  # more than most ops round by, expansions of `lowering.math` included
 
 
@@ -55,10 +56,15 @@ def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
     infinite = int(np.array(np.inf, array.dtype).view(bits.dtype))
     one = int(np.array(1, array.dtype).view(bits.dtype))
     ulps = min(ulps, (infinite - one) // 2)
+    # Random numbers are what this would spend its time on; then passes over memory are.
+    count = min(array.size, _DRAWN)
+    steps = np.resize(rng.integers(-ulps, ulps, count, bits.dtype, True), array.shape)
     size = bits & info.max
-    moves = (size > ulps) & (size < infinite - ulps)
-    steps = rng.integers(-ulps, ulps, array.shape, bits.dtype, True)
-    return np.asarray(bits + np.where(moves, steps, 0).astype(bits.dtype)).view(array.dtype)
+    size -= ulps
+    # As unsigned numbers, what is smaller than that many units is large.
+    steps *= size.view(f"u{array.itemsize}") < infinite - 2 * ulps
+    steps += bits
+    return steps.view(array.dtype)
 
 
 class Reference:

@@ -210,7 +210,8 @@ def bias_readable(tensor: Tensor, offset: Index) -> bool:
 def _positive(stride: Dim, least: Dim) -> bool:
     """True if a stride is certainly usable as a leading dimension for rows of this width."""
     if isinstance(stride, int):
-        return stride >= (least if isinstance(least, int) else 1) and stride > 0
+        # Rows of a width that is not known may overlap, as windows that slide by 1 do.
+        return isinstance(least, int) and stride >= max(least, 1)
     # A product of sizes is the width of some larger array; run-time strides may be anything.
     is_width = all(coefficient > 0 for _, coefficient in stride.terms)
     return is_width and not any(s.startswith("stride") for s in stride.symbols)

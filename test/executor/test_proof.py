@@ -16,7 +16,7 @@ from profuse.dialect.base import op_named
 from profuse.executor.compile import compile_graph
 from profuse.executor.proof import inputs
 from profuse.executor.proof.check import Budget, Check, Difference, check_kernel
-from profuse.executor.proof.compare import judge
+from profuse.executor.proof.compare import Result
 from profuse.executor.proof.prove import prove
 from profuse.executor.proof.reference import Reference, nudge
 from profuse.executor.proof.replay import replay
@@ -171,15 +171,45 @@ def test_no_false_alarms_over_random_programs(seed):
     assert verdict.skipped <= 0.01 * verdict.compared
 
 
+# --- what checks have found ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("behavior", ["static", "dynamic"])
+def test_products_of_windows_that_slide(behavior):
+    """Rows overlap, which libraries cannot be told: the leading dimension would be 1."""
+    w = np.arange(15.0).reshape(5, 3)
+    f = pf.jit(lambda x, w: x @ w, strategy=[(behavior, 1)])
+    for size in (14, 14, 14 if behavior == "static" else 20):
+        x = np.lib.stride_tricks.sliding_window_view(np.arange(float(size)), 5)
+        np.testing.assert_allclose(f(x, w), x @ w)
+    assert f.state().counters["kernel_launches"] == 2
+
+
+def test_clip_raises_for_bounds_on_the_wrong_side():
+    x = np.arange(6, dtype=np.int32)
+    f = pf.jit(lambda x, n: np.clip(x, 0, n) + 1)
+    for n in (3, 3, 2**40):
+        np.testing.assert_array_equal(f(x, n), np.clip(x, 0, n) + 1)
+    with pytest.raises(OverflowError):
+        np.clip(x, 0, -(2**40))
+    with pytest.raises(OverflowError):
+        f(x, -(2**40))
+    counters = f.state().counters
+    assert (counters["kernel_launches"], counters["voided_launches"]) == (3, 1)
+
+
 # --- how it judges ---------------------------------------------------------------------------
 
 
 def test_moved_values_are_compared_bit_by_bit():
     zeros = np.array([0.0, -0.0, np.nan])
-    same = judge(zeros, zeros, [], rounds=False, moves=True)
-    flipped = judge(zeros, -zeros, [], rounds=False, moves=True)
-    assert (same.wrong.tolist(), flipped.wrong.tolist()) == ([False] * 3, [True, True, False])
-    assert not judge(zeros, -zeros, [], rounds=False, moves=False).wrong.any()
+
+    def wrong(found, *, moves):
+        return Result(found, zeros, rounds=False, moves=moves).judge([]).wrong
+
+    assert [wrong(zeros, moves=True), wrong(-zeros, moves=True)] == [0, 2]
+    assert wrong(-zeros, moves=False) == 0
+    assert wrong(zeros[::-1], moves=False) == 2
 
 
 def test_what_rounding_decides_is_skipped_and_counted():
@@ -190,9 +220,11 @@ def test_what_rounding_decides_is_skipped_and_counted():
     reference = Reference(program)
     (expected,) = reference([given])
     nearby = [n[0] for n in reference.nearby([given], 8, 0)]
-    found = judge(expected - 1, expected, nearby, rounds=True, moves=False)
-    assert found.wrong.tolist() == [False, True, True, True]
-    assert found.skipped == 1
+    result = Result(expected - 1, expected, rounds=True, moves=False)
+    assert (result.judge([]).wrong, result.compared) == (4, 4)
+    judged = result.judge(nearby)
+    assert (judged.wrong, judged.skipped) == (3, 1)
+    assert judged.worst == "element [1] is 0.0, not 1.0 (3 of 4 wrong)"
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
