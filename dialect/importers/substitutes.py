@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .caught import UNRELATED
+from .caught import catches
 from .recorder import current, trace_error
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
@@ -156,8 +156,7 @@ class _Suppress(contextlib.suppress):
 
     def __enter__(self) -> None:
         rec = current()
-        names = {kind.__name__ for kind in self._exceptions}  # type: ignore[attr-defined]
-        self._rec = None if rec is None or names <= UNRELATED else rec
+        self._rec = rec if catches(self._exceptions) else None  # type: ignore[attr-defined]
         if self._rec is not None:
             self._rec.suppressing += 1
 
