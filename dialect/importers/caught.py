@@ -107,8 +107,8 @@ def catches(errors: Any) -> bool:
 
 def _value(frame: types.FrameType, name: str) -> Any:
     """What a name stands for in a frame; the name itself if that is not known."""
-    found = frame.f_locals.get(name, frame.f_globals.get(name, frame.f_builtins.get(name, name)))
-    return found
+    elsewhere = frame.f_globals.get(name, frame.f_builtins.get(name, name))
+    return frame.f_locals.get(name, elsewhere)
 
 
 @lru_cache(maxsize=256)

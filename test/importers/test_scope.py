@@ -86,7 +86,7 @@ HIDDEN = {"random": random, "norm": scipy.stats.norm}
     (lambda x: x + scipy.stats.norm.rvs(size=4, random_state=LEGACY), "norm.rvs"),
     (DRAWS.noise, "Generator.normal"),
     (lambda x: DRAWS.noise(x), "Generator.normal"),
-    (lambda x: x + np.fromiter(map(lambda _: random.gauss(0, 1), range(4)), float), "gauss"),
+    (lambda x: x + np.fromiter(map(lambda _: random.gauss(0, 1), range(4)), float), "gauss"),  # noqa: C417
     (lambda x: x + uuid.uuid4().int % 7, "uuid.uuid4"),
     (lambda x: x + os.urandom(1)[0], "os.urandom"),
     (lambda x: x + secrets.randbelow(5), "secrets.randbelow"),
@@ -196,7 +196,7 @@ def _wrapped(fn):
 
 
 @_wrapped
-def _decorated(x, *, k=zeros(4)):
+def _decorated(x, *, k=KNOTS[:4]):
     return _filled(x) + k
 
 
@@ -264,7 +264,7 @@ def _local_class(x):
     return Holder(x).out()
 
 
-def _defaults(x, make=np.zeros, lib=np, start=[1.0, 2.0]):
+def _defaults(x, make=np.zeros, lib=np, start=(1.0, 2.0)):
     out = make(4)
     out[0] = x[0]
     return out + lib.ones(4) * start[1]
