@@ -58,7 +58,8 @@ MUTATIONS = (
     ),
     Mutation(
         "errors that are caught pin no sizes", "dialect/importers/recorder.py",
-        '        if decides == "sizes":\n            self.pin()', '        if decides == "sizes":\n            pass',
+        '        if decides == "sizes":\n            self.pin()',
+        '        if decides == "sizes":\n            pass',
         ("importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
     ),
     Mutation(

@@ -320,7 +320,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 def _objects(target: np.ndarray, held: list) -> str | None:
     if all(map(operator.is_, target.flat, held)):
         return None
-    target.flat = held
+    target.flat[:] = held
     return ""
 
 

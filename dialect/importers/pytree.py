@@ -260,7 +260,7 @@ _HARMLESS = frozenset({
 
 
 @lru_cache(maxsize=256)
-def overrides(kind: type) -> str | None:
+def overrides(kind: Any) -> str | None:
     """Why arrays of this subclass of `np.ndarray` are no plain ones; None if they are.
 
     Operators, functions and methods that a class defines give its arrays another meaning (units,

@@ -234,7 +234,7 @@ class Scope:
         made = self.function(init)
 
         def construct(*args: Any, **kwargs: Any) -> Any:
-            instance = object.__new__(cls)
+            instance: Any = object.__new__(cls)
             made(instance, *args, **kwargs)
             return instance
 

@@ -113,7 +113,7 @@ def is_generator(value: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _draws(kind: type) -> bool:
+def _draws(kind: Any) -> bool:
     # By name: neither module need be loaded, and another thread may be importing one right now.
     return any(
         (cls.__name__ in _GENERATORS and (cls.__module__ or "").startswith("numpy.random"))

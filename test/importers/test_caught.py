@@ -25,7 +25,7 @@ class _Loud(_Quiet):
 
 @contextlib.contextmanager
 def _quiet():
-    try:  # noqa: SIM105: this is what is tested
+    try:  # noqa: SIM105
         yield
     except IndexError:
         pass
@@ -164,6 +164,21 @@ def test_other_errors_may_be_caught(fn):
     for n in (4, 8, 4, 20):
         np.testing.assert_array_equal(f(R(float(n))), fn(R(float(n))))
     assert f.state().counters["traces"] == 1
+
+
+def test_errors_in_graphs_that_are_inlined_are_caught_as_well():
+    """Without profiling an inner function is traced by itself, and may fail there."""
+    before = pf.set_profiling_mode(False)
+    try:
+        for order in ((R(5.0), R(20.0)), (R(20.0), R(5.0))):
+            inner = pf.jit(lambda x: x[10] + 0)
+            f = pf.jit(_caught(lambda x, inner=inner: inner(x), IndexError), background=False)
+            for x in (*order, *order):
+                want = x[10] if len(x) > 10 else x.sum() * 0.5 - 1
+                np.testing.assert_array_equal(f(x), want)
+            assert f.state().counters["traces"] == 2
+    finally:
+        pf.set_profiling_mode(before)
 
 
 def test_contexts_that_raise_on_are_free():
