@@ -13,6 +13,7 @@ import ast
 import contextlib
 import dis
 import linecache
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -72,7 +73,7 @@ _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
 _PUSH_NULL = _OPS["PUSH_NULL"]
 _EXTENDED = _OPS["EXTENDED_ARG"]
 _CACHE = _OPS["CACHE"]
-_METHOD_FLAG = "LOAD_METHOD" not in _OPS  # from Python 3.12 on it is a bit of LOAD_ATTR
+_METHOD_FLAG = sys.version_info >= (3, 12)  # from there on it is a bit of LOAD_ATTR
 
 
 def _instructions(code: types.CodeType) -> Iterator[tuple[int, int]]:

@@ -155,7 +155,7 @@ class Journal:
     def undo(self) -> list[tuple[str, str, str | None]]:
         """Give every object back what it held.
 
-        What had changed, each as a sentence's subject, the name of the object or attribute, and
+        The journal is empty afterwards. What had changed, each as a sentence's subject, the name of the object or attribute, and
         the attribute, if it is one.
         """
         told = []
@@ -163,6 +163,9 @@ class Journal:
             change = _RESTORE[watch.kind](watch.target, watch.held)
             if change is not None:
                 told.append((*_told(watch, change), change or None))
+        # The trace is part of cycles, which may live on for long: the copies need not.
+        self._watches.clear()
+        self._seen.clear()
         return told
 
 
