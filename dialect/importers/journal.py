@@ -153,9 +153,9 @@ class Journal:
     # --- afterwards ---------------------------------------------------------------------------
 
     def undo(self) -> list[tuple[str, str, str | None]]:
-        """Give every object back what it held.
+        """Give every object back what it held; the journal is empty afterwards.
 
-        The journal is empty afterwards. What had changed, each as a sentence's subject, the name of the object or attribute, and
+        What had changed, each as a sentence's subject, the name of the object or attribute, and
         the attribute, if it is one.
         """
         told = []

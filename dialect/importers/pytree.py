@@ -287,7 +287,8 @@ def _check_array(array: Any, path: str) -> None:
                 "from those of plain arrays",
                 hint=PLAIN_ARRAY,
             )
-        why = overrides(type(array))
+        kind: Any = type(array)
+        why = overrides(kind)
         if why is not None:
             raise ArgumentError(f"{where}array of type {why}", hint=PLAIN_ARRAY)
     try:

@@ -334,8 +334,9 @@ class Recorder:
         found = self.captured.get(id(array))
         if found is not None:
             return found[1]
-        if type(array) not in (np.ndarray, np.memmap) and stand_in is None:
-            why = overrides(type(array))
+        kind: Any = type(array)
+        if kind not in (np.ndarray, np.memmap) and stand_in is None:
+            why = overrides(kind)
             if why is not None:
                 raise trace_error(f"the function uses an array of type {why}", PLAIN_ARRAY)
         if id(array) in self.created and array.size <= 64:

@@ -109,7 +109,8 @@ def refusal(value: Any) -> tuple[str, str] | None:
 
 def is_generator(value: Any) -> bool:
     """True for what draws random numbers and keeps a state."""
-    return _draws(type(value))
+    kind: Any = type(value)
+    return _draws(kind)
 
 
 @functools.lru_cache(maxsize=1024)
