@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ..dialect.device import HOST
-from ..dialect.errors import TraceError
+from ..dialect.errors import ProfuseError
 from ..dialect.importers.inline import example_of, inline_trace
 from ..dialect.importers.pytree import TreeDef, call_text, flatten_call, leaf_kind
 from ..dialect.importers.tracer import Trace, is_tracing, trace, trace_inline
@@ -226,8 +226,9 @@ class JitFunction(DispatchedFunction):
         if variant is None and not knobs.profiling_mode:
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))
-            except TraceError:
-                # It may use values of the outer trace, which only that one can record.
+            except ProfuseError:
+                # It may use values of the outer trace, which only that one can record; and of what
+                # fails, that one has to know.
                 return trace_inline(self._fn, args, kwargs, leaves)
         if variant is None or not isinstance(variant.executor, KeyedExecutor):
             return trace_inline(self._fn, args, kwargs, leaves)

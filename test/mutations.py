@@ -48,6 +48,37 @@ MUTATIONS = (
         ("executor/test_stages.py::test_stages_of_the_first_compiles_of_a_process_add_up",),
     ),
     Mutation(
+        "what users call on objects gets NumPy itself", "dialect/importers/calls.py",
+        "node.func = ast.copy_location(ast.Call(name, [callee], []), callee)", "pass",
+        ("importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
+    ),
+    Mutation(
+        "arrays stay as a refused trace has left them", "dialect/importers/journal.py",
+        "        target[...] = held\n", "        pass\n",
+        ("importers/test_effects.py::test_effects_are_refused_and_undone",),
+    ),
+    Mutation(
+        "nonlocal assignments go unnoticed", "dialect/importers/scope.py",
+        "if value is not cell.given:", "if False:",
+        ("importers/test_effects.py::test_effects_are_refused_and_undone",),
+    ),
+    Mutation(
+        "errors that are caught pin no sizes", "dialect/importers/recorder.py",
+        '        if decides == "sizes":\n            self.pin()',
+        '        if decides == "sizes":\n            pass',
+        ("importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
+    ),
+    Mutation(
+        "refusals that are caught are forgotten", "dialect/importers/tracer.py",
+        "if rec.refused is not None:", "if False:",
+        ("importers/test_caught.py::test_what_contents_decide_is_refused_even_if_caught",),
+    ),
+    Mutation(
+        "traced values stay in returned objects", "dialect/importers/tracer.py",
+        "if holds_tracer(static):", "if False:",
+        ("importers/test_scope.py::test_results_keep_no_traced_values_in_objects",),
+    ),
+    Mutation(
         "memory in use is given to another call", "executor/scratch.py",
         "free = kept is None or _holders(kept) == _ALONE", "free = True",
         ("executor/test_plan_memory.py::test_a_call_within_a_call_gets_memory_of_its_own",

@@ -13,6 +13,7 @@ import ast
 import contextlib
 import dis
 import linecache
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -72,7 +73,7 @@ _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
 _PUSH_NULL = _OPS["PUSH_NULL"]
 _EXTENDED = _OPS["EXTENDED_ARG"]
 _CACHE = _OPS["CACHE"]
-_METHOD_FLAG = "LOAD_METHOD" not in _OPS  # from Python 3.12 on it is a bit of LOAD_ATTR
+_METHOD_FLAG = sys.version_info >= (3, 12)  # from there on it is a bit of LOAD_ATTR
 
 
 def _instructions(code: types.CodeType) -> Iterator[tuple[int, int]]:
@@ -188,13 +189,14 @@ def _code_of(
         # In its class, whose name is part of private names, and where `super` looks.
         body = ast.parse(f"class {path[-2]}: pass").body[0]
         ast.increment_lineno(body, node.lineno - 1)
-        body.body = [ast.Expr(node, **line) if isinstance(node, ast.Lambda) else node]  # type: ignore[attr-defined]
+        body.body = [ast.Expr(node, **line) if isinstance(node, ast.Lambda) else node]
     outer: Any = ast.parse("def _outer(): pass")
     maker = outer.body[0]
     names = [n for n in code.co_freevars if n != "__class__" or len(path) < 2]
     maker.args.args = [ast.arg(name, **line) for name in names]
     # What is defined here is a name of the module, unless it is one of the free variables.
-    own = {getattr(body, "name", None), getattr(node, "name", None)} - {None, *names}
+    defined = (body, node)
+    own = {d.name for d in defined if not isinstance(d, (ast.Expr, ast.Lambda))} - {*names}
     maker.body = [*([ast.Global(sorted(own), **line)] if own else []), body]
     imports = [ast.alias(name, **line) for name in sorted(_imported(code))]
     if imports:

@@ -7,7 +7,6 @@ nothing can be recorded.
 
 from __future__ import annotations
 
-import builtins
 import dis
 import sys
 import types
@@ -15,14 +14,22 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from ..errors import (
+    AxisError,
+    BoundsError,
+    DivisionError,
+    DTypeError,
+    RangeError,
+    ShapeError,
+    TraceError,
+)
 from .users_code import is_users_file, is_users_name
 
-# Raised by no array operation: to catch one decides nothing about arrays.
-UNRELATED = frozenset({
-    "AttributeError", "KeyError", "ImportError", "ModuleNotFoundError", "NameError", "OSError",
-    "FileNotFoundError", "StopIteration", "KeyboardInterrupt", "NotImplementedError",
-    "AssertionError", "UnicodeError", "RecursionError",
-})  # fmt: skip
+# What array operations raise, and what refuses to trace them.
+_RAISED = (
+    ShapeError, BoundsError, AxisError, DTypeError, RangeError, DivisionError, TraceError,
+)  # fmt: skip
+_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF"})
 _RANGES = 256  # code objects remembered
 _made: dict[int, tuple[types.CodeType, list[tuple[int, int, int]]]] = {}
 
@@ -85,16 +92,23 @@ def _entries(code: types.CodeType) -> list[tuple[int, int, int]]:
 def _catches(code: types.CodeType, target: int, frame: types.FrameType) -> bool:
     if not is_users_name(frame.f_globals.get("__name__")):
         return False
-    kind, names = _handler(code, target)
+    kind, names = _handlers(code)[target]
     if kind == "except":
-        return names is None or not all(
-            name in UNRELATED and _is_builtin(frame, name) for name in names
-        )
-    return kind == "with" and any(_may_swallow(frame, name) for name in names or ())
+        return names is None or any(catches(_value(frame, name)) for name in names)
+    return kind == "with" and any(_may_swallow(_value(frame, name)) for name in names or ())
 
 
-def _is_builtin(frame: types.FrameType, name: str) -> bool:
-    return name not in frame.f_globals or frame.f_globals[name] is getattr(builtins, name, None)
+def catches(errors: Any) -> bool:
+    """True if an ``except`` with this class, or tuple of classes, catches what operations raise."""
+    if isinstance(errors, tuple):
+        return any(map(catches, errors))
+    return not isinstance(errors, type) or any(issubclass(raised, errors) for raised in _RAISED)
+
+
+def _value(frame: types.FrameType, name: str) -> Any:
+    """What a name stands for in a frame; the name itself if that is not known."""
+    elsewhere = frame.f_globals.get(name, frame.f_builtins.get(name, name))
+    return frame.f_locals.get(name, elsewhere)
 
 
 @lru_cache(maxsize=256)
@@ -105,10 +119,6 @@ def _handlers(code: types.CodeType) -> dict[int, tuple[str, tuple[str, ...] | No
         if first.opname == "PUSH_EXC_INFO":
             out[first.offset] = _read_handler(instructions, k)
     return out
-
-
-def _handler(code: types.CodeType, target: int) -> tuple[str, tuple[str, ...] | None]:
-    return _handlers(code)[target]
 
 
 def _read_handler(
@@ -125,14 +135,22 @@ def _read_handler(
             break  # what cleans up after this handler
         if name == "CHECK_EXC_MATCH":
             catches = True
-            before = instructions[at - 1]
-            if before.opname == "LOAD_GLOBAL" and names is not None:
-                names.append(str(before.argval))
-            else:
-                names = None
+            loaded = _loaded(instructions, at - 1)
+            names = None if names is None or loaded is None else names + loaded
         elif name == "POP_EXCEPT" and not catches:
             catches, names = True, None  # a bare except, or a way out of finally
     return ("except", None if names is None else tuple(names)) if catches else ("finally", ())
+
+
+def _loaded(instructions: list[dis.Instruction], last: int) -> list[str] | None:
+    """Names that an ``except`` looks at, of a class or a tuple of classes; None for any more."""
+    first = last
+    if instructions[last].opname == "BUILD_TUPLE":
+        first, last = last - int(instructions[last].arg or 0), last - 1
+    found = instructions[first : last + 1]
+    if not all(i.opname in _LOADS for i in found):
+        return None
+    return [str(i.argval) for i in found]
 
 
 def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ...]:
@@ -146,10 +164,8 @@ def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ..
     )  # fmt: skip
 
 
-def _may_swallow(frame: types.FrameType, name: str) -> bool:
-    """True if this names a context manager of the user's that may go on after an error."""
-    scope = frame.f_globals
-    value: Any = frame.f_locals.get(name, dict.get(scope, name))
+def _may_swallow(value: Any) -> bool:
+    """True for a context manager of the user's that may go on after an error."""
     made = getattr(value, "__wrapped__", value)  # @contextmanager: the generator below it
     code = getattr(made, "__code__", None)
     if isinstance(code, types.CodeType):
@@ -162,21 +178,11 @@ def _may_swallow(frame: types.FrameType, name: str) -> bool:
     code = getattr(leaving, "__code__", None)
     if not isinstance(code, types.CodeType) or not is_users_file(code.co_filename):
         return False
-    returned = [
-        before for before, i in _pairs(code) if i.opname == "RETURN_VALUE"
-    ]  # fmt: skip
-    return any(not _is_nothing(i) for i in returned) or any(
-        i.opname == "RETURN_CONST" and i.argval for _, i in _pairs(code)
+    return any(
+        (i.opname == "RETURN_VALUE" and (before.opname != "LOAD_CONST" or before.argval))
+        or (i.opname == "RETURN_CONST" and i.argval)
+        for before, i in pairwise(dis.get_instructions(code))
     )
 
 
-def _pairs(code: types.CodeType) -> list[tuple[dis.Instruction, dis.Instruction]]:
-    found = list(dis.get_instructions(code))
-    return list(pairwise(found))
-
-
-def _is_nothing(instruction: dis.Instruction) -> bool:
-    return instruction.opname == "LOAD_CONST" and not instruction.argval
-
-
-__all__ = ["UNRELATED", "catching"]
+__all__ = ["catches", "catching"]

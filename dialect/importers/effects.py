@@ -120,13 +120,13 @@ def _line(rec: Recorder, opnames: frozenset[str], name: str) -> Loc | None:
 
 
 def _line_of_change(rec: Recorder, name: str) -> Loc | None:
-    """Where the traced code changes what it calls so: the first such line that names it."""
-    last = name.partition("[")[0]
+    """Where the traced code changes what it calls so: the first such line that names it, or any."""
+    read = None
     for code in _codes(rec):
         named: dict[int, bool] = {}
         changing: list[int] = []
         for instruction, line in _lines(code):
-            if instruction.argval == last:
+            if instruction.argval == name:
                 named[line] = True
             if instruction.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE") or (
                 instruction.argval in _CHANGING or instruction.argrepr.endswith("=")
@@ -135,7 +135,8 @@ def _line_of_change(rec: Recorder, name: str) -> Loc | None:
         for line in changing:
             if line in named:
                 return Loc(code.co_filename, line)
-    return _first_line(rec)
+        read = read or next((Loc(code.co_filename, line) for line in named), None)
+    return read or _first_line(rec)
 
 
 def _codes(rec: Recorder) -> Iterator[types.CodeType]:

@@ -1,9 +1,9 @@
 """What a trace has changed outside of the call: told, undone, and refused.
 
 A trace runs the user's code once; later calls run the graph. So whatever the code does to objects
-that were there before the call would happen once and never again. The journal notes what such objects
-hold when the function first reads them, shallowly and by identity, and compares when the trace has
-ended, well or not. What the function itself makes is never in it, and is free.
+that were there before the call would happen once and never again. The journal notes what such
+objects hold when the function first reads them, shallowly and by identity, and compares when the
+trace has ended, well or not. What the function itself makes is never in it, and is free.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,9 @@ class Journal:
             return []
         if issubclass(kind, types.MethodType):
             return [(value.__self__, name)]
-        if not (_is_users(kind) or kind in _STATES):
+        if issubclass(kind, partial):
+            return [(part, name) for part in (value.func, *value.args, *value.keywords.values())]
+        if not (_is_users(kind) or kind in _STATES or hasattr(kind, "__dataclass_fields__")):
             return []
         parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
         attributes = getattr(value, "__dict__", None)
@@ -151,7 +153,7 @@ class Journal:
     # --- afterwards ---------------------------------------------------------------------------
 
     def undo(self) -> list[tuple[str, str, str | None]]:
-        """Give every object back what it held.
+        """Give every object back what it held; the journal is empty afterwards.
 
         What had changed, each as a sentence's subject, the name of the object or attribute, and
         the attribute, if it is one.
@@ -161,6 +163,9 @@ class Journal:
             change = _RESTORE[watch.kind](watch.target, watch.held)
             if change is not None:
                 told.append((*_told(watch, change), change or None))
+        # The trace is part of cycles, which may live on for long: the copies need not.
+        self._watches.clear()
+        self._seen.clear()
         return told
 
 
@@ -209,11 +214,10 @@ def _attributes(target: Any, held: dict) -> str | None:
         if found.get(k, _ABSENT) is not held.get(k, _ABSENT)
         and not _memoised(target, k, found, held)
     ]  # fmt: skip
-    for key in changed:
-        if key in held:
-            found[key] = held[key]
-        else:
-            del found[key]
+    if changed:
+        kept = {k: v for k, v in found.items() if k not in held and k not in changed}
+        found.clear()  # what was deleted would come last otherwise
+        found.update({**held, **kept})
     return changed[0] if changed else None
 
 
@@ -319,7 +323,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 def _objects(target: np.ndarray, held: list) -> str | None:
     if all(map(operator.is_, target.flat, held)):
         return None
-    target.flat = held
+    target.flat[:] = held
     return ""
 
 

@@ -86,7 +86,8 @@ def filled_array(array: Traced) -> np.ndarray | None:
     made = rec.defs.get(array.value)
     if made is None or made.op.name != "full" or len(made.operands) != 1:
         return None
-    number, shape = rec.known.get(made.operands[0]), rec.shape(array.value)
+    number = rec.known.get(made.operands[0])
+    shape: Any = rec.shape(array.value)
     if number is None or any(i.op.writes for block in rec.blocks for i in block.walk()):
         return None
     if array.storage is None:

@@ -260,7 +260,7 @@ _HARMLESS = frozenset({
 
 
 @lru_cache(maxsize=256)
-def overrides(kind: type) -> str | None:
+def overrides(kind: Any) -> str | None:
     """Why arrays of this subclass of `np.ndarray` are no plain ones; None if they are.
 
     Operators, functions and methods that a class defines give its arrays another meaning (units,
@@ -287,7 +287,8 @@ def check_array(array: Any, where: str) -> None:
                 "from those of plain arrays",
                 hint=PLAIN_ARRAY,
             )
-        why = overrides(type(array))
+        kind: Any = type(array)
+        why = overrides(kind)
         if why is not None:
             raise ArgumentError(f"{where}array of type {why}", hint=PLAIN_ARRAY)
     try:

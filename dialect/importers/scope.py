@@ -112,7 +112,6 @@ class Scope:
         if kind is types.MethodType:
             function = self.callee(value.__func__, called=False)
             if function is not value.__func__:
-                self.watch(value.__self__, _name_of(value.__self__))
                 return types.MethodType(function, value.__self__)
         elif kind is functools.partial:
             function = self.callee(value.func, called=False)
@@ -129,7 +128,6 @@ class Scope:
             return found
         function = getattr(kind, "__call__", None)  # noqa: B004
         if type(function) is types.FunctionType and self._is_users(function):
-            self.watch(value, kind.__name__)
             return types.MethodType(self.function(function), value)
         return value
 
@@ -157,8 +155,8 @@ class Scope:
         for cell in closure:
             self._fill(cell)
         if fn.__defaults__:
-            label = f"default of {fn.__name__}"
-            made.__defaults__ = tuple(self._read(v, label) for v in fn.__defaults__)
+            last = code.co_varnames[: code.co_argcount][-len(fn.__defaults__) :]
+            made.__defaults__ = tuple(map(self._read, fn.__defaults__, last))
         if fn.__kwdefaults__:
             made.__kwdefaults__ = {k: self._read(v, k) for k, v in fn.__kwdefaults__.items()}
         for name in ("__qualname__", "__doc__", "__module__", "__annotations__"):
@@ -168,7 +166,7 @@ class Scope:
         return made
 
     def _is_users(self, fn: types.FunctionType) -> bool:
-        module = fn.__module__ or ""
+        module = dict.get(fn.__globals__, "__name__") or ""  # __module__ is copied by decorators
         if not is_users_name(module):
             return False
         return is_users_file(fn.__code__.co_filename) or module.partition(".")[0] == self._package
@@ -236,7 +234,7 @@ class Scope:
         made = self.function(init)
 
         def construct(*args: Any, **kwargs: Any) -> Any:
-            instance = object.__new__(cls)
+            instance: Any = object.__new__(cls)
             made(instance, *args, **kwargs)
             return instance
 
@@ -255,10 +253,6 @@ class Scope:
             if value is not cell.given:
                 out.append(("nonlocal", cell.name))
         return out
-
-
-def _name_of(instance: Any) -> str:
-    return "self" if not isinstance(instance, type) else instance.__name__
 
 
 __all__ = ["Globals", "Scope"]

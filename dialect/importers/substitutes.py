@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .caught import UNRELATED
+from .caught import catches
 from .recorder import current, trace_error
 from .types_seen import traced_type
 
@@ -110,11 +110,12 @@ def refusal(value: Any) -> tuple[str, str] | None:
 
 def is_generator(value: Any) -> bool:
     """True for what draws random numbers and keeps a state."""
-    return _draws(type(value))
+    kind: Any = type(value)
+    return _draws(kind)
 
 
 @functools.lru_cache(maxsize=1024)
-def _draws(kind: type) -> bool:
+def _draws(kind: Any) -> bool:
     # By name: neither module need be loaded, and another thread may be importing one right now.
     return any(
         (cls.__name__ in _GENERATORS and (cls.__module__ or "").startswith("numpy.random"))
@@ -157,8 +158,7 @@ class _Suppress(contextlib.suppress):
 
     def __enter__(self) -> None:
         rec = current()
-        names = {kind.__name__ for kind in self._exceptions}  # type: ignore[attr-defined]
-        self._rec = None if rec is None or names <= UNRELATED else rec
+        self._rec = rec if catches(self._exceptions) else None  # type: ignore[attr-defined]
         if self._rec is not None:
             self._rec.suppressing += 1
 

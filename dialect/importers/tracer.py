@@ -135,6 +135,7 @@ def trace(
         ])  # fmt: skip
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
+        rec.journal.watch(fn, "self")
         called = rec.callee(fn)
         try:
             result = called(*traced_args, **traced_kwargs)

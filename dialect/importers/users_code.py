@@ -9,7 +9,10 @@ import types
 
 def _library_folders() -> tuple[str, ...]:
     standard = os.path.dirname(os.__file__)
-    return tuple({f"{folder}/" for folder in (standard, os.path.realpath(standard))})
+    # Tests and examples of a checkout are users' code.
+    root = os.path.abspath(f"{__file__}/../../..")
+    own = (f"{root}/{name}" for name in ("dialect", "executor", "lowering", "tools"))
+    return tuple({f"{folder}/" for folder in (standard, os.path.realpath(standard), *own)})
 
 
 _LIBRARIES = _library_folders()
@@ -17,7 +20,7 @@ _LIBRARIES = _library_folders()
 
 @functools.lru_cache(maxsize=4096)
 def is_users_file(file: str) -> bool:
-    """True for source outside of Python's library and of installed packages."""
+    """True for source outside of Python's library, of installed packages and of this one."""
     if not file or file.startswith("<frozen") or file == "<__array_function__ internals>":
         return False
     return not file.startswith(_LIBRARIES) and "-packages/" not in file
