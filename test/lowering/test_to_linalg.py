@@ -387,7 +387,7 @@ def test_refusals_are_located(program, words):
 
 
 def test_results_of_another_size_than_loops_write_are_refused():
-    """What the caller allocates by and what loops write by are the same size, if spelt otherwise."""
+    """What the caller allocates by and what loops write by are one size, if spelt otherwise."""
     x = TensorType(F32, (S0,), "contiguous")
     p = graph([x], ("slice", (0,), {"starts": (0,), "stops": (ABSENT,), "steps": (3,)}))
     module = to_linalg(p)
