@@ -695,6 +695,26 @@ MUTATIONS = (
         ("executor/test_dispatch.py::test_flush_goes_back_to_python",),
     ),
     Mutation(
+        "kernels divide sizes towards zero", "lowering/emit/base.py",
+        'rest = self.create("arith.remsi", self.word, self.add(rest, divisor), divisor)', "pass",
+        ("executor/test_sizes.py::test_random_size_expressions_as_numbers_and_as_sizes",),
+    ),
+    Mutation(
+        "negative sizes pass", "lowering/builder.py",
+        "            self.forbid(lambda n: n < 0, self.size(size))\n", "",
+        ("executor/test_sizes.py::test_a_negative_size_raises_on_every_tier",),
+    ),
+    Mutation(
+        "loops may write less than the caller allocates", "lowering/schedule/read.py",
+        "        if without_remainders(one) != without_remainders(other):", "        if False:",
+        ("lowering/test_to_linalg.py::test_results_of_another_size_than_loops_write_are_refused",),
+    ),
+    Mutation(
+        "a NaN argument takes the branch of a number", "dialect/importers/derivation.py",
+        "if (same and exact) or", "if same or",
+        ("executor/test_sizes.py::test_floats_and_large_ints_take_the_branch_that_they_take_in_python",),
+    ),
+    Mutation(
         "what dropped executors will count is lost", "executor/events.py",
         "        self.heir = into ", "        #",
         ("executor/test_dispatch_threads.py::test_counts_move_with_what_will_be_counted",),

@@ -146,7 +146,7 @@ def linspace(
     dtype: Any = None, axis: int = 0,
 ) -> Any:  # fmt: skip
     """`np.linspace`, step by step as NumPy computes it."""
-    count = num if isinstance(num, TracedScalar) and num.kind is int else operator.index(num)
+    count: Any = num if isinstance(num, TracedScalar) and num.kind is int else operator.index(num)
     float_type = np.result_type(*map(_promoting, (start, stop)))
     if float_type.kind not in "fc":
         float_type = np.dtype(float)

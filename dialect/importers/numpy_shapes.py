@@ -93,7 +93,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None:
         axes = tuple(k for k, size in enumerate(a.shape) if bool(size == 1))
     else:
-        axes = reduced_axes(axis)
+        axes = reduced_axes(axis) or ()
     return op("squeeze", a, axes=axes, view_of=a)
 
 

@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
+from mlir import ir
 from profuse.dialect import ops  # noqa: F401  (fills the table of ops)
 from profuse.dialect.base import OPS, op_named
 from profuse.dialect.dtypes import BOOL, DTYPES, F32, F64, I64, U64
 from profuse.dialect.errors import Loc, LoweringError
 from profuse.dialect.ops.families import Elementwise
+from profuse.dialect.ops.slicing import ABSENT
 from profuse.dialect.program import Instr, Program
 from profuse.dialect.symbolic import parse_dim, sym_max, symbol
 from profuse.dialect.types import ScalarType, TensorType, type_of
 from profuse.lowering.builder import SCAN
+from profuse.lowering.schedule.read import read_graph
 from profuse.lowering.to_linalg import to_linalg
 from reference import run, run_lowering, run_op
 
@@ -381,3 +384,23 @@ def test_refusals_are_located(program, words):
     with pytest.raises(LoweringError, match=words) as found:
         to_linalg(program())
     assert found.value.loc == Loc("model.py", 12, 3)
+
+
+def test_results_of_another_size_than_loops_write_are_refused():
+    """What the caller allocates by and what loops write by are one size, if spelt otherwise."""
+    x = TensorType(F32, (S0,), "contiguous")
+    p = graph([x], ("slice", (0,), {"starts": (0,), "stops": (ABSENT,), "steps": (3,)}))
+    module = to_linalg(p)
+    function = module.body.operations[0].operation
+
+    def stating(size):
+        text = f'[{{profuse.dims = ["{size}"]}}]'
+        with module.context:
+            function.attributes["res_attrs"] = ir.Attribute.parse(text)
+        return read_graph(function).output_specs[0].dims
+
+    assert stating("((s0 + 2) // (3))") == ("((s0 + 2) // (3))",)
+    assert stating("((2 + s0 + -1*((s0 + 2) % (3))) // (3))")
+    for other in ("s0", "((s0 + 3) // (3))", "((s0) // (3)) + 1"):
+        with pytest.raises(LoweringError, match="of which loops write"):
+            stating(other)
