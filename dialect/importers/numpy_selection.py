@@ -70,9 +70,11 @@ def round_(a: Any, decimals: Any = 0) -> Any:
             "np.round of integers to negative decimals is not supported while tracing",
             "convert to float first",
         )
-    if digits > 0:
-        return op("div", op("rint", op("mul", a, scale)), scale)
-    return op("mul", op("rint", op("div", a, scale)), scale)
+    there, back = ("mul", "div") if digits > 0 else ("div", "mul")
+    out = op(back, op("rint", op(there, a, scale)), scale)
+    # bfloat16 by a Python number is float32.
+    wanted = dtype_like(a)
+    return out if dtype_like(out) == wanted else op("cast", out, dtype=dtype_of(wanted))
 
 
 @numpy_function("fix")
@@ -162,6 +164,12 @@ def _zero(x: Any) -> Any:
 @numpy_function("isclose")
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """`np.isclose`."""
+    # In floats, where integers differ by more than fits.
+    if isinstance(b, (Traced, TracedScalar, np.ndarray, np.generic)):
+        wanted = np.result_type(dtype_like(b), 1.0)
+        b = b if dtype_like(b) == wanted else op("cast", b, dtype=dtype_of(wanted))
+    elif isinstance(b, int):
+        b = float(b)
     near = op("le", op("abs", op("sub", a, b)), op("add", op("mul", op("abs", b), rtol), atol))
     out = op("logical_or", op("logical_and", near, op("isfinite", b)), op("eq", a, b))
     if equal_nan:
@@ -230,7 +238,10 @@ def angle(z: Any, deg: bool = False) -> Any:
 @numpy_function("sinc")
 def sinc(x: Any) -> Any:
     """`np.sinc`."""
-    y = op("mul", op("select", op("eq", x, 0), 1.0e-20, x), np.pi)
+    y = op("mul", x, np.pi)
+    dtype = dtype_like(y)
+    nearly = float(np.finfo(dtype).eps) if dtype.kind == "f" else 1e-20
+    y = op("select", op("ne", y, 0), y, nearly)
     return op("div", op("sin", y), y)
 
 

@@ -34,18 +34,18 @@ UFUNCS.update({name: name for name in _SAME})
 
 # Ufuncs that are two or three ops.
 _COMPOSED: dict[str, Callable[..., Any]] = {
-    "fabs": lambda x: op("abs", _as_float(x)),
+    "fabs": lambda x: op("abs", *_in_loop(np.fabs, x)),
     "float_power": lambda a, b: op("pow", _as_double(a), _as_double(b)),
-    "deg2rad": lambda x: op("mul", _as_float(x), np.pi / 180.0),
-    "radians": lambda x: op("mul", _as_float(x), np.pi / 180.0),
-    "rad2deg": lambda x: op("mul", _as_float(x), 180.0 / np.pi),
-    "degrees": lambda x: op("mul", _as_float(x), 180.0 / np.pi),
+    "deg2rad": lambda x: _times(np.pi / 180.0, *_in_loop(np.deg2rad, x)),
+    "radians": lambda x: _times(np.pi / 180.0, *_in_loop(np.radians, x)),
+    "rad2deg": lambda x: _times(180.0 / np.pi, *_in_loop(np.rad2deg, x)),
+    "degrees": lambda x: _times(180.0 / np.pi, *_in_loop(np.degrees, x)),
     "fmax": lambda a, b: _fmax("maximum", a, b),
     "fmin": lambda a, b: _fmax("minimum", a, b),
-    "heaviside": lambda x, h: _heaviside(_as_float(x), _as_float(h)),
+    "heaviside": lambda x, h: _heaviside(*_in_loop(np.heaviside, x, h)),
     "signbit": lambda x: op("lt", op("copysign", 1.0, x), 0),
     "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
-    "modf": lambda x: _modf(_as_float(x)),
+    "modf": lambda x: _modf(*_in_loop(np.modf, x)),
     "vecdot": lambda a, b: op("sum", op("mul", op("conj", a), b), axes=(-1,)),
 }
 COMPOSED = frozenset(_COMPOSED)
@@ -134,11 +134,21 @@ def _dtype(dtype: Any) -> Any:
     return dtype_of(dtype)
 
 
-def _as_float(x: Any) -> Any:
-    if isinstance(x, Traced) and x.dtype.kind in "biu":
-        wanted = np.sqrt.resolve_dtypes((x.dtype, None))[0]
-        return _cast(x, wanted)
-    return x
+def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
+    """The operands as arrays of the dtypes that ``ufunc`` computes in."""
+    given = [
+        x.kind if isinstance(x, TracedScalar) else getattr(x, "dtype", type(x)) for x in inputs
+    ]
+    loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+    return [
+        x if x_given == wanted else _cast(x, wanted)
+        for x, x_given, wanted in zip(inputs, given, loop, strict=False)
+    ]
+
+
+def _times(factor: float, x: Any) -> Any:
+    # What has no weak numbers in NumPy, as bfloat16, would become float32.
+    return _cast(op("mul", x, factor), x.dtype) if x.dtype.kind == "V" else op("mul", x, factor)
 
 
 def _as_double(x: Any) -> Any:
@@ -147,14 +157,18 @@ def _as_double(x: Any) -> Any:
     return x
 
 
+def _zero(x: Any) -> Any:
+    return np.zeros((), x.dtype)[()]
+
+
 def _heaviside(x: Any, h: Any) -> Any:
-    positive = op("select", op("lt", x, 0), 0.0, op("sign", x))
+    positive = op("select", op("lt", x, 0), _zero(x), op("sign", x))
     return op("select", op("eq", x, 0), h, positive)
 
 
 def _modf(x: Any) -> tuple[Any, Any]:
     whole = op("trunc", x)
-    rest = op("select", op("isinf", x), 0.0, op("sub", x, whole))
+    rest = op("select", op("isinf", x), _zero(x), op("sub", x, whole))
     return op("copysign", rest, x), whole
 
 
