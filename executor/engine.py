@@ -229,7 +229,7 @@ class Executor(ChainMember):
         with self.work.timed("recalled", self.options.name):
             self._seen = dict.fromkeys(self.warm.restore(record, self.counters, self.reasons))
 
-        if not (record.is_restored or self.profiled_runs):
+        if not (record.is_restored or runs):
             self.reasons.append(UNPROFILED)
 
         def on_run(inputs: list, seconds: float) -> None:

@@ -14,7 +14,14 @@ from .operators import op
 from .recorder import user_loc
 from .registry import numpy_function
 from .shapes import (
-    as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes,
+    as_array,
+    as_traced,
+    axis_of,
+    axis_tuple,
+    dtype_like,
+    ndim,
+    reduced_axes,
+    sizes,
 )  # fmt: skip
 from .traced import Traced, TracedScalar
 

@@ -31,11 +31,12 @@ def grouped(result: CompileResult) -> dict[str, float]:
     """Seconds by group, in order; together they are what making the plan took.
 
     Every compile has ``parse``, ``passes``, ``decode``, ``lowering``, ``LLVM``, ``check`` (of new
-    kernels), ``load`` (of code) and ``link`` (making the plan); on a call also ``request`` (writing the graph down), in a worker
-    ``queue`` (waiting for one that is at work), ``worker`` (waiting until it has started) and
-    ``transfer`` (to it and back). The first compile of a process has ``startup``: loading the
-    compiler. One that the disk cache answered has ``disk cache``, ``load`` and ``link`` alone, but
-    for waiting. What is neither a stage of ours nor a pass that ran belongs to ``other``.
+    kernels), ``load`` (of code) and ``link`` (making the plan); on a call also ``request`` (writing
+    the graph down), in a worker ``queue`` (waiting for one that is at work), ``worker`` (waiting
+    until it has started) and ``transfer`` (to it and back). The first compile of a process has
+    ``startup``: loading the compiler. One that the disk cache answered has ``disk cache``, ``load``
+    and ``link`` alone, but for waiting. What is neither a stage of ours nor a pass that ran belongs
+    to ``other``.
     """
     passes = set(result.trace)
     sums: dict[str, float] = {}
