@@ -36,7 +36,8 @@ class Builder(Emitter):
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         super().__init__(symbols, anchor)
         self._violations: list[Tensor] = []
-        self._forbidden: set[Dim] = set()
+        self._not_negative: set[Dim] = set()  # sizes that `forbid` has seen to
+        self._not_wrapped: set[Dim] = set()
 
     # --- elementwise -------------------------------------------------------------------------
 
@@ -120,7 +121,7 @@ class Builder(Emitter):
         Raises LoweringError for a size that may overflow while it is computed: loops would have
         another extent than the array that the caller allocates.
         """
-        if not isinstance(size, Sym) or size in self._forbidden or is_nonnegative(size):
+        if not isinstance(size, Sym) or size in self._not_negative or is_nonnegative(size):
             # Of a sum of products NumPy makes no array if it overflows.
             plain = not isinstance(size, Sym) or all(
                 isinstance(a, str) for mono, _ in size.terms for a in mono
@@ -128,7 +129,7 @@ class Builder(Emitter):
             if plain or fits_64_bits(size):  # type: ignore[arg-type]
                 return
         elif fits_64_bits(size):
-            self._forbidden.add(size)
+            self._not_negative.add(size)
             self.forbid(lambda n: n < 0, self.size(size))
             return
         raise LoweringError(f"the size {size} may need more than 64 bits on the way")
@@ -140,11 +141,11 @@ class Builder(Emitter):
 
     def _forbid_overflow(self, size: Sym) -> None:
         """Void a run in which some step of evaluating a size as an i64 overflows."""
-        if size in self._forbidden:
+        if size in self._not_wrapped:
             return
         if not all(-(2**63) <= coefficient < 2**63 for _, coefficient in size.terms):
             raise LoweringError(f"the size {size} needs more than 64 bits")
-        self._forbidden.add(size)
+        self._not_wrapped.add(size)
         large: list[Scalar] = []
 
         def binary(op: str, a: Scalar, b: Scalar) -> Scalar:
