@@ -43,6 +43,15 @@ class Fusion(Enum):
     QUERY = "query"  # scalar result computed from types; never starts a group
 
 
+class Rounding(Enum):
+    """What an op's floats may be off by, of equal operands, when it is computed in another way."""
+
+    MOVES = "moves"  # nothing: it moves elements, signs of zeros included
+    NONE = "none"  # nothing, but for which zero it is
+    EACH = "each"  # every element is rounded
+    SUMS = "sums"  # elements add or multiply up, and each step is rounded
+
+
 @dataclass(frozen=True)
 class OperandDef:
     """One operand field.
@@ -134,8 +143,9 @@ OPS: dict[str, type[Op]] = {}
 class Op:
     """Base of every op class. Class methods only: an op class is never instantiated.
 
-    Class keywords: ``name`` (snake_case, without prefix; absent = abstract family) and
-    ``dialect`` (for the few upstream ops we evaluate, such as ``scf.if``).
+    Class keywords: ``name`` (snake_case, without prefix; absent = abstract family), ``dialect``
+    (for the few upstream ops we evaluate, such as ``scf.if``) and ``rounding`` (of what floats are
+    compared by when a kernel is checked; inherited).
 
     ``writes`` names the operands (by index) whose memory the op changes; `in-place-check` reads it.
     ``foreign`` marks ops that run code of users, of which no pass knows anything (R2.13).
@@ -155,10 +165,15 @@ class Op:
     # True if the memory order of the operand decides whether a result shares or is a copy.
     layout_decides: ClassVar[bool] = False
     fusion: ClassVar[Fusion] = Fusion.NONE
+    rounding: ClassVar[Rounding] = Rounding.EACH
     regions: ClassVar[int] = 0
 
-    def __init_subclass__(cls, name: str = "", dialect: str = DIALECT, **kw: Any) -> None:
+    def __init_subclass__(
+        cls, name: str = "", dialect: str = DIALECT, rounding: Rounding | None = None, **kw: Any
+    ) -> None:
         super().__init_subclass__(**kw)
+        if rounding is not None:
+            cls.rounding = rounding
         operands, results, attrs = list(cls.operands), list(cls.results), dict(cls.attrs)
         for field, value in list(vars(cls).items()):
             if isinstance(value, OperandDef):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base import Rounding
 from ..dtypes import F64, I64
 from ..errors import DTypeError
 from ..symbolic import Dim, Sym, sym_max, sym_min
@@ -207,7 +208,7 @@ _POWERS: dict[Any, Callable[[Scalar], Scalar]] = {
 }
 
 
-class Maximum(Binary, name="maximum"):
+class Maximum(Binary, name="maximum", rounding=Rounding.NONE):
     """Larger of two; nan wins."""
 
     numpy = np.maximum
@@ -223,7 +224,7 @@ class Maximum(Binary, name="maximum"):
         return a.maximum(b)
 
 
-class Minimum(Binary, name="minimum"):
+class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
     """Smaller of two; nan wins."""
 
     numpy = np.minimum
@@ -275,7 +276,7 @@ class Hypot(Binary, name="hypot"):
         return infinite.select(length.const(float("inf")), length)
 
 
-class Copysign(Binary, name="copysign"):
+class Copysign(Binary, name="copysign", rounding=Rounding.NONE):
     """Size of ``a``, sign of ``b``."""
 
     numpy = np.copysign

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base import Rounding
 from ..dtypes import BOOL, DType
 from .families import Binary, Compare, PartialBinary, Unary
 
@@ -83,7 +84,7 @@ class Ge(Compare, name="ge"):
 # --- logic ------------------------------------------------------------------------------------
 
 
-class _Logical(Binary):
+class _Logical(Binary, rounding=Rounding.NONE):
     """Of truth values: everything that is not 0 is true, nan too."""
 
     @classmethod
@@ -143,7 +144,7 @@ class LogicalXor(_Logical, name="logical_xor"):
         return a ^ b
 
 
-class LogicalNot(Unary, name="logical_not"):
+class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
     """True where zero."""
 
     numpy = np.logical_not
@@ -162,7 +163,7 @@ class LogicalNot(Unary, name="logical_not"):
 # --- bits -------------------------------------------------------------------------------------
 
 
-class BitwiseAnd(Binary, name="bitwise_and"):
+class BitwiseAnd(Binary, name="bitwise_and", rounding=Rounding.NONE):
     """``a & b`` of integers or bools."""
 
     numpy = np.bitwise_and
@@ -174,7 +175,7 @@ class BitwiseAnd(Binary, name="bitwise_and"):
         return a & b
 
 
-class BitwiseOr(Binary, name="bitwise_or"):
+class BitwiseOr(Binary, name="bitwise_or", rounding=Rounding.NONE):
     """``a | b`` of integers or bools."""
 
     numpy = np.bitwise_or
@@ -186,7 +187,7 @@ class BitwiseOr(Binary, name="bitwise_or"):
         return a | b
 
 
-class BitwiseXor(Binary, name="bitwise_xor"):
+class BitwiseXor(Binary, name="bitwise_xor", rounding=Rounding.NONE):
     """``a ^ b`` of integers or bools."""
 
     numpy = np.bitwise_xor
@@ -198,7 +199,7 @@ class BitwiseXor(Binary, name="bitwise_xor"):
         return a ^ b
 
 
-class BitwiseNot(Unary, name="bitwise_not"):
+class BitwiseNot(Unary, name="bitwise_not", rounding=Rounding.NONE):
     """``~x``: complement of an integer, negation of a bool."""
 
     numpy = np.invert
@@ -212,7 +213,7 @@ class BitwiseNot(Unary, name="bitwise_not"):
         return ~xs[0]
 
 
-class _Shift(PartialBinary):
+class _Shift(PartialBinary, rounding=Rounding.NONE):
     """A shift; amounts outside ``0 … width - 1`` shift everything out."""
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import VALUE
-from ..base import Fusion, Op, attr, operand, result
+from ..base import Fusion, Op, Rounding, attr, operand, result
 from ..dtypes import DType, dtype_of
 from ..errors import DTypeError, ShapeError
 from ..types import MaybeDim, Shape, TensorType, Type, type_of
@@ -33,7 +33,7 @@ def _dtype(a: DType, b: DType) -> DType:
         raise DTypeError(str(error)) from None
 
 
-class Matmul(Proven, name="matmul"):
+class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
     """`numpy.matmul`: 1-d operands are vectors, leading axes of the others broadcast.
 
     Both operands are cast to the result's dtype, which is NumPy's (bf16 gives f32).

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
-from ..base import Fusion, Op, attr, operand, result
+from ..base import Fusion, Op, Rounding, attr, operand, result
 from ..dtypes import I64 as INT64
 from ..types import ScalarType, TensorType, Type, type_of
 from .shape import check_broadcast, prove_broadcast
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...lowering.builder import Builder, Tensor
 
 
-class Constant(Op, name="constant"):
+class Constant(Op, name="constant", rounding=Rounding.MOVES):
     """A Python number (a scalar whose value is known) or an array (not to be written to)."""
 
     out = result()
@@ -75,7 +75,7 @@ class _Sized(Proven):
         return len(cls.operands) - 1
 
 
-class Full(_Sized, name="full"):
+class Full(_Sized, name="full", rounding=Rounding.MOVES):
     """`numpy.full`: ``value`` (a number, or a tensor that broadcasts) in every element.
 
     ``dtype`` absent = the dtype of the value.

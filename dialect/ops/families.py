@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..base import Fusion, Op, operand, result
+from ..base import Fusion, Op, Rounding, operand, result
 from ..dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
 from ..errors import DTypeError
 from ..symbolic import Sym
@@ -238,7 +238,7 @@ class PartialBinary(Binary):
         return "Python raises for some of these numbers, a kernel cannot"
 
 
-class Compare(Binary):
+class Compare(Binary, rounding=Rounding.NONE):
     """A comparison: bool result. Integers are compared by value whatever their dtypes."""
 
     @classmethod

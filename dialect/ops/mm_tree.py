@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import BOOL_ARRAY, I64_ARRAY
-from ..base import Fusion, attr, operand, result
+from ..base import Fusion, Rounding, attr, operand, result
 from ..errors import LoweringError
 from ..types import TensorType, Type
 from .binary import Add
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Pair = tuple[Any, Any]
 
 
-class MMTree(Proven, name="mm_tree"):
+class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
     """``a0 @ b0 + a1 @ b1 + …``: operands are the left factors, then as many right ones.
 
     ``adds[k]`` is how many additions follow product k, as in reverse Polish notation, so that

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DTYPE, F64
-from ..base import attr
+from ..base import Rounding, attr
 from ..dtypes import C64, C128, F16, F32, DType, dtype_of
 from ..dtypes import F64 as DOUBLE
 from ..errors import DTypeError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...lowering.builder import Builder, Scalar, Tensor
 
 
-class Mean(Reduction, name="mean"):
+class Mean(Reduction, name="mean", rounding=Rounding.SUMS):
     """Arithmetic mean; NaN for none. ``dtype`` (float) sets the dtype computed in and returned."""
 
     dtype = attr(DTYPE, default=None)

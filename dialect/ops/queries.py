@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DTYPE, I64
-from ..base import Fusion, Op, attr, operand, result
+from ..base import Fusion, Op, Rounding, attr, operand, result
 from ..dtypes import BOOL, C128, DTYPES, F64, DType, dtype_of
 from ..dtypes import I64 as INT64
 from ..errors import ShapeError
@@ -22,7 +22,7 @@ _PYTHON: dict[DType, type] = {BOOL: bool, INT64: int, F64: float, C128: complex}
 _KINDS: dict[str, DType] = {"b": BOOL, "i": INT64, "u": INT64, "f": F64, "c": C128}
 
 
-class Query(Op):
+class Query(Op, rounding=Rounding.MOVES):
     """Family: an i64 scalar that follows from the type of a tensor."""
 
     x = operand()
@@ -163,7 +163,7 @@ class Truth(Op, name="truth"):
         return bool(args[0])
 
 
-class ToTensor(Op, name="to_tensor"):
+class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
     """A number as a 0-d tensor; ``dtype`` absent = the number's own."""
 
     aliases = {0: 0}

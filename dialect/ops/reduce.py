@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..attrs import BOOL, DTYPE, I64, I64_ARRAY
-from ..base import Fusion, attr, operand, result
+from ..base import Fusion, Rounding, attr, operand, result
 from ..dtypes import BF16, F16, F32, U64, DType, dtype_of
 from ..dtypes import BOOL as BOOLEAN
 from ..dtypes import I64 as INT64
@@ -139,7 +139,7 @@ class _Fold(Reduction):
         return b.cast(found, out.dtype)
 
 
-class Accumulation(_Fold):
+class Accumulation(_Fold, rounding=Rounding.SUMS):
     """Family: sum and product. Small integers accumulate in 64 bits.
 
     ``dtype`` sets the dtype computed in and returned; ``promote`` = false keeps the operand's.
@@ -196,7 +196,7 @@ class Prod(Accumulation, name="prod"):
         return acc * element
 
 
-class _Extremum(_Fold):
+class _Extremum(_Fold, rounding=Rounding.NONE):
     """Family: max and min. In f32 halves are compared by one operation, which may be reordered."""
 
     @classmethod
@@ -228,7 +228,7 @@ class Min(_Extremum, name="min"):
         return acc.minimum(element)
 
 
-class _Logical(_Fold):
+class _Logical(_Fold, rounding=Rounding.NONE):
     """Family: any and all. Everything but zero is true, NaN too."""
 
     @classmethod
@@ -262,7 +262,7 @@ class All_(_Logical, name="all"):
         return acc & element
 
 
-class _ArgExtremum(Proven):
+class _ArgExtremum(Proven, rounding=Rounding.NONE):
     """Family: the i64 index of an extremum along ``axis`` (None = of the flat tensor).
 
     The first of equal ones wins; the first NaN wins over everything.

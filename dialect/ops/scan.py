@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..attrs import DTYPE, I64
-from ..base import Fusion, Op, attr, operand, result
+from ..base import Fusion, Op, Rounding, attr, operand, result
 from ..dtypes import DType, dtype_of
 from ..types import Shape, TensorType, Type
 from .reduce import accumulated, wide
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...lowering.builder import Builder, Scalar, Tensor
 
 
-class Scan(Op):
+class Scan(Op, rounding=Rounding.SUMS):
     """Family: running fold along ``axis``; None = over the flat tensor, which the result is, too.
 
     Dtypes are those of the reductions: small integers in 64 bits, f16 and bf16 accumulated in

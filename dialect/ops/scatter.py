@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import BOOL, I64, I64_ARRAY
-from ..base import Fusion, attr, operand, result
+from ..base import Fusion, Rounding, attr, operand, result
 from ..dtypes import DType
 from ..errors import DTypeError, LoweringError, ShapeError
 from ..symbolic import Sym
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...lowering.builder import Builder, Scalar, Tensor
 
 
-class Copy(Proven, name="copy"):
+class Copy(Proven, name="copy", rounding=Rounding.MOVES):
     """`ndarray.copy` in C order: the elements in memory of their own. Numbers are themselves."""
 
     fusion = Fusion.POINTWISE
@@ -53,7 +53,7 @@ class Copy(Proven, name="copy"):
         return b.pointwise(lambda x: x, args, types[0])
 
 
-class Conform(Proven, name="conform"):
+class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     """``value`` as it would be stored in ``like``: its dtype, its shape; fresh memory.
 
     Raises ShapeError and DTypeError as an in-place op would; ``assign``: as assignment does,
@@ -106,7 +106,7 @@ class Conform(Proven, name="conform"):
         return b.pointwise(lambda x: x.cast(dtype), (value,), out)
 
 
-class _Scatter(Proven):
+class _Scatter(Proven, rounding=Rounding.MOVES):
     """Family: ``x`` with the elements that a view op would give replaced by ``value``."""
 
     fusion = Fusion.POINTWISE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attrs import DTYPE
-from ..base import attr, operand, result
+from ..base import Rounding, attr, operand, result
 from ..dtypes import BOOL, I64, DType, dtype_of
 from ..errors import DTypeError
 from ..types import ListType, TensorType, Type
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...lowering.scalar import Scalar
 
 
-class Select(Elementwise, name="select"):
+class Select(Elementwise, name="select", rounding=Rounding.MOVES):
     """`numpy.where` of three operands: ``a`` where ``cond`` is true, else ``b``."""
 
     cond = operand()
@@ -53,7 +53,7 @@ class Select(Elementwise, name="select"):
         return cond, a.cast(target), b.cast(target)
 
 
-class Clip(Elementwise, name="clip"):
+class Clip(Elementwise, name="clip", rounding=Rounding.NONE):
     """`numpy.clip`: ``minimum(maximum(x, lo), hi)``; nan in any operand wins."""
 
     x = operand()
@@ -128,7 +128,7 @@ def _within(edge: Scalar, dtype: DType) -> Scalar:
     return edge.cast(dtype)
 
 
-class Cast(Unary, name="cast"):
+class Cast(Unary, name="cast", rounding=Rounding.NONE):
     """`ndarray.astype`."""
 
     dtype = attr(DTYPE)

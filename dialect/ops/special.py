@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..base import Rounding
 from ..dtypes import C64, C128, F32, F64, DType
 from ..errors import DTypeError
 from .families import Key, Unary
@@ -82,7 +83,7 @@ class Sigmoid(_SciPy, name="sigmoid"):
         return (x < 0).select(e, x.const(1)) / (e + 1)
 
 
-class Relu(Unary, name="relu"):
+class Relu(Unary, name="relu", rounding=Rounding.NONE):
     """``maximum(x, 0)`` in the operand's dtype; nan stays nan."""
 
     @classmethod

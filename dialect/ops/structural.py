@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base import Fusion, Op
+from ..base import Fusion, Op, Rounding
 from ..errors import LoweringError
 from ..types import Shape, TensorType, Type
 from .sizes import tensor_type
@@ -36,7 +36,7 @@ class Proven(Op):
         return reason
 
 
-class Structural(Proven):
+class Structural(Proven, rounding=Rounding.MOVES):
     """Family of ops that move elements: the result has the dtype of the first operand."""
 
     fusion = Fusion.VIEW

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base import Rounding
 from ..dtypes import BF16, C64, C128, F32, F64, DType
 from ..types import Type
 from .families import Key, MathUnary, Unary
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 # --- sign and size ----------------------------------------------------------------------------
 
 
-class Positive(Unary, name="positive"):
+class Positive(Unary, name="positive", rounding=Rounding.NONE):
     """``+x``."""
 
     numpy = np.positive
@@ -31,7 +32,7 @@ class Positive(Unary, name="positive"):
         return xs[0]
 
 
-class Neg(Unary, name="neg"):
+class Neg(Unary, name="neg", rounding=Rounding.NONE):
     """``-x``; unsigned integers wrap, bool has no loop."""
 
     numpy = np.negative
@@ -43,7 +44,7 @@ class Neg(Unary, name="neg"):
         return -xs[0]
 
 
-class Abs(Unary, name="abs"):
+class Abs(Unary, name="abs", rounding=Rounding.NONE):
     """Absolute value; the most negative integer stays as it is."""
 
     numpy = np.absolute
@@ -54,7 +55,7 @@ class Abs(Unary, name="abs"):
         return abs(xs[0])
 
 
-class Sign(Unary, name="sign"):
+class Sign(Unary, name="sign", rounding=Rounding.NONE):
     """-1, 0 or 1; nan stays nan, and the sign of -0.0 is 0.0 (-0.0 in bf16)."""
 
     numpy = np.sign
@@ -71,7 +72,7 @@ class Sign(Unary, name="sign"):
         return (x > 0).select(one, (x < 0).select(x.const(-1), rest))
 
 
-class Conj(Unary, name="conj"):
+class Conj(Unary, name="conj", rounding=Rounding.NONE):
     """Complex conjugate."""
 
     numpy = np.conjugate
@@ -81,7 +82,7 @@ class Conj(Unary, name="conj"):
         return xs[0]
 
 
-class _Part(Unary):
+class _Part(Unary, rounding=Rounding.NONE):
     """Real or imaginary part: complex to the float of half its width, others keep theirs."""
 
     @classmethod
@@ -234,7 +235,7 @@ class Atanh(MathUnary, name="atanh"):
 # --- rounding ---------------------------------------------------------------------------------
 
 
-class _Rounding(MathUnary):
+class _Rounding(MathUnary, rounding=Rounding.NONE):
     """To an integral value; integers and bools pass as they are."""
 
     @classmethod
@@ -280,7 +281,7 @@ class Round(_Rounding, name="round"):
 # --- tests ------------------------------------------------------------------------------------
 
 
-class Isnan(Unary, name="isnan"):
+class Isnan(Unary, name="isnan", rounding=Rounding.NONE):
     """True where nan."""
 
     numpy = np.isnan
@@ -290,7 +291,7 @@ class Isnan(Unary, name="isnan"):
         return xs[0].isnan()
 
 
-class Isinf(Unary, name="isinf"):
+class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
     """True where infinite, of either sign."""
 
     numpy = np.isinf
@@ -300,7 +301,7 @@ class Isinf(Unary, name="isinf"):
         return xs[0].isinf()
 
 
-class Isfinite(Unary, name="isfinite"):
+class Isfinite(Unary, name="isfinite", rounding=Rounding.NONE):
     """True where neither infinite nor nan."""
 
     numpy = np.isfinite

@@ -14,29 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.base import Rounding
 from ...dialect.dtypes import DType
 from ...dialect.program import Instr, Module, Program
 from ...dialect.types import TensorType
 from ..evaluate import Evaluator
 
-_MOVING = """
-    reshape squeeze expand_dims broadcast_to flip slice pick transpose swapaxes moveaxis split chunk
-    copy conform slice_scatter pick_scatter concatenate stack pad tile repeat take gather index
-    constant full to_tensor size dim rank dtype_code select
-"""
-_ROUNDING_NOTHING = """
-    clip max min maximum minimum neg abs positive relu sign copysign real imag conj eq ne lt le gt
-    ge logical_and logical_or logical_xor logical_not any all bitwise_and bitwise_or bitwise_xor
-    bitwise_not shift_left shift_right isnan isinf isfinite floor ceil trunc rint argmax argmin cast
-"""
-MOVES = frozenset(_MOVING.split())
-"""Ops that only move elements."""
-EXACT = MOVES | frozenset(_ROUNDING_NOTHING.split())
-"""Ops that round nothing: of equal operands they give equal results, but for which zero it is."""
-ACCUMULATE = frozenset(
-    ("sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "matmul", "mm_tree")
-)
-"""Ops that add or multiply up, each step of which rounds."""
 _DRAWN = 65537  # different random numbers at most
 _ULPS = 4  # more than most ops round by, expansions of `lowering.math` included
 
@@ -79,10 +62,10 @@ class Reference:
         self._function, self._module = function, module
         self._plain = Evaluator(function, module)
         instrs = list(function.body.walk())
-        self.moves = all(i.op.name in MOVES for i in instrs)
+        self.moves = all(i.op.rounding is Rounding.MOVES for i in instrs)
         tainted: set[int] = set()
         for instr in instrs:
-            inexact = instr.op.name not in EXACT and _gives_floats(instr, function)
+            inexact = _rounds(instr) and _gives_floats(instr, function)
             if inexact or _truncates(instr, self._function) or tainted.intersection(instr.operands):
                 tainted.update(instr.results)
         self._tainted = frozenset(tainted)
@@ -114,9 +97,7 @@ class Reference:
     def _moved(
         self, instr: Instr, evaluate: Callable[..., Any], rng: np.random.Generator, ulps: int
     ) -> Callable[..., Any]:
-        name = instr.op.name
-        exact = name in EXACT
-        moved = [not exact or v in self._tainted for v in instr.operands]
+        moved = [_rounds(instr) or v in self._tainted for v in instr.operands]
         if _truncates(instr, self._function):
             return lambda x: _truncated(evaluate, x, instr.attrs["dtype"], any(moved), rng, ulps)
         if not any(moved):
@@ -129,15 +110,19 @@ class Reference:
                     # What goes in is not rounded, but the op may have steps inside that do.
                     few = ulps if instr.operands[k] in self._tainted else 1
                     array = np.asarray(arg)
-                    given[k] = nudge(array, few * _length(name, array, exact), rng)
+                    given[k] = nudge(array, few * _length(instr, array), rng)
             return evaluate(*given)
 
         return run
 
 
-def _length(name: str, array: np.ndarray, exact: bool) -> int:
-    """A factor for the roundings inside of an op that accumulates this operand."""
-    if exact or name not in ACCUMULATE:
+def _rounds(instr: Instr) -> bool:
+    return instr.op.rounding in (Rounding.EACH, Rounding.SUMS)
+
+
+def _length(instr: Instr, array: np.ndarray) -> int:
+    """A factor for the roundings inside of an op that adds up this operand."""
+    if instr.op.rounding is not Rounding.SUMS:
         return 1
     return max(1, int(max(array.shape, default=1) ** 0.75))
 
