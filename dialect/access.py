@@ -9,8 +9,9 @@ like a variable: `functional` makes it one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .alias import OUTSIDE, Aliases
@@ -31,8 +32,8 @@ class Access(NamedTuple):
     path: tuple[Any, ...] = ()
 
 
-class LayoutConflict(NamedTuple):
-    """A write that another value sees or does not, depending on the layout at run time."""
+class Conflict(NamedTuple):
+    """A write that the result of another op sees or does not, unlike in NumPy or unforeseeably."""
 
     write: Instr
     view: Instr
@@ -54,6 +55,7 @@ class Accesses:
         type_of: type of a value.
         unordered: results in no known memory order, whatever their op says.
         raveled: results of reshapes that copy what is not contiguous, even of one axis.
+        copied: results that are copies here and views in NumPy -> what they view there.
 
     Attributes:
         of: value -> access.
@@ -61,11 +63,13 @@ class Accesses:
         writable: roots of memory that is written and behaves like a variable.
         kept: why other memory that is written does not.
         conflicts: writes of which it hangs on the layout who sees them.
+        missed: writes to what a copy was made of that is a view in NumPy and is used later, or
+            to such a copy.
     """
 
     def __init__(
         self, body: Block, type_of: Callable[[Any], Type], unordered: Collection[Any] = (),
-        raveled: Collection[Any] = (),
+        raveled: Collection[Any] = (), copied: Mapping[Any, Any] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         self.type_of = type_of
         self._unordered, self._raveled = frozenset(unordered), frozenset(raveled)
@@ -74,15 +78,22 @@ class Accesses:
         self.views: dict[Any, tuple[Instr, int]] = {}
         self.makers: dict[Any, Instr] = {r: i for i in body.walk() for r in i.results}
         self.kept: dict[Any, str] = {}
-        self.conflicts: list[LayoutConflict] = []
+        self.conflicts: list[Conflict] = []
+        self.missed: list[Conflict] = []
         self._block(body)
         self._time = 0
         self._writes: list[tuple[_Spot, Instr]] = []
         self._spots: dict[Any, _Spot] = {}
         self._inside: dict[Any, tuple[int, ...]] = {}  # value -> loops that its op is in
+        self._made: dict[Any, _Spot] = {}
+        self._uses: list[tuple[_Spot, Any]] = []
         self._sizes: set[Any] = set()
         self._walk(body, ())
+        self._uses += [(_Spot(self._time + 1, ()), value) for value in body.outputs]
         self._judge()
+        for copy in copied:
+            if self.aliases.of(copy) == {copy}:
+                self._compare(copy, copied)
         found = self.aliases.written() - {OUTSIDE} - self.aliases.constants
         self.writable = frozenset(r for r in found if r not in self.kept)
 
@@ -187,6 +198,7 @@ class Accesses:
     def _walk(self, block: Block, loops: tuple[int, ...]) -> None:
         for instr in block.instrs:
             self._time += 1
+            self._uses += [(_Spot(self._time, loops), value) for value in instr.operands]
             name = instr.op.name if instr.op is not None else ""
             inner = (*loops, id(instr)) if name in ("for", "while") else loops
             for nested in instr.blocks:
@@ -195,6 +207,7 @@ class Accesses:
                 self._walk(nested, inner)
             self._time += 1
             for result in instr.results:
+                self._made[result] = _Spot(self._time, loops)
                 self._note(result, loops)
             if not instr.blocks and self.aliases.effects(instr).writes:
                 self._writes.append((_Spot(self._time, loops), instr))
@@ -227,7 +240,7 @@ class Accesses:
                         )
         for spot, write in self._writes:
             for view in self._uncertain_views(spot, write):
-                self.conflicts.append(LayoutConflict(write, view))
+                self.conflicts.append(Conflict(write, view))
 
     def _keep(self, roots: Collection[Any], reason: str) -> None:
         for root in roots:
@@ -273,9 +286,36 @@ class Accesses:
             if shared and not all(self._is_past(r, spot, value, other) for r in shared):
                 yield made
 
+    # --- copies of what NumPy views -----------------------------------------------------------
+
+    def _compare(self, copy: Any, copied: Mapping[Any, Any]) -> None:
+        """Note the writes that NumPy's view would see or hand on, and ``copy`` does not."""
+        made, maker = self._made[copy], self.makers[copy]
+        viewed, left = set(), [copied[copy]]
+        while left:  # what is viewed may be such a copy itself
+            new = self.aliases.of(left.pop()) - viewed
+            viewed |= new
+            left += [copied[root] for root in new if root in copied]
+        uses = [(spot, v) for spot, v in self._uses if copy in self.aliases.of(v)]
+        carried = any(v not in self._made for _, v in uses)  # from one round of a loop to the next
+        for write, instr in self._writes:
+            written = self.aliases.effects(instr).writes
+            if copy in written or (
+                viewed & written and any(_is_between(made, write, u, carried) for u, _ in uses)
+            ):
+                self.missed.append(Conflict(instr, maker))
+
 
 def _rank(type_: Type) -> int | None:
     return type_.rank if isinstance(type_, TensorType) else None
+
+
+def _is_between(made: _Spot, write: _Spot, use: _Spot, carried: bool) -> bool:
+    """True unless no write happens between the making of something and a use of it."""
+    common = [loop for loop in write.loops if loop in use.loops]
+    if carried or any(loop not in made.loops for loop in common):
+        return bool(common) or write.time < use.time
+    return made.time < write.time < use.time
 
 
 def _keeps_order(view: Instr) -> bool:
@@ -289,4 +329,4 @@ def _keeps_order(view: Instr) -> bool:
     return view.op.name in _KEEPS_ORDER
 
 
-__all__ = ["Access", "Accesses", "LayoutConflict"]
+__all__ = ["Access", "Accesses", "Conflict"]

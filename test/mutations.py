@@ -542,6 +542,11 @@ MUTATIONS = (
         ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
     ),
     Mutation(
+        "copies of what NumPy views are not compared with it", "dialect/access.py",
+        "if self.aliases.of(copy) == {copy}:", "if False:",
+        ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
+    ),
+    Mutation(
         "numbers widen arrays that a function closes over", "dialect/importers/numpy_ufuncs.py",
         "elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
         "elif not any(isinstance(x, Traced) for x in inputs):",

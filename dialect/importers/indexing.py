@@ -11,6 +11,7 @@ import numpy as np
 from ..attrs import DYNAMIC
 from ..errors import BoundsError
 from ..ops.slicing import encode_bound
+from .mutation import is_immutable, note_copy
 from .operators import op
 from .recorder import trace_error, user_loc
 from .traced import Traced, TracedScalar
@@ -177,6 +178,7 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
         out = op("take", out, arrays[0][1], axis=axes[0])
     else:
         out = op("index", out, *(i for _, i in arrays), axes=axes)
+    taken = out
     adjacent = places[-1] - places[0] == len(places) - 1
     consecutive = axes[-1] - axes[0] == len(axes) - 1
     if consecutive and not adjacent and axes[0] and rank:
@@ -192,4 +194,14 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
         if item is None:
             new.append(position)
         position += 1
-    return op("expand_dims", out, axes=tuple(new)) if new else out
+    if new:
+        out = op("expand_dims", out, axes=tuple(new))
+    if out.ndim and all(_is_number(item) for _, item in arrays):
+        note_copy(taken, x)
+        out.share(x)
+    return out
+
+
+def _is_number(item: Any) -> bool:
+    """True for an index that is a number in NumPy, of which none makes the result a copy."""
+    return is_immutable(item) if isinstance(item, Traced) else not isinstance(item, np.ndarray)

@@ -48,6 +48,15 @@ def is_immutable(array: Traced) -> bool:
     return not array.ndim and (made is None or made.op.name != "full")
 
 
+def note_copy(copy: Any, source: Any) -> None:
+    """Have later writes refused that would tell ``copy`` from the view of ``source`` in NumPy."""
+    from .traced import Traced
+
+    if isinstance(source, Traced) and copy.value != source.value:
+        copy.rec.copied[copy.value] = source.value
+        copy.share(source)
+
+
 def operate(array: Traced, name: str, *others: Any) -> Traced:
     """``array <op>= others``; the array, or the new NumPy scalar that the name is bound to.
 
@@ -137,7 +146,7 @@ def check_writes(rec: Recorder) -> None:
     body = rec.program.body
     if not any(instr.op.writes for instr in body.walk()):
         return
-    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled)
+    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled, rec.copied)
     for instr in found.aliases.writing():
         complaint = forbidden(found.aliases, instr)
         if complaint:
@@ -151,6 +160,14 @@ def check_writes(rec: Recorder) -> None:
             "this write or a copy that does not",
             loc=conflict.write.loc,
             hint="say which: take the view of x.copy(), or copy the reshaped array",
+        )
+    for write_, view in found.missed:
+        raise TraceError(
+            f"the result at {view.loc} shares memory with an array in NumPy, but is a copy here: "
+            "this write would not be seen as it is there",
+            loc=write_.loc,
+            hint="say which: copy the result where it is made, y = x[i].copy(), or index with "
+            "numbers, x[i.item()], for a view",
         )
 
 

@@ -12,7 +12,7 @@ from ..dtypes import dtype_of
 from ..errors import ShapeError
 from .numpy_shapes import at_least, ravel, reshape
 from .operators import op
-from .recorder import trace_error, user_loc
+from .recorder import size_error, trace_error, user_loc
 from .registry import numpy_function
 from .shapes import as_array, axis_number, dtype_like, ndim, sizes
 from .traced import Traced, TracedScalar
@@ -145,6 +145,11 @@ def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
     from .numpy_creation import iota
 
     n = x.shape[axis]
+    if n == 0:
+        raise size_error(
+            ShapeError,
+            f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'",
+        )
     position = iota(n + (low + high), dtype_of(np.int64)) - low
     if mode == "edge":
         index = op("clip", position, 0, n - 1)

@@ -11,7 +11,8 @@ import numpy as np
 from ..attrs import DYNAMIC
 from ..dtypes import dtype_of
 from ..errors import ProfuseError, ShapeError
-from ..ops.einsum import decompose_einsum
+from ..ops.einsum import decompose_einsum, parse_subscripts
+from .mutation import note_copy
 from .operators import op
 from .recorder import size_error, trace_error, user_loc
 from .registry import numpy_function
@@ -89,9 +90,15 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, out: Any = 
             "np.einsum with lists of axis numbers is not supported while tracing",
             "write the subscripts as a string, e.g. 'ij,jk->ik'",
         )
+    arrays = [as_array(a) for a in arrays]
     if dtype is not None:
         arrays = [op("cast", a, dtype=dtype_of(dtype)) for a in arrays]
-    return _einsum(subscripts, arrays)
+    made = _einsum(subscripts, arrays)
+    if len(arrays) == 1 and made.ndim:
+        inputs, output = parse_subscripts(subscripts, [arrays[0].ndim])
+        if set(inputs[0]) == set(output):
+            note_copy(made, arrays[0])
+    return made
 
 
 def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
@@ -161,7 +168,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """`np.diagonal`: the two axes become one, last."""
     from .numpy_creation import iota
 
-    x = as_array(a)
+    matrix = x = as_array(a)
     one, two = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     x = op("moveaxis", x, source=(one, two), destination=(-2, -1))
     k = operator.index(offset)
@@ -172,6 +179,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
     out.rec.unordered.add(out.value)  # in NumPy, elements of the matrix with gaps between
+    note_copy(out, matrix)
     return out
 
 

@@ -128,6 +128,7 @@ class Recorder:
         self.created: dict[int, np.ndarray] = {}
         self.unordered: set[int] = set()  # made like another array: in its memory order
         self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
+        self.copied: dict[int, int] = {}  # results that NumPy has as views -> what of
         # Holds the blocks as well: ids of dropped ones would be used again.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self._derivation = Derivation(self)

@@ -21,11 +21,17 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--modes", nargs="+", choices=list(MODES), default=list(USUAL))
+    parser.add_argument(
+        "--rotate",
+        action="store_true",
+        help="each program on tier 0 and in one other mode, by its number",
+    )
     parser.add_argument("--show", metavar="SEED/NUMBER", help="print a program, and do no more")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--numbers", nargs="*", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--shrink", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    modes = () if given.rotate else tuple(given.modes)
     if given.show:
         from .programs import generate
 
@@ -37,10 +43,10 @@ def main() -> int:
         print(shrunk_script(*finding, float(seconds)))
         return 0
     if given.child:
-        child(given.seed, given.numbers, tuple(given.modes))
+        child(given.seed, given.numbers, modes)
         return 0
     start = time.perf_counter()
-    report = run(given.seed, given.first, given.programs, given.jobs, tuple(given.modes))
+    report = run(given.seed, given.first, given.programs, given.jobs, modes)
     return tell(report, time.perf_counter() - start)
 
 

@@ -28,6 +28,8 @@ MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "background": ({"background": True}, {}),
 }
 USUAL = ("tier 0", "static", "dynamic", "keyed", "emitted", "warm")
+# What runs beside tier 0 of programs that run in one way each, by number.
+TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted",), ("emitted", "warm"), ("background",))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .modes import Finding, check
+from .modes import TURNS, Finding, check
 from .programs import at_most, generate
 from .shrink import CRASH, script, shrink
 
@@ -39,7 +39,7 @@ class Report:
 
 
 def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
-    """Check programs, and tell each step in a line of JSON."""
+    """Check programs, and tell each step in a line of JSON; no modes = by number, in turn."""
     faulthandler.enable()
 
     dies_at = os.environ.get("FUZZ_CRASH")  # for the test of what becomes of a crash
@@ -51,12 +51,13 @@ def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
         counts: Counter[str] = Counter()
         tell(begin=number, mode="generate")
         program = generate(seed, number)
+        turn = modes or ("tier 0", *TURNS[number % len(TURNS)])
         if dies_at == str(number):
-            tell(begin=number, mode=modes[0])
+            tell(begin=number, mode=turn[0])
             os.kill(os.getpid(), signal.SIGSEGV)
         try:
             with at_most(_SECONDS):
-                found = check(program, modes, counts, lambda m, n=number: tell(begin=n, mode=m))
+                found = check(program, turn, counts, lambda m, n=number: tell(begin=n, mode=m))
         except TimeoutError:
             found = [Finding(program, "", 0, f"takes longer than {_SECONDS} s")]
         tell(end=number, counts=counts, found=[(f.mode, f.what) for f in found])
@@ -64,7 +65,7 @@ def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
 
 def run(seed: int, first: int, programs: int, jobs: int, modes: tuple[str, ...],
         shrink_seconds: float = 60.0) -> Report:  # fmt: skip
-    """Check so many programs in so many processes at a time."""
+    """Check so many programs in so many processes at a time; no modes = one each, in turn."""
     report = Report()
     left = [list(range(k, min(k + BATCH, first + programs)))
             for k in range(first, first + programs, BATCH)]  # fmt: skip
@@ -101,7 +102,8 @@ class _Child:
         self.at: tuple[int, str] | None = None
         self.heard = time.monotonic()
         environment = os.environ | {"PROFUSE_CACHE": "off", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "fuzz", "--child", "--seed", str(seed), "--modes", *modes,
+        command = [sys.executable, "-m", "fuzz", "--child", "--seed", str(seed),
+                   *(["--modes", *modes] if modes else ["--rotate"]),
                    "--numbers", *map(str, numbers)]  # fmt: skip
         self.process = subprocess.Popen(
             command, cwd=Path(__file__).parents[1], env=environment,

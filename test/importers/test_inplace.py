@@ -325,6 +325,57 @@ def _index_array(x):
     return y
 
 
+def _row_at_a_maximum(x):
+    y = x * 1
+    row = y[y[:, 0].argmax()]
+    y.fill(0)
+    return row
+
+
+def _through_such_a_row(x):
+    y = x * 1
+    row = y[y[:, 0].argmax(), 1:]
+    row += 1
+    return y
+
+
+def _such_a_row_of_an_argument(x):
+    row = x[x[:, 0].argmax()]
+    row += 1
+    return row
+
+
+def _such_a_row_in_a_loop(x):
+    y = x * 1
+    row, total = y[y[:, 0].argmin()], 0
+    for k in range(3):
+        total = total + row[1:]
+        row = y[y[:, 0].argmax()]
+        y[k] = 0
+    return total
+
+
+def _diagonal_of_einsum(x):
+    y = x[:, :4] * 1
+    v = np.einsum("ii->i", y)
+    y += 1
+    return v
+
+
+def _through_einsum(x):
+    y = x[:, :4] * 1
+    v = np.einsum("ii->i", y)
+    v += 1
+    return y
+
+
+def _written_below_a_diagonal(x):
+    y = np.ones((4, 4)) * x[0, 0]
+    v = np.diagonal(y)
+    v += 1  # read-only in NumPy
+    return y
+
+
 def _scalar(x):
     s = x.sum()
     s[...] = 1
@@ -345,6 +396,13 @@ def _scalar(x):
     (_through_a_diagonal, "memory order"),
     (_in_its_argument, "writes to its argument"),
     (_index_array, "index array"),
+    (_row_at_a_maximum, "would not be seen"),
+    (_through_such_a_row, "would not be seen"),
+    (_such_a_row_of_an_argument, "would change argument 'x'"),
+    (_such_a_row_in_a_loop, "would not be seen"),
+    (_diagonal_of_einsum, "would not be seen"),
+    (_through_einsum, "would not be seen"),
+    (_written_below_a_diagonal, "would not be seen"),
     (_scalar, "NumPy scalar"),
 ])  # fmt: skip
 def test_refusals_name_the_line_and_a_way_out(fn, message):
@@ -357,6 +415,34 @@ def test_refusals_name_the_line_and_a_way_out(fn, message):
     assert code.co_firstlineno < info.value.loc.line <= code.co_firstlineno + 7
     np.testing.assert_array_equal(x, X)
     np.testing.assert_array_equal(OUTSIDE, outside)
+
+
+def rows_that_are_used_in_time(x):
+    y = x * 1
+    i = y[:, 0].argmax()
+    row, kept, element = y[i] * 2, y[i].copy(), y[i, 1]
+    taken, picked, listed = np.take(y, i, axis=0), y[np.array(2)], y[i, [0, 1]]
+    view = y[i.item()]
+    total = 0
+    for k in range(4):
+        total = total + y[y[:, 1].argmin()]
+        y[k] = -k
+    return row, kept, element, taken, picked, listed, view, total
+
+
+def views_by_einsum(x):
+    y = x * 1
+    turned, same, summed = np.einsum("ij->ji", y), np.einsum("ij->ij", y), np.einsum("ij->j", y)
+    turned[0] = 7
+    same += 1
+    return y, turned, summed
+
+
+@pytest.mark.parametrize("fn", [rows_that_are_used_in_time, views_by_einsum])
+def test_copies_of_what_numpy_views_do_where_no_write_tells_them_apart(fn):
+    """R1.24: only what is used after a write must share memory as in NumPy."""
+    counters = check(fn, X).state().counters
+    assert (counters["traces"], counters["compile_failures"]) == (1, 0)
 
 
 def test_dtypes_are_numpys():
