@@ -134,9 +134,7 @@ KNOBS: dict[str, Knob] = {
     "check": Knob(
         _mode, "on", "kernels are compared with NumPy before they serve: off, sampled, on, all"
     ),
-    "check_ms": Knob(
-        _whole(1, 10**6), 20, "milliseconds that check=on takes per kernel, or little more"
-    ),
+    "check_ms": Knob(_positive, 20, "milliseconds that check=on takes per kernel, or little more"),
     "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
     "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
