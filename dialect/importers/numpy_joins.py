@@ -79,7 +79,8 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 @numpy_function("tile")
 def tile(A: Any, reps: Any) -> Any:
     """`np.tile`."""
-    static, dynamic = sizes(reps)
+    reps = reps if isinstance(reps, (tuple, list)) else (reps,)
+    static, dynamic = sizes([+n if type(n) is bool else n for n in reps])
     if dynamic:
         raise trace_error(
             "np.tile with a number of repetitions known only at run time is not supported",
@@ -99,6 +100,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     count = operator.index(np.asarray(repeats).reshape(()).item())
     if axis is None:
         return op("repeat", ravel(a), repeats=count, axis=0)
+    a = at_least(1, [a])  # which has no axis, but may name it
     return op("repeat", a, repeats=count, axis=axis_number(axis))
 
 

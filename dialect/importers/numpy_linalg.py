@@ -175,7 +175,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     rows, columns = x.shape[-2:]
     count = op("minimum", rows + min(k, 0), columns - max(k, 0))
     index = iota(op("maximum", count, 0), dtype_of(np.int64))
-    flat = op("reshape", x, *x.shape[:-2], shape=(*[DYNAMIC] * (x.ndim - 2), -1))
+    merged = (*x.shape[:-2], rows * columns)
+    flat = op("reshape", x, *merged, shape=(DYNAMIC,) * len(merged))
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
     out.rec.unordered.add(out.value)  # in NumPy, elements of the matrix with gaps between
