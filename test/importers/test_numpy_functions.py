@@ -313,6 +313,11 @@ def test_diagonals_and_paddings_of_empty_axes():
         assert padded.state().counters["traces"] == 1
 
 
+def test_products_of_bfloat16_stay_so():
+    x = np.ones((2, 3), ml_dtypes.bfloat16)
+    check(lambda x: (np.dot(x, x.T), np.vdot(x, x), np.inner(x, x[0]), np.inner(x, x)), x)
+
+
 def test_errors_are_of_numpys_classes():
     def rows(x):
         return np.linspace(0, 1, x.shape[-1] ** 2 - 2, endpoint=False)
