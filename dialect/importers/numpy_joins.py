@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from .numpy_shapes import at_least, ravel, reshape
 from .operators import op
 from .recorder import size_error, trace_error, user_loc
-from .registry import numpy_function
+from .registry import creation_function, numpy_function
 from .shapes import as_array, axis_number, dtype_like, ndim, sizes
 from .traced import Traced, TracedScalar
 
@@ -104,6 +104,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return op("repeat", a, repeats=count, axis=axis_number(axis))
 
 
+@creation_function("pad")  # an ordinary array by traced widths
 @numpy_function("pad")
 def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
     """`np.pad` with a constant, the edge, or by reflection."""

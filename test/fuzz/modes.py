@@ -11,7 +11,7 @@ from typing import Any
 
 import profuse as pf
 
-from .apart import comes_later, is_of_nothing
+from .apart import comes_later, is_deprecated, is_of_nothing
 from .compare import NO_ERROR, Reference, module, run
 from .programs import Program
 
@@ -92,6 +92,8 @@ def _check_mode(
                 counts[why] += 1
             elif what and comes_later(program, number, reference.outcomes[number], ours):
                 counts["calls that raise a later error first"] += 1
+            elif what and is_deprecated(program, ours):
+                counts["calls that write to what np.broadcast_arrays made"] += 1
             elif what:
                 return Finding(program, mode, number, what)
         _count(f.state().counters, counts, mode)
