@@ -14,7 +14,7 @@ from .numpy_shapes import at_least, ravel, reshape
 from .operators import op
 from .recorder import size_error, trace_error, user_loc
 from .registry import creation_function, numpy_function
-from .shapes import as_array, axis_number, dtype_like, ndim, sizes
+from .shapes import as_array, axis_number, axis_of, dtype_like, ndim, sizes
 from .traced import Traced, TracedScalar
 
 # --- joining ----------------------------------------------------------------------------------
@@ -98,10 +98,11 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
             "result depends on the counts", "use a single integer, or np.take with indices",
         )  # fmt: skip
     count = operator.index(np.asarray(repeats).reshape(()).item())
-    if axis is None:
-        return op("repeat", ravel(a), repeats=count, axis=0)
-    a = at_least(1, [a])  # which has no axis, but may name it
-    return op("repeat", a, repeats=count, axis=axis_number(axis))
+    place = 0 if axis is None else axis_number(axis)
+    a = ravel(a) if axis is None else at_least(1, [a])  # which has no axis, but may name it
+    if count < 0 and a.shape[axis_of(place, a.ndim)] == 0:
+        count = 0
+    return op("repeat", a, repeats=count, axis=place)
 
 
 @creation_function("pad")  # an ordinary array by traced widths

@@ -11,7 +11,7 @@ from typing import Any
 
 import profuse as pf
 
-from .apart import comes_later, is_deprecated, is_of_nothing
+from .apart import comes_later, is_deprecated, is_einsum_of_ones, is_of_nothing
 from .compare import NO_ERROR, Reference, module, run
 from .programs import Program
 
@@ -94,6 +94,8 @@ def _check_mode(
                 counts["calls that raise a later error first"] += 1
             elif what and is_deprecated(program, ours):
                 counts["calls that write to what np.broadcast_arrays made"] += 1
+            elif what and is_einsum_of_ones(program, ours):
+                counts["calls of np.einsum with sizes of 1 that are not literal"] += 1
             elif what:
                 return Finding(program, mode, number, what)
         _count(f.state().counters, counts, mode)

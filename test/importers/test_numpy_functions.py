@@ -299,6 +299,8 @@ def test_rare_arguments_do_what_they_do_in_numpy(fn):
 def test_diagonals_and_paddings_of_empty_axes():
     """R1.33: also where the graph was made of others."""
     check(np.diagonal, np.ones((3, 2, 1)), again=[(np.ones((4, 2, 0)),), (np.ones((0, 2, 0)),)])
+    nothing = np.ones((0, 2))
+    check(lambda x: (np.repeat(x, -1), np.repeat(x, -2, axis=-2)), nothing, guards=2)
     check(lambda x: np.pad(X, x.shape[0]) * 1, np.ones(2), guards=1)  # no traced array
     same = np.ones((2, 3)), np.ones((2, 3))
     check(lambda x, y: [a * 1 for a in np.broadcast_arrays(x, y)], *same, guards=2)
