@@ -291,7 +291,8 @@ class Accesses:
     def _compare(self, copy: Any, copied: Mapping[Any, Any]) -> None:
         """Note the writes that NumPy's view would see or hand on, and ``copy`` does not."""
         made, maker = self._made[copy], self.makers[copy]
-        viewed, left = set(), [copied[copy]]
+        viewed: set[Any] = set()
+        left = [copied[copy]]
         while left:  # what is viewed may be such a copy itself
             new = self.aliases.of(left.pop()) - viewed
             viewed |= new

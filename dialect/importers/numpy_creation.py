@@ -94,7 +94,7 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
 
 def _or_none(count: Any) -> Any:
     """A number of elements; 0 for a negative one."""
-    return op("maximum", count, 0) if isinstance(count, TracedScalar) else max(count, 0)
+    return op("maximum", count, 0) if isinstance(count, TracedScalar) else max(+count, 0)
 
 
 def _kind_of(number: Any) -> type:
@@ -146,7 +146,7 @@ def linspace(
     dtype: Any = None, axis: int = 0,
 ) -> Any:  # fmt: skip
     """`np.linspace`, step by step as NumPy computes it."""
-    count: Any = num if isinstance(num, TracedScalar) and num.kind is int else operator.index(num)
+    count: Any = num if isinstance(num, TracedScalar) and num.kind is int else +operator.index(num)
     float_type = np.result_type(*map(_promoting, (start, stop)))
     if float_type.kind not in "fc":
         float_type = np.dtype(float)

@@ -13,8 +13,8 @@ from ..errors import ShapeError
 from .numpy_shapes import at_least, ravel, reshape
 from .operators import op
 from .recorder import size_error, trace_error, user_loc
-from .registry import numpy_function
-from .shapes import as_array, axis_number, dtype_like, ndim, sizes
+from .registry import creation_function, numpy_function
+from .shapes import as_array, axis_number, axis_of, dtype_like, ndim, sizes
 from .traced import Traced, TracedScalar
 
 # --- joining ----------------------------------------------------------------------------------
@@ -79,7 +79,8 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 @numpy_function("tile")
 def tile(A: Any, reps: Any) -> Any:
     """`np.tile`."""
-    static, dynamic = sizes(reps)
+    reps = reps if isinstance(reps, (tuple, list)) else (reps,)
+    static, dynamic = sizes([+n if type(n) is bool else n for n in reps])
     if dynamic:
         raise trace_error(
             "np.tile with a number of repetitions known only at run time is not supported",
@@ -97,11 +98,14 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
             "result depends on the counts", "use a single integer, or np.take with indices",
         )  # fmt: skip
     count = operator.index(np.asarray(repeats).reshape(()).item())
-    if axis is None:
-        return op("repeat", ravel(a), repeats=count, axis=0)
-    return op("repeat", a, repeats=count, axis=axis_number(axis))
+    place = 0 if axis is None else axis_number(axis)
+    a = ravel(a) if axis is None else at_least(1, [a])  # which has no axis, but may name it
+    if count < 0 and a.shape[axis_of(place, a.ndim)] == 0:
+        count = 0
+    return op("repeat", a, repeats=count, axis=place)
 
 
+@creation_function("pad")  # an ordinary array by traced widths
 @numpy_function("pad")
 def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
     """`np.pad` with a constant, the edge, or by reflection."""

@@ -26,7 +26,7 @@ def dot(a: Any, b: Any) -> Any:
     if ra == 0 or rb == 0:
         return op("mul", a, b)
     if rb <= 2:
-        return op("matmul", a, b)
+        return _product(a, b)
     return tensordot(a, b, ((ra - 1,), (max(rb - 2, 0),)))
 
 
@@ -36,7 +36,15 @@ def vdot(a: Any, b: Any) -> Any:
     flat = op("reshape", a, shape=(-1,))
     if dtype_like(a).kind == "c":
         flat = op("conj", flat)  # which would make small ints of bools
-    return op("matmul", flat, op("reshape", b, shape=(-1,)))
+    return _product(flat, op("reshape", b, shape=(-1,)))
+
+
+def _product(a: Any, b: Any) -> Any:
+    """A product in the dtype of both: np.matmul has none for bfloat16, np.dot has."""
+    out, dtype = op("matmul", a, b), dtype_like(a)
+    if dtype_like(b) != dtype or out.dtype == dtype:
+        return out
+    return op("cast", out, dtype=dtype_of(dtype))
 
 
 @numpy_function("inner")
@@ -46,7 +54,7 @@ def inner(a: Any, b: Any) -> Any:
     if ra == 0 or rb == 0:
         return op("mul", a, b)
     if rb <= 2:
-        return op("matmul", a, b if rb == 1 else op("transpose", b))
+        return _product(a, b if rb == 1 else op("transpose", b))
     return tensordot(a, b, ((ra - 1,), (rb - 1,)))
 
 
@@ -175,7 +183,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     rows, columns = x.shape[-2:]
     count = op("minimum", rows + min(k, 0), columns - max(k, 0))
     index = iota(op("maximum", count, 0), dtype_of(np.int64))
-    flat = op("reshape", x, *x.shape[:-2], shape=(*[DYNAMIC] * (x.ndim - 2), -1))
+    merged = (*x.shape[:-2], rows * columns)
+    flat = op("reshape", x, *merged, shape=(DYNAMIC,) * len(merged))
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
     out.rec.unordered.add(out.value)  # in NumPy, elements of the matrix with gaps between

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,15 @@ from ..dtypes import dtype_of
 from .operators import op
 from .recorder import trace_error
 from .registry import array_method, numpy_function
-from .shapes import axis_number, axis_tuple, reduced_axes
+from .shapes import as_array, axis_number, axis_of, axis_tuple, ndim, reduced_axes
 from .traced import Traced
+
+
+def _ufunc_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
+    """Those of a ufunc's reduction: what has no axes has a first and a last one all the same."""
+    if axis is not None and not isinstance(axis, tuple) and not ndim(a):
+        axis = None if axis_number(axis) in (0, -1) else axis
+    return _attrs(axis, keepdims)
 
 
 def _attrs(axis: Any, keepdims: Any) -> dict[str, Any]:
@@ -39,7 +47,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ini
 def _accumulate(
     name: str, join: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any
 ) -> Any:
-    attrs = _attrs(axis, keepdims)
+    attrs = _ufunc_attrs(a, axis, keepdims)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
     out = op(name, a, **attrs)
@@ -60,7 +68,7 @@ def min_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None):
 
 def _extremum(name: str, join: str, a: Any, axis: Any, keepdims: Any, initial: Any) -> Any:
     if initial is None:
-        return op(name, a, **_attrs(axis, keepdims))
+        return op(name, a, **_ufunc_attrs(a, axis, keepdims))
     if axis is not None or keepdims:
         # Only the first element joins, so that an empty reduction still has no identity to need.
         raise trace_error(
@@ -75,18 +83,23 @@ def _extremum(name: str, join: str, a: Any, axis: Any, keepdims: Any, initial: A
 @numpy_function("any")
 def any_(a: Any, axis: Any = None, keepdims: Any = False):
     """`np.any`."""
-    return op("any", a, **_attrs(axis, keepdims))
+    return op("any", a, **_ufunc_attrs(a, axis, keepdims))
 
 
 @numpy_function("all")
 def all_(a: Any, axis: Any = None, keepdims: Any = False):
     """`np.all`."""
-    return op("all", a, **_attrs(axis, keepdims))
+    return op("all", a, **_ufunc_attrs(a, axis, keepdims))
 
 
 @numpy_function("mean")
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
-    """`np.mean`."""
+    """`np.mean`; in a dtype of integers the sum is made of these, and the quotient cut to one."""
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        x, attrs = as_array(a), _attrs(axis, keepdims)
+        axes = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
+        whole = op("sum", x, dtype=dtype_of(dtype), **attrs)
+        return op("cast", whole / math.prod(x.shape[k] for k in axes), dtype=dtype_of(dtype))
     attrs = _attrs(axis, keepdims)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dtypes import dtype_of
 from ..errors import DTypeError
+from .mutation import is_immutable
 from .operators import op
 from .recorder import trace_error, user_loc
 from .registry import creation_function, numpy_function
@@ -95,6 +96,11 @@ def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
 
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     index = as_array(indices)
+    loose = (
+        is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray
+    )
+    if index.dtype.kind == "f" and loose:
+        index = index.astype(np.int64)  # no array: NumPy converts numbers and lists as it likes
     if index.dtype.kind == "b" or mode != "raise":  # no mask, and sizes have to fit beside it
         index = index.astype(np.int64)
     if mode == "clip":

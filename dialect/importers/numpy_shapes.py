@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import DivisionError, ShapeError
 from .operators import op
-from .recorder import user_loc
+from .recorder import size_error, user_loc
 from .registry import numpy_function
 from .shapes import (
     as_array,
@@ -151,6 +151,8 @@ def broadcast_to(array: Any, shape: Any) -> Any:
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """`np.broadcast_arrays`: all operands in their common shape."""
     arrays = [as_array(a) for a in args]
+    if len({a.ndim for a in arrays}) == 1 and all(a.shape == arrays[0].shape for a in arrays):
+        return tuple(arrays)  # which can be written
     common = _common(arrays)
     return tuple(broadcast_to(a, common.shape) for a in arrays)
 
@@ -225,6 +227,8 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
             return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(edges)]
         attrs: dict[str, Any] = {"indices": tuple(operator.index(i) for i in where)}
     else:
+        if even and not where:
+            raise size_error(DivisionError, "integer modulo by zero")
         attrs = {"sections": operator.index(where)} | ({} if even else {"even": False})
     pieces = op("split", x, axis=place, **attrs)
     found = list(pieces) if isinstance(pieces, tuple) else [pieces]
@@ -267,6 +271,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         where = axis_of(place, ndim(a))
         if dtype_like(amount).kind == "f":
             amount = int(amount)  # as NumPy does
+        elif isinstance(amount, (Traced, np.ndarray, np.generic)):
+            amount = as_array(amount).astype(np.int64)  # of the opposite sign
         n = out.shape[where]
         # An empty axis has nothing to roll, but a remainder by its size would be undefined.
         first = (0 - amount) % op("maximum", n, 1)

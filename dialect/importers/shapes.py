@@ -17,7 +17,10 @@ from .traced import Traced, TracedScalar
 
 
 def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
-    """``shape`` as a size attribute (`DYNAMIC` where traced) and the traced sizes in order."""
+    """``shape`` as a size attribute (`DYNAMIC` where traced) and the traced sizes in order.
+
+    Raises TypeError for a bool, as NumPy does.
+    """
     if isinstance(shape, Traced) and shape.ndim == 1:
         shape = tuple(shape)
     items = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
@@ -27,6 +30,8 @@ def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
         if isinstance(item, TracedScalar):
             static.append(DYNAMIC)
             dynamic.append(item)
+        elif type(item) is bool:
+            raise TypeError("an integer is required")
         else:
             static.append(operator.index(item))
     return tuple(static), dynamic

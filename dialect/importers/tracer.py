@@ -139,10 +139,12 @@ def trace(
         called = rec.callee(fn)
         try:
             result = called(*traced_args, **traced_kwargs)
-        except (TypeError, ValueError) as error:
+        except Exception as error:
             # NumPy hides why it could not store a traced value in an array.
-            if isinstance(error.__cause__, TraceError):
-                raise error.__cause__ from None
+            hidden = error.__cause__ if isinstance(error, (TypeError, ValueError)) else None
+            found = rec.refused or hidden  # a refusal that was caught may have led to this error
+            if isinstance(found, TraceError):
+                raise found from None
             raise
         out_leaves, out_tree = flatten(result)
         for static in out_tree.statics():

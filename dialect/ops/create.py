@@ -141,6 +141,7 @@ class Iota(_Sized, name="iota"):
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
         shape = runtime_sizes(attrs["shape"], args)
+        nonnegative(shape)
         axis = normalize_axis(attrs.get("axis", 0), len(shape))
         row = np.arange(shape[axis]).astype(attrs.get("dtype", INT64).numpy, copy=False)
         if len(shape) == 1:

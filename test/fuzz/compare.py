@@ -24,8 +24,8 @@ _NARROW = re.compile(r"'(?:f2|f4|>f4|bfloat16)'")
 
 
 NO_ERROR = "does not raise "
-# What decides the sign of a zero in NumPy: the order of its sums.
-_SUMS = re.compile(r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std")
+# What decides the sign of a zero in NumPy: the order in which it sums and compares.
+_SUMS = re.compile(r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std|[.](?:max|min)[(]")
 
 
 _UNROUNDED = {

@@ -11,6 +11,7 @@ from typing import Any
 
 import profuse as pf
 
+from .apart import comes_later, is_deprecated, is_einsum_of_ones, is_of_nothing
 from .compare import NO_ERROR, Reference, module, run
 from .programs import Program
 
@@ -87,18 +88,24 @@ def _check_mode(
             if what.startswith("refused"):
                 counts[what] += mode == "tier 0"
                 counts["refused calls"] += 1
-            elif what.startswith(NO_ERROR) and _is_dead(program, mode, path, number):
-                counts["calls that do not raise what nothing uses"] += 1
+            elif what.startswith(NO_ERROR) and (why := _why_silent(program, mode, path, number)):
+                counts[why] += 1
+            elif what and comes_later(program, number, reference.outcomes[number], ours):
+                counts["calls that raise a later error first"] += 1
+            elif what and is_deprecated(program, ours):
+                counts["calls that write to what np.broadcast_arrays made"] += 1
+            elif what and is_einsum_of_ones(program, ours):
+                counts["calls of np.einsum with sizes of 1 that are not literal"] += 1
             elif what:
                 return Finding(program, mode, number, what)
         _count(f.state().counters, counts, mode)
     return None
 
 
-def _is_dead(program: Program, mode: str, path: str, number: int) -> bool:
-    """Whether what raises in NumPy is something that no result depends on.
+def _why_silent(program: Program, mode: str, path: str, number: int) -> str:
+    """A known cause of a call that raises in NumPy and not here; "" if there is none.
 
-    It is removed with what it computes. With all values as results the call has to raise.
+    What no result depends on is removed: with all values as results the call has to raise.
     """
     every = replace(program, calls=program.calls[: number + 1], results=(_ALL,))
     options, settings = MODES[mode]
@@ -107,8 +114,10 @@ def _is_dead(program: Program, mode: str, path: str, number: int) -> bool:
         scope = module(reference.source, program.name)
         f = pf.jit(scope["f"], **{**options, "background": False})
         done = [run(f, call, scope) for call in every.calls]
-    what = reference.differs(number, done[-1])
-    return reference.outcomes[number].error is not None and not what.startswith(NO_ERROR)
+    numpy, ours = reference.outcomes[number], done[-1]
+    if numpy.error is not None and not reference.differs(number, ours).startswith(NO_ERROR):
+        return "calls that do not raise what nothing uses"
+    return "calls that index what has no elements" if is_of_nothing(every, numpy, ours) else ""
 
 
 def _count(counters: Any, counts: Counter[str], mode: str) -> None:

@@ -196,6 +196,14 @@ def test_contexts_that_raise_on_are_free():
     assert g.state().counters["traces"] == 1
 
 
+def _error_after_a_refusal(x):
+    try:
+        y = np.array(x.tolist())
+    except TypeError:
+        y = x.sum()
+    return y[0]
+
+
 @pytest.mark.parametrize("fn, args", [
     (_caught(lambda x, i: x[i].sum(), IndexError), (R(4.0), np.array([1, 9]))),
     (_caught(lambda x: np.take(x, [0, 5]).sum(), IndexError), (R(4.0),)),
@@ -203,6 +211,7 @@ def test_contexts_that_raise_on_are_free():
     (_caught(lambda x, k: (x**k).sum(), ValueError), (R(4), R(4) - 2)),
     (_caught(lambda x: np.linalg.inv(x).sum(), Exception), (np.eye(2),)),  # caught TraceErrors
     (_caught(lambda x: x.tolist(), TypeError), (R(4.0),)),
+    (_error_after_a_refusal, (R(4.0),)),
     (_caught(lambda x: x * 2 if x.any() else x, TypeError), (R(4.0),)),
 ])  # fmt: skip
 def test_what_contents_decide_is_refused_even_if_caught(fn, args):

@@ -2,13 +2,14 @@
 
 import ml_dtypes
 import numpy as np
+import profuse as pf
 import profuse.dialect.importers.api as api
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import BoundsError, DTypeError, ShapeError, TraceError
 from profuse.dialect.importers.tracer import trace
-from tracing import check
+from tracing import call, check
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 RNG = np.random.default_rng(1)
@@ -70,9 +71,6 @@ FUNCTIONS = {
     "tile": lambda x: (np.tile(x, 2), np.tile(x, (2, 1, 2))),
     "repeat": lambda x: (np.repeat(x, 2), np.repeat(x, 3, axis=0), x.repeat(2, 1)),
     "pad": lambda x: (np.pad(x, 1), np.pad(x, ((0, 1), (2, 0)), constant_values=3)),
-    "pad edge": lambda x: np.pad(x, 2, mode="edge"),
-    "pad reflect": lambda x: (np.pad(x, 1, mode="reflect"), np.pad(x, 3, mode="symmetric")),
-    "pad wrap": lambda x: np.pad(x, ((1, 2), (0, 1)), mode="wrap"),
     "roll": lambda x: (np.roll(x, 1), np.roll(x, -1, axis=0), np.roll(x, (1, 2), axis=(0, 1))),
     "diff": lambda x: (np.diff(x), np.diff(x, axis=0), np.diff(x, n=2, axis=1)),
     "take": lambda x: (np.take(x, [0, 1]), x.take([1, 0], axis=1), np.take(x, 7, mode="wrap")),
@@ -146,6 +144,19 @@ FUNCTIONS = {
     "helpers": lambda x: (api.erf(x), api.sigmoid(x), api.relu(x), api.rsqrt(np.abs(x))),
     "contains": lambda x: x.dtype.kind + str(x.ndim),
 }
+
+
+# Whether an axis is empty decides whether they raise.
+GUARDED = {
+    "pad edge": lambda x: np.pad(x, 2, mode="edge"),
+    "pad reflect": lambda x: (np.pad(x, 1, mode="reflect"), np.pad(x, 3, mode="symmetric")),
+    "pad wrap": lambda x: np.pad(x, ((1, 2), (0, 1)), mode="wrap"),
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_functions_that_ask_for_empty_axes(name):
+    check(GUARDED[name], X, again=[(Y,)], exact=False, guards=2)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -269,3 +280,68 @@ def test_what_only_numbers_of_other_kinds_show():
     check(lambda x, i: np.take(x, i, mode="clip"), np.arange(300.0), small, again=[(X[0], small)])
     narrow = np.array([1, np.inf], ml_dtypes.bfloat16)
     check(np.nan_to_num, narrow)  # NumPy, too, does not know it to be of floats
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: [getattr(np, n)(x.sum(), axis=-1) for n in ("sum", "prod", "max", "min", "any")],
+    lambda x: x.sum().all(axis=0, keepdims=True),
+    lambda x: np.repeat(x.sum(), 3, axis=-1),
+    lambda x: np.roll(x, x.sum().astype(np.uint8)),  # 0 - 28 is no uint8
+    lambda x: np.roll(x, np.uint64(3)),
+    lambda x: (np.take(x, x[0, 0]), np.take(x, 1.0), np.take(x, [1.0, 0.5], axis=1)),
+    lambda x: (np.mean(x, dtype=np.int64), (x / 3).mean(axis=1, dtype=np.int8, keepdims=True)),
+    lambda x: (np.tile(x, True), np.tri(True) * x[0, 0]),
+])  # fmt: skip
+def test_rare_arguments_do_what_they_do_in_numpy(fn):
+    check(fn, np.arange(8.0).reshape(2, 4), again=[(np.arange(6.0).reshape(3, 2),)])
+
+
+def test_diagonals_and_paddings_of_empty_axes():
+    """R1.33: also where the graph was made of others."""
+    check(np.diagonal, np.ones((3, 2, 1)), again=[(np.ones((4, 2, 0)),), (np.ones((0, 2, 0)),)])
+    nothing = np.ones((0, 2))
+    check(lambda x: (np.repeat(x, -1), np.repeat(x, -2, axis=-2)), nothing, guards=2)
+    check(lambda x: np.pad(X, x.shape[0]) * 1, np.ones(2), guards=1)  # no traced array
+    same = np.ones((2, 3)), np.ones((2, 3))
+    check(lambda x, y: [a * 1 for a in np.broadcast_arrays(x, y)], *same, guards=2)
+    for mode in ("edge", "wrap", "reflect"):
+        padded = pf.jit(lambda x, mode=mode: np.pad(x, 1, mode=mode), background=False)
+        for n in (3, 0, 4, 0):
+            x = np.ones((n, 2))
+            if n:
+                np.testing.assert_array_equal(padded(x), np.pad(x, 1, mode=mode))
+                continue
+            with pytest.raises(ValueError, match="can't extend empty axis 0"):
+                padded(x)
+        assert padded.state().counters["traces"] == 1
+
+
+def test_products_of_bfloat16_stay_so():
+    x = np.ones((2, 3), ml_dtypes.bfloat16)
+    check(lambda x: (np.dot(x, x.T), np.vdot(x, x), np.inner(x, x[0]), np.inner(x, x)), x)
+
+
+def test_errors_are_of_numpys_classes():
+    def rows(x):
+        return np.linspace(0, 1, x.shape[-1] ** 2 - 2, endpoint=False)
+
+    traced = check(rows, np.ones((1, 3)))
+    with pytest.raises(ValueError, match="negative dimensions"):
+        call(traced, np.ones((1, 1)))
+    with pytest.raises(ZeroDivisionError):
+        trace(lambda x: np.split(x, 0), (X,))
+    for fn in (lambda x: np.ones((x.shape[0], True)), lambda x: x.reshape(True, -1)):
+        for call_ in (fn, lambda x, fn=fn: trace(fn, (x,))):
+            with pytest.raises(TypeError, match="integer"):
+                call_(X)
+
+
+def test_arrays_of_one_shape_are_broadcast_as_they_are():
+    """They can be written, as in NumPy."""
+
+    def f(x):
+        y = x * 2
+        np.broadcast_arrays(y, y)[0][...] = 1
+        return y
+
+    check(f, X, again=[(Y,)])

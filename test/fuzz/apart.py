@@ -1,0 +1,82 @@
+"""Errors that are not NumPy's for a known cause: they are counted, by cause, and not shown.
+
+What sizes decide raises while tracing, what contents decide when the graph runs: a later
+statement's error may come first. Dead code does not raise. And indices into what has no elements
+are not looked at, where the result has none either.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from types import FrameType
+
+import numpy as np
+
+from .compare import Outcome, module, run
+from .programs import Program
+
+_MOST = 4  # statements taken away before a program is given up
+
+
+def comes_later(program: Program, call: int, numpy: Outcome, ours: Outcome) -> bool:
+    """Whether an error is that of a later statement: NumPy's, without those that raise before."""
+    if numpy.error is None or ours.error is None or _line(ours.error) <= _line(numpy.error):
+        return False
+    error: BaseException | None = numpy.error
+    for _ in range(_MOST):
+        text = _text(program, error)
+        body = [s for s in program.body if text not in map(str.strip, s.split("\n"))]
+        program = replace(program, body=tuple(body))
+        scope = module(program.source(), program.name)
+        error = run(scope["f"], program.calls[call], scope).error
+        if error is None:
+            return False
+        wanted = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
+        if isinstance(ours.error, wanted) or wanted is NameError:
+            return True  # the later statement needs what is missing now: its sizes are not known
+    return False
+
+
+def is_deprecated(program: Program, ours: Outcome) -> bool:
+    """Whether NumPy writes with a warning that it will not: to what np.broadcast_arrays made."""
+    return "np.broadcast_arrays" in program.source() and "read-only" in str(ours.error)
+
+
+def is_einsum_of_ones(program: Program, ours: Outcome) -> bool:
+    """Whether an axis of size 1 stands for a longer one in np.einsum: only if that is literal."""
+    return "np.einsum" in program.source() and "mismatch in its core" in str(ours.error)
+
+
+def is_of_nothing(every: Program, numpy: Outcome, ours: Outcome) -> bool:
+    """Whether the statement that raises in NumPy has a result without elements.
+
+    Args:
+        every: the program, with all its values in a dict as the result.
+        numpy: what NumPy makes of it.
+        ours: what is returned instead.
+    """
+    if not isinstance(numpy.error, IndexError) or ours.error is not None:
+        return False
+    name = _text(every, numpy.error).split(" = ")[0]
+    values = [v for place, v in ours.value if place == f"[0]['{name}']"]
+    return any(isinstance(v, np.ndarray) and not v.size for v in values)
+
+
+def _line(error: BaseException) -> int:
+    """The line of the program's function that an error left."""
+    loc = getattr(error, "loc", None)
+    if loc is not None:
+        return loc.line
+    lines = [n for frame, n in traceback.walk_tb(error.__traceback__) if _is_f(frame)]
+    return lines[-1] if lines else 0
+
+
+def _text(program: Program, error: BaseException | None) -> str:
+    lines = program.source().split("\n")
+    at = _line(error) if error is not None else 0
+    return lines[at - 1].strip()
+
+
+def _is_f(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "f" and frame.f_code.co_filename.startswith("<fuzz")
