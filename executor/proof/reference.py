@@ -18,6 +18,7 @@ from ...dialect.dtypes import DType
 from ...dialect.program import Instr, Module, Program
 from ...dialect.types import TensorType
 from ..evaluate import Evaluator
+from .rows import Rows
 
 _MOVING = """
     reshape squeeze expand_dims broadcast_to flip slice pick transpose swapaxes moveaxis split chunk
@@ -70,14 +71,20 @@ def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
 class Reference:
     """The definition of one fusion function.
 
+    Args:
+        rows: which rows of its results are evaluated; None = all of them.
+
     Attributes:
         rounds: per output, whether any op on the way to it rounds.
         moves: all that the function does is to move elements.
     """
 
-    def __init__(self, function: Program, module: Module | None = None) -> None:
+    def __init__(
+        self, function: Program, module: Module | None = None, rows: Rows | None = None
+    ) -> None:
         self._function, self._module = function, module
-        self._plain = Evaluator(function, module)
+        self._adapt = _as_it_is if rows is None else rows.adapt
+        self._plain = Evaluator(function, module, adapt=self._adapt)
         instrs = list(function.body.walk())
         self.moves = all(i.op.name in MOVES for i in instrs)
         tainted: set[int] = set()
@@ -100,8 +107,9 @@ class Reference:
             return []
         rng = np.random.default_rng(seed)
         evaluator = Evaluator(
-            self._function, self._module, adapt=lambda i, f: self._moved(i, f, rng, ulps)
-        )
+            self._function, self._module,
+            adapt=lambda i, f: self._adapt(i, self._moved(i, f, rng, ulps)),
+        )  # fmt: skip
         out = []
         for _ in range(count):
             try:
@@ -133,6 +141,10 @@ class Reference:
             return evaluate(*given)
 
         return run
+
+
+def _as_it_is(_instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    return evaluate
 
 
 def _length(name: str, array: np.ndarray, exact: bool) -> int:
