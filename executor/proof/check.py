@@ -17,6 +17,7 @@ from .compare import Result
 from .cost import estimate
 from .inputs import Setting, settings, shape_of, smallest_size, strides_of, values
 from .launch import Launcher, Outcome
+from .memory import Framed, same_bits
 from .reference import Reference
 from .rows import rows_of
 from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
@@ -187,7 +188,7 @@ class Check:
                 return  # of nothing NumPy asks nothing; the call is evaluated instead
             raise Difference("it reports an index out of range, and there is none", setting)
         for number, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)):
-            if a.tobytes() != b.tobytes():
+            if not same_bits(a, b):
                 raise Difference(
                     f"result {number} depends on what memory held before: it is not wholly "
                     "written, or is made of what nothing has written",
@@ -301,8 +302,6 @@ class Check:
 
 def _overlaid(args: Sequence[Any], strides: Sequence[Sequence[int] | None]) -> list[Any]:
     """The values as they lie in memory, where strides have elements share it."""
-    from .memory import Framed
-
     out = []
     for value, steps in zip(args, strides, strict=True):
         if steps is None or not isinstance(value, np.ndarray):

@@ -14,7 +14,7 @@ from .rows import Rows, literal_shape
 # library per byte of the dtype, and in any other product; and of a byte that a launch places,
 # copies and compares.
 _NUMPY, _KERNEL, _MOVED = 2e-9, 0.3e-9, 5e-9
-_LIBRARY, _PLAIN = 6e-12, 1e-9
+_LIBRARY, _PLAIN = 5e-12, 1e-9
 _BYTE = 0.8e-9
 
 
