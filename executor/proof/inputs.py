@@ -37,7 +37,7 @@ _SIZES = (
     (64, 32, 1, 2),
 )
 # Elements that are made; more are the same ones again. A prime, so that no two rows are equal.
-_DRAWN = 65537
+_DRAWN = 16411
 KINDS = ("plain", "special", "positive", "wide")
 """Kinds of values, see `_floats` and `_ints`."""
 

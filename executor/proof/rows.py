@@ -21,9 +21,9 @@ from ...dialect.ops.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
 from ...dialect.program import Instr, Program
 from ...dialect.types import TensorType
 
-LARGE = 1 << 16
+LARGE = 1 << 14
 """Elements of results, from which on rows are picked."""
-_COMPARED = 1 << 14  # elements of the rows that are picked, or little more
+_COMPARED = 1 << 12  # elements of the rows that are picked, or little more
 _LEAST = 4  # rows
 
 Literal = tuple[int, ...]

@@ -80,7 +80,7 @@ def test_rows_of_large_results_are_what_the_definition_gives(name):
 def test_a_wrong_row_is_told_by_its_number():
     right = affine(2.0, 400, 300)
     artifact = compiled(right)
-    with pytest.raises(Difference, match=r"element \[0, 0\] is .* of 1\d{4} wrong"):
+    with pytest.raises(Difference, match=r"element \[0, 0\] is .* of \d{4} wrong"):
         check_kernel(affine(2.001, 400, 300), artifact, Budget(seconds=5.0))
     check = Check(right, artifact, Budget(seconds=5.0))
     kernel = check.launcher._function
