@@ -340,6 +340,8 @@ def test_verdicts_are_stored(folder, capsys):
     capsys.readouterr()
     assert cache_tool(["list", "--dir", str(folder.root)]) == 0
     assert re.search(r"1 kernel .* 1 (checked|partly)\n", capsys.readouterr().out)
+    assert cache_tool(["verify", "--dir", str(folder.root)]) == 0
+    assert re.match(r"kernels: 1 (checked|partly)\n2 entries checked,", capsys.readouterr().out)
     with pf.knobs.override(check="off"):
         f = pf.jit(lambda x: np.tanh(x) * 2)
         f(X), f(X)
