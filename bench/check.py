@@ -2,7 +2,7 @@
 
 Each function of the benchmark cases is compiled with the default budget, static and dynamic, in
 this process, with the compiler loaded. The start of a process with and without checks is
-`bench/start.py` under PROFUSE_CHECK=on and off.
+`bench/start.py` under PROFUSE_CHECK=sampled and off.
 
     python bench/check.py [--rounds 3] [--json out.json]
 """

@@ -88,10 +88,12 @@ def _level(text: str) -> str:
 
 
 def _mode(text: str) -> str:
-    mode = {"0": "off", "1": "on"}.get(text, text.lower())
-    if mode not in MODES:
-        raise ValueError(f"expected one of {', '.join(MODES)}")
-    return mode
+    if text.lower() in MODES:
+        return text.lower()
+    try:
+        return "sampled" if _bool(text) else "off"
+    except ValueError:
+        raise ValueError(f"expected one of {', '.join(MODES)}") from None
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,11 @@ KNOBS: dict[str, Knob] = {
         _whole(0, _BYTES), 1 << 30, "room there; what was not used for longest goes first"
     ),
     "check": Knob(
-        _mode, "on", "kernels are compared with NumPy before they serve: off, sampled, on, all"
+        _mode, "sampled", "kernels are compared with NumPy before they serve: off, sampled, all"
     ),
-    "check_ms": Knob(_positive, 20, "milliseconds that check=on takes per kernel, or little more"),
+    "check_ms": Knob(
+        _positive, 20, "milliseconds that check=sampled takes per kernel, or about twice"
+    ),
     "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
     "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),

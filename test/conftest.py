@@ -8,9 +8,9 @@ import pytest
 # In the environment, so that it holds for the processes that tests start, too.
 os.environ["PROFUSE_CACHE"] = "off"
 os.environ["PROFUSE_BACKGROUND"] = "off"
-# Few sets of inputs: a check takes a few milliseconds then. =all is for the table of ops, see
+# Few sets of inputs. PROFUSE_CHECK=all, which has no budget, is for the table of ops, see
 # docs/testing.md.
-os.environ.setdefault("PROFUSE_CHECK", "sampled")
+os.environ.setdefault("PROFUSE_CHECK_MS", "4")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

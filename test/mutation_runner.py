@@ -36,6 +36,7 @@ class Mutation:
         file: where, relative to the root.
         old, new: text that occurs exactly once, and what replaces it.
         tests: pytest ids below ``test/`` of which at least one must fail.
+        also: further replacements that make the fault, each (file, old, new).
         hangs: the fault shows as a hang, so that tests which end at the timeout are a catch.
         slow: the tests take longer than `QUICK` seconds, and samples leave the mutation out.
     """
@@ -45,6 +46,7 @@ class Mutation:
     old: str
     new: str
     tests: tuple[str, ...]
+    also: tuple[tuple[str, str, str], ...] = ()
     hangs: bool = False
     slow: bool = False
 
@@ -86,7 +88,7 @@ def of_cpu_lowering(mutations: Sequence[Mutation]) -> list[Mutation]:
         if m.file.startswith("lowering/") and not m.file.startswith("lowering/gpu/")
         and m.name not in NOT_SHOWN
     ]  # fmt: skip
-    return [*known, *(Mutation(*fault, ()) for fault in FAULTS)]
+    return [*known, *(Mutation(*fault[:4], (), fault[4:]) for fault in FAULTS)]
 
 
 def try_out(
@@ -97,15 +99,20 @@ def try_out(
     Tests that hang say nothing of what they would have found: a fault that shows as a hang has
     to be declared as one.
     """
-    path = tree / mutation.file
-    text = path.read_text("utf-8")
-    if text.count(mutation.old) != 1:
-        return f"STALE: its text occurs {text.count(mutation.old)} times in {mutation.file}"
-    path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
+    edits = [(mutation.file, mutation.old, mutation.new), *mutation.also]
+    before = {file: (tree / file).read_text("utf-8") for file, _, _ in edits}
+    after = dict(before)
+    for file, old, new in edits:
+        if after[file].count(old) != 1:
+            return f"STALE: its text occurs {after[file].count(old)} times in {file}"
+        after[file] = after[file].replace(old, new)
     try:
+        for file, text in after.items():
+            (tree / file).write_text(text, "utf-8")
         status = run(tree, mutation.tests, seconds)
     finally:
-        path.write_text(text, "utf-8")
+        for file, text in before.items():
+            (tree / file).write_text(text, "utf-8")
     if status is None:
         return "caught" if mutation.hangs else "TIMED OUT"
     if status == 0:

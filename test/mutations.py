@@ -296,8 +296,23 @@ MUTATIONS = (
     ),
     Mutation(
         "checks do not look whether all of a result is written", "executor/proof/check.py",
-        "if a.tobytes() != b.tobytes():", "if False:",
+        "if not same_bits(a, b):", "if False:",
         ("executor/test_proof.py::test_memory_that_is_not_the_kernels",),
+    ),
+    Mutation(
+        "other rows are evaluated than compared", "executor/proof/rows.py",
+        "a[self.picked] if c else a", "a[: self.picked.size] if c else a",
+        ("executor/test_proof_large.py::test_rows_of_large_results_are_what_the_definition_gives",),
+    ),
+    Mutation(
+        "sums along an axis are taken for rows", "executor/proof/rows.py",
+        'and 0 not in reduced_axes(attrs["axes"], given)', "",
+        ("executor/test_proof_large.py::test_rows_of_large_results_are_what_the_definition_gives",),
+    ),
+    Mutation(
+        "checks take as long as it takes", "executor/proof/check.py",
+        "self.compares = launches + reference <= limit", "self.compares = True",
+        ("executor/test_proof_large.py::test_what_there_is_no_time_for_is_left_out",),
     ),
     Mutation(
         "a worker lost while it checks is told as any other", "executor/worker/lane.py",

@@ -81,6 +81,8 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (lambda x: x.reshape(-1)[1:] * 2, (F.T,)),
     (lambda x: np.tanh(x.T).reshape(-1), (D,)),
     (lambda x: (np.exp(x) @ np.ones(9)) + x.std(axis=1), (D,)),
+    (lambda x: np.arange(0, x.shape[0], 2) * 3, (D,)),
+    (lambda x: np.arange(x.shape[0] + (-x.shape[0]) // 3) * 2, (D,)),
     (lambda x: (x > 0).any(axis=0) & (x < 1).all(axis=0), (D,)),
 )  # fmt: skip
 DONATING = (

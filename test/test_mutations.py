@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from mutation_runner import Mutation, revision, sample, try_out
@@ -17,7 +18,7 @@ def test_value():
 """
 
 
-def mutation(old: str, new: str, **declared: bool) -> Mutation:
+def mutation(old: str, new: str, **declared: Any) -> Mutation:
     return Mutation("a fault", "module.py", old, new, ("test_module.py",), **declared)
 
 
@@ -38,6 +39,11 @@ def tree(tmp_path):
         (mutation("seconds = 0", "seconds = 60"), "TIMED OUT"),
         (mutation("seconds = 0", "seconds = 60", hangs=True), "caught"),
         (mutation("value = 1", "value = 2", hangs=True), "caught"),
+        (mutation("unused = 0", "", also=(("module.py", "value = 1", ""),)), "caught"),
+        (
+            mutation("unused = 0", "", also=(("module.py", "no", ""),)),
+            "STALE: its text occurs 0 times in module.py",
+        ),
         (mutation("= 0", "= 1"), "STALE: its text occurs 2 times in module.py"),
     ],
 )

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -120,20 +121,28 @@ def _state(row: dict[str, Any]) -> str:
 def _verify(args: argparse.Namespace, store: Store) -> int:
     files = store.files()
     bad: list[dict[str, Any]] = []
+    kernels: Counter[str] = Counter()
     for file in files:
         try:
-            check_entry(store.check(file))
+            entry = store.check(file)
+            check_entry(entry)
+            for count, outcome in re.findall(r"(\d+) (\w+)", entry.checked):
+                kernels[outcome] += int(count)
         except FileNotFoundError:
             continue  # evicted meanwhile
         except CorruptEntry as error:
             deleted = args.delete and store.remove(file.path)
             bad.append({"entry": file.digest, "why": str(error), "deleted": deleted})
     if args.json:
-        print(json.dumps({"folder": str(store.root), "checked": len(files), "corrupt": bad}))
+        print(json.dumps({
+            "folder": str(store.root), "checked": len(files), "corrupt": bad, "kernels": kernels,
+        }))  # fmt: skip
     else:
         for row in bad:
             end = " (deleted)" if row["deleted"] else ""
             print(f"{row['entry'][:12]}  {row['why']}{end}")
+        if kernels:
+            print("kernels:", ", ".join(f"{count} {how}" for how, count in kernels.items()))
         print(f"{_count(len(files))} checked, {len(bad)} corrupt, in {store.root}")
     return 1 if any(not row["deleted"] for row in bad) else 0
 

@@ -37,6 +37,7 @@ class Result:
         rounds: some op on the way to it rounds.
         moves: elements are only moved: the signs of zeros count.
         most: elements that differ and are judged, of more a part; None = all.
+        picked: the numbers of the rows that these are; None = of all.
 
     Attributes:
         in_part: more differ than are judged.
@@ -45,8 +46,9 @@ class Result:
 
     def __init__(
         self, found: np.ndarray, expected: np.ndarray, *, rounds: bool, moves: bool,
-        most: int | None = None,
+        most: int | None = None, picked: np.ndarray | None = None,
     ) -> None:  # fmt: skip
+        self._picked = picked
         self._found, self._expected, self.rounds = found, expected, rounds
         with np.errstate(all="ignore"):
             same = np.asarray(found == expected)
@@ -105,8 +107,11 @@ class Result:
 
     def _in_words(self, place: int, count: int) -> str:
         at = np.unravel_index(place, self._found.shape)
+        told = [int(k) for k in at]
+        if self._picked is not None:
+            told[0] = int(self._picked[told[0]])
         return (
-            f"element {[int(k) for k in at]} is {self._found[at]!s}, not {self._expected[at]!s} "
+            f"element {told} is {self._found[at]!s}, not {self._expected[at]!s} "
             f"({count} of {self.compared} wrong)"
         )
 

@@ -36,7 +36,8 @@ _SIZES = (
     (5,),
     (64, 32, 1, 2),
 )
-_SHUFFLED = 1 << 16  # elements; more are put in an order that is less random, but fast
+# Elements that are made; more are the same ones again. A prime, so that no two rows are equal.
+_DRAWN = 16411
 KINDS = ("plain", "special", "positive", "wide")
 """Kinds of values, see `_floats` and `_ints`."""
 
@@ -134,6 +135,8 @@ def smallest_size(function: Program, sizes: Mapping[str, int]) -> int:
 def _of_dtype(
     dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator, most: int | None
 ) -> np.ndarray:
+    if math.prod(shape) > _DRAWN:
+        return np.resize(_of_dtype(dtype, (_DRAWN,), kind, rng, most), shape)
     if dtype.kind == "b":
         return np.asarray(rng.random(shape) < 0.5)
     if dtype.is_int:
@@ -154,16 +157,6 @@ def _ints(
     return np.where(rng.random(shape) < 0.3, rng.choice(edges, shape), made).astype(dtype.numpy)
 
 
-def _shuffled(count: int, rng: np.random.Generator) -> np.ndarray:
-    """The numbers below ``count`` in an order that no loop over axes has."""
-    if count <= _SHUFFLED:
-        return rng.permutation(count)
-    step = int(0.618 * count) | 1
-    while math.gcd(step, count) > 1:
-        step += 2
-    return (np.arange(count) * step + int(rng.integers(count))) % count
-
-
 def _floats(
     dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator
 ) -> np.ndarray:
@@ -174,7 +167,7 @@ def _floats(
     among infinities, NaN, zeros of both signs and subnormals.
     """
     count = math.prod(shape)
-    places = _shuffled(count, rng).reshape(shape)
+    places = rng.permutation(count).reshape(shape)
     spread = (places + 0.25 + 0.5 * rng.random()) / max(count, 1)
     if kind == "positive":
         return (0.25 + 3.75 * spread).astype(dtype.numpy)

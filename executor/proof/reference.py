@@ -19,6 +19,7 @@ from ...dialect.dtypes import DType
 from ...dialect.program import Instr, Module, Program
 from ...dialect.types import TensorType
 from ..evaluate import Evaluator
+from .rows import Rows
 
 _DRAWN = 65537  # different random numbers at most
 _ULPS = 4  # more than most ops round by, expansions of `lowering.math` included
@@ -53,14 +54,20 @@ def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
 class Reference:
     """The definition of one fusion function.
 
+    Args:
+        rows: which rows of its results are evaluated; None = all of them.
+
     Attributes:
         rounds: per output, whether any op on the way to it rounds.
         moves: all that the function does is to move elements.
     """
 
-    def __init__(self, function: Program, module: Module | None = None) -> None:
+    def __init__(
+        self, function: Program, module: Module | None = None, rows: Rows | None = None
+    ) -> None:
         self._function, self._module = function, module
-        self._plain = Evaluator(function, module)
+        self._adapt = _as_it_is if rows is None else rows.adapt
+        self._plain = Evaluator(function, module, adapt=self._adapt)
         instrs = list(function.body.walk())
         self.moves = all(i.op.rounding is Rounding.MOVES for i in instrs)
         tainted: set[int] = set()
@@ -83,8 +90,9 @@ class Reference:
             return []
         rng = np.random.default_rng(seed)
         evaluator = Evaluator(
-            self._function, self._module, adapt=lambda i, f: self._moved(i, f, rng, ulps)
-        )
+            self._function, self._module,
+            adapt=lambda i, f: self._adapt(i, self._moved(i, f, rng, ulps)),
+        )  # fmt: skip
         out = []
         for _ in range(count):
             try:
@@ -114,6 +122,10 @@ class Reference:
             return evaluate(*given)
 
         return run
+
+
+def _as_it_is(_instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    return evaluate
 
 
 def _rounds(instr: Instr) -> bool:

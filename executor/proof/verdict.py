@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 CHECKED, PARTLY, UNCHECKED, FAILED = "checked", "partly", "unchecked", "failed"
-MODES = ("off", "sampled", "on", "all")
+MODES = ("off", "sampled", "all")
 """Values of the `check` knob."""
 
 CRASHED = "the check of its kernel crashed: "

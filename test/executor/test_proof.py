@@ -166,7 +166,7 @@ def test_no_false_alarms_over_random_programs(seed):
     rng = np.random.default_rng(1000 + seed)
     symbolic = ("a", "c") if seed % 2 else ()
     program, _ = random_program(rng, {"a": 5, "b": 11, "c": 3}, symbolic, steps=8)
-    verdict = check_kernel(program, compiled(program), replace(ALL, mode="on", seconds=0.1))
+    verdict = check_kernel(program, compiled(program), replace(ALL, mode="sampled", seconds=0.1))
     assert verdict.outcome in ("checked", "partly")
     assert verdict.skipped <= 0.01 * verdict.compared
 
@@ -250,21 +250,21 @@ def test_strides_that_a_guard_leaves_open_lie_apart(bits):
 
 def test_budgets(right):
     """What is left out for time or memory is said."""
-    timely = check_kernel(*right, Budget("on", seconds=0.0))
+    timely = check_kernel(*right, Budget("sampled", seconds=0.0))
     assert (timely.outcome, timely.runs) == ("partly", 1)
     assert str(timely) == "checked partly on 1 input: the time is up after 1 of 16 inputs"
-    assert check_kernel(*right, Budget("sampled", seconds=60)).runs == 3
-    large = check_kernel(*right, Budget("on", seconds=60, bytes=100))
+    assert check_kernel(*right, Budget("sampled", seconds=60)).outcome == "checked"
+    large = check_kernel(*right, Budget("sampled", seconds=60, bytes=100))
     assert (large.outcome, large.runs) == ("partly", 5)
     assert re.fullmatch(r"its arrays take \d+ bytes, of 100 that they may", large.detail)
-    assert check_kernel(*right, Budget("on", bytes=30)).outcome == "unchecked"
+    assert check_kernel(*right, Budget("sampled", bytes=30)).outcome == "unchecked"
 
 
 def test_what_cannot_be_run_here_is_unchecked(right):
     program, artifact = right
     request = request_for(np.tanh, X)
     assert str(prove(artifact, program, request)) == "unchecked: checks are off"
-    request = replace(request, check="on")
+    request = replace(request, check="sampled")
     foreign = replace(request, target=replace(host_target(), cpu="z80"))
     assert str(prove(artifact, program, foreign)).startswith("unchecked: it is for another CPU")
     assert str(prove(object(), program, request)).startswith("unchecked: it is for a GPU")
@@ -296,8 +296,11 @@ def test_state_and_explain_say_what_was_checked():
         f(X), f(X)
     assert checked(f) == (0, 0, 1, 0)
     assert f.state().specializations[0].checked == "unchecked: checks are off"
-    with pytest.raises(pf.KnobError, match="off, sampled, on, all"):
+    with pytest.raises(pf.KnobError, match="off, sampled, all"):
         pf.knobs.check = "some"
+    for text, mode in (("on", "sampled"), ("1", "sampled"), ("0", "off"), ("ALL", "all")):
+        with pf.knobs.override(check=text):
+            assert pf.knobs.check == mode
 
 
 @pytest.mark.wrong_kernels
@@ -337,6 +340,8 @@ def test_verdicts_are_stored(folder, capsys):
     capsys.readouterr()
     assert cache_tool(["list", "--dir", str(folder.root)]) == 0
     assert re.search(r"1 kernel .* 1 (checked|partly)\n", capsys.readouterr().out)
+    assert cache_tool(["verify", "--dir", str(folder.root)]) == 0
+    assert re.match(r"kernels: 1 (checked|partly)\n2 entries checked,", capsys.readouterr().out)
     with pf.knobs.override(check="off"):
         f = pf.jit(lambda x: np.tanh(x) * 2)
         f(X), f(X)
@@ -346,7 +351,8 @@ def test_verdicts_are_stored(folder, capsys):
 @pytest.mark.wrong_kernels
 def test_a_kernel_that_crashes_costs_a_worker_and_its_kernel(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "segv@f:fusion_0:check")
-    request = replace(request_for(lambda x: np.tanh(x) + 1, X), check="on", repro_dir=str(tmp_path))
+    request = request_for(lambda x: np.tanh(x) + 1, X)
+    request = replace(request, check="sampled", repro_dir=str(tmp_path))
     pool = Pool(limits=Limits(timeout=20.0))
     try:
         result = pool.compile(request)
@@ -367,4 +373,4 @@ def test_compiles_tell_before_they_run_a_kernel():
     request = replace(request_for(np.tanh, X), check="sampled")
     result = compile_graph(request, told.append, on_check=lambda name: told.append(f"check {name}"))
     assert told == ["fusion_0", "check fusion_0"]
-    assert result.checks["fusion_0"].runs == 3
+    assert result.checks["fusion_0"].runs == 4
