@@ -221,7 +221,8 @@ MUTATIONS = (
          "executor/test_explain.py::test_mismatches_are_empty_exactly_where_the_guard_passes"),
     ),
     Mutation(
-        "a size of 1 is generalised", "dialect/guards.py", "dim in (0, 1, given)", "dim in (0, given)",
+        "a size of 1 is generalised", "dialect/guards.py",
+        "dim in (0, 1, given)", "dim in (0, given)",
         ("dialect/test_guards.py",),
     ),
     Mutation(
