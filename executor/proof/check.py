@@ -103,17 +103,17 @@ class Check:
 
     def run(self) -> Verdict:
         """Go through all sets of inputs that the budget allows."""
-        begun, left, too_large = time.thread_time(), "", ""
+        begun, too_large = time.thread_time(), ""
         wanted = list(settings(list(self.abi.symbols), self.seed))
         try:
-            hurried = self._hurry(wanted[0])
+            left = [self._hurry(wanted[0])]
         except _TooLarge as error:
             return Verdict(UNCHECKED, str(error))
         slowest = 0.0
         for number, setting in enumerate(wanted):
             spent = time.thread_time() - begun
             if number and self.budget.mode != "all" and spent + slowest > self.budget.seconds:
-                left = f"the time is up after {number} of {len(wanted)} inputs"
+                left.append(f"the time is up after {number} of {len(wanted)} inputs")
                 break
             try:
                 self.one(setting)
@@ -126,13 +126,13 @@ class Check:
         if not self.runs:
             return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
         if too_large and 2 * self.runs < len(wanted):
-            left = left or too_large
-        left = left or hurried
-        if self.rows is not None:
-            left = left or f"{self.rows.picked.size} rows of large results were compared"
+            left.append(too_large)
+        if self.rows is not None and self.compares:
+            left.append(f"{self.rows.picked.size} rows of large results were compared")
         if self.in_part:
-            left = left or f"of results, {_ELEMENTS} elements that differ in bits were judged"
-        return Verdict(PARTLY if left else CHECKED, left, self.runs, self.compared, self.skipped)
+            left.append(f"of results, {_ELEMENTS} elements that differ in bits were judged")
+        why = "; ".join(filter(None, left))
+        return Verdict(PARTLY if why else CHECKED, why, self.runs, self.compared, self.skipped)
 
     def _hurry(self, setting: Setting) -> str:
         """Leave out what there is no time for on these sizes; returns what that is, in words.

@@ -291,7 +291,7 @@ def test_arrays_that_cannot_be_given_miss_no_guard():
     """Views and overlaps are Python's: it is no guard that does not hold."""
     counted = {}
     for native in (True, False):
-        with knobs.override(native_dispatch=native, cache=False):
+        with knobs.override(native_dispatch=native, cache=False, check="off"):
             f = pf.jit(
                 lambda x, y: x * 2 + y, donate="x", background=False,
                 strategy=[("static", 1), ("dynamic", 2)],
