@@ -113,9 +113,12 @@ def test_programs_are_those_of_their_seed_and_run_by_themselves(capsys):
 
 
 def test_a_process_that_dies_names_its_program(monkeypatch, capsys):
-    """What is left of its programs another one does."""
+    """What is left of its programs another one does; each is run in one way by its number."""
     monkeypatch.setenv("FUZZ_CRASH", "1")
-    report = run(SEED, 0, 3, 1, ("tier 0",), shrink_seconds=1.0)
+    report = run(SEED, 0, 3, 1, (), shrink_seconds=1.0)
     assert report.counts["programs"] == 2
+    assert {name.split(":")[0] for name in report.counts if "compiles" in name} == {
+        "tier 0", "static", "keyed",
+    }  # fmt: skip
     assert report.found == {CRASH: [(f"{SEED}/1", "tier 0")]}
     assert f"{SEED}/1      tier 0     {CRASH} of signal 11" in capsys.readouterr().out
