@@ -274,6 +274,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         elif isinstance(amount, (Traced, np.ndarray, np.generic)):
             amount = as_array(amount).astype(np.int64)  # of the opposite sign
         n = out.shape[where]
+        if type(amount) is int and abs(amount) >= 2**63:  # more than a number of the graph can hold
+            amount %= max(int(n), 1)
         # An empty axis has nothing to roll, but a remainder by its size would be undefined.
         first = (0 - amount) % op("maximum", n, 1)
         before = (slice(None),) * where

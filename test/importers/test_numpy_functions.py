@@ -296,6 +296,14 @@ def test_rare_arguments_do_what_they_do_in_numpy(fn):
     check(fn, np.arange(8.0).reshape(2, 4), again=[(np.arange(6.0).reshape(3, 2),)])
 
 
+def test_rolls_by_more_than_a_number_of_a_graph_can_hold():
+    f = pf.jit(lambda x: np.roll(x, 1e30) + np.roll(x, -(10**25)), background=False)
+    for size in (4, 4, 5, 0):
+        x = np.arange(float(size))
+        np.testing.assert_array_equal(f(x), np.roll(x, 1e30) + np.roll(x, -(10**25)))
+    assert f.state().counters["traces"] == 3
+
+
 def test_diagonals_and_paddings_of_empty_axes():
     """R1.33: also where the graph was made of others."""
     check(np.diagonal, np.ones((3, 2, 1)), again=[(np.ones((4, 2, 0)),), (np.ones((0, 2, 0)),)])
