@@ -22,7 +22,14 @@ def get_item(x: Traced, key: Any) -> Any:
     items = items_of(x, key)
     if any(is_index_array(item) for item in items):
         return _advanced(x, items)
-    return _basic(x, items)
+    out = _basic(x, items)
+    if (
+        not out.ndim
+        and x.ndim
+        and any(k is Ellipsis for k in (key if type(key) is tuple else (key,)))
+    ):
+        out = op("slice", out, starts=(), stops=(), view_of=out)  # an array of no axes, and a view
+    return out
 
 
 def items_of(x: Traced, key: Any) -> list[Any]:

@@ -42,10 +42,22 @@ def check_owner(array: Traced) -> None:
         )
 
 
+_REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
+
+
 def is_immutable(array: Traced) -> bool:
-    """True for what is a NumPy scalar: a rank-0 result, unless a creation function made it."""
-    made = array.rec.defs.get(array.value)
-    return not array.ndim and (made is None or made.op.name != "full")
+    """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array of no axes.
+
+    That is what creation functions make, views that have lost the last axis to anything but an
+    integer index, and ``x[...]``.
+    """
+    value, rec = array.value, array.rec
+    while not rec.shape(value):
+        made = rec.defs.get(value)
+        if made is None or made.op.name not in _REARRANGES:
+            return made is None or made.op.name not in ("full", "slice")
+        value = made.operands[0]
+    return False
 
 
 def note_copy(copy: Any, source: Any) -> None:

@@ -25,7 +25,7 @@ _NARROW = re.compile(r"'(?:f2|f4|>f4|bfloat16)'")
 
 NO_ERROR = "does not raise "
 # What decides the sign of a zero in NumPy: the order in which it sums and compares.
-_SUMS = re.compile(r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std|[.](?:max|min)[(]")
+_SUMS = re.compile(r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std|clip|[.](?:max|min)[(]")
 
 
 _UNROUNDED = {

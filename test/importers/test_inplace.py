@@ -471,3 +471,35 @@ def test_dtypes_are_numpys():
 
     check(assign, ints)
     check(narrow, X)
+
+
+def _of_no_axes(way):
+    def f(x):
+        base = x * 1.0
+        part = way(base)
+        part *= 3
+        part += base.sum()
+        return base, part
+
+    return f
+
+
+@pytest.mark.parametrize("way", [
+    lambda a: a.squeeze(), lambda a: a[0].reshape(()), lambda a: np.squeeze(a).T,
+    lambda a: a[0, 0],
+    lambda a: a.T.squeeze().reshape(()),
+])  # fmt: skip
+def test_arrays_of_no_axes_share_memory_and_numbers_do_not(way):
+    """In-place operators write to a view that has lost its axes, and rebind what is a number."""
+    f, x = _of_no_axes(way), np.array([[3.0]])
+    compiled = pf.jit(f, background=False)
+    for _ in range(3):
+        for got, want in zip(compiled(x), f(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert compiled.state().counters["kernel_launches"] >= 1
+
+
+def test_a_number_picked_with_an_ellipsis_is_a_view_and_is_not_written():
+    f = pf.jit(_of_no_axes(lambda a: a[0, 0, ...]))
+    with pytest.raises(pf.ProfuseError, match="cannot be written in place"):
+        f(np.array([[3.0]]))
