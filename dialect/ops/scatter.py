@@ -10,7 +10,7 @@ import numpy as np
 
 from ..attrs import BOOL, I64, I64_ARRAY
 from ..base import Fusion, Rounding, attr, operand, result
-from ..dtypes import DType
+from ..dtypes import F64, DType
 from ..errors import DTypeError, LoweringError, ShapeError
 from ..symbolic import Sym
 from ..types import ListType, ScalarType, Shape, TensorType, Type
@@ -29,6 +29,11 @@ from .structural import Proven
 
 if TYPE_CHECKING:
     from ...lowering.builder import Builder, Scalar, Tensor
+
+
+def _is_cut(given: DType | None, wanted: DType | None) -> bool:
+    """Whether a float is stored as an integer."""
+    return given is not None and wanted is not None and given.is_float and wanted.is_int
 
 
 class Copy(Proven, name="copy", rounding=Rounding.MOVES):
@@ -80,9 +85,12 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
-        # Python numbers are cast beforehand, so that those out of range are left to NumPy.
+        # Python numbers are cast beforehand, so that those out of range are left to NumPy; floats
+        # that are stored as integers are checked by the kernel.
         wanted = tensor_type(types[1]).dtype
-        return (wanted if isinstance(types[0], ScalarType) else None, None)
+        if not isinstance(types[0], ScalarType) or _is_cut(types[0].dtype, wanted):
+            return (None, None)
+        return (wanted, None)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
@@ -100,6 +108,17 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
         out = types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype, value = out.dtype, args[0]
+        if not getattr(value, "rank", 0) and _is_cut(value.dtype, dtype):
+            # NumPy raises for a number that does not fit once it is truncated, and for NaN.
+            limits = np.iinfo(dtype.numpy)
+            low, high = float(limits.min) - 1, float(limits.max) + 1
+            exact = low < limits.min  # f64 does not tell the least i64 from what is less by 1
+
+            def fits(x: Scalar) -> Scalar:
+                wide = x.cast(F64)
+                return (wide > low if exact else wide >= low) & (wide < high)
+
+            b.forbid(lambda x: ~fits(x), value)
         extra = value.type.rank - len(complete_shape(out)) if hasattr(value, "rank") else 0
         if extra > 0:
             value = b.squeeze(value, tuple(range(extra)))

@@ -503,3 +503,25 @@ def test_a_number_picked_with_an_ellipsis_is_a_view_and_is_not_written():
     f = pf.jit(_of_no_axes(lambda a: a[0, 0, ...]))
     with pytest.raises(pf.ProfuseError, match="cannot be written in place"):
         f(np.array([[3.0]]))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i1", "u2"])
+def test_floats_that_fit_no_integer_raise_in_kernels_too(dtype):
+    """NumPy raises for a number that is stored as an integer and does not fit, and for NaN."""
+
+    def f(x, k):
+        v = np.zeros(x.shape[0], dtype)
+        v[:] = k
+        return v + x.astype(dtype)
+
+    compiled, x = pf.jit(f, background=False), np.ones(3)
+    for k in (2.5, 3.5, 1e30, float("nan"), float("inf"), -0.9):
+        try:
+            want = f(x, k)
+        except (OverflowError, ValueError) as error:
+            with pytest.raises(type(error)):
+                compiled(x, k)
+        else:
+            np.testing.assert_array_equal(compiled(x, k), want)
+    counters = compiled.state().counters
+    assert (counters["kernel_launches"], counters["voided_launches"]) == (5, 3)
