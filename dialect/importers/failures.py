@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Ops beside the elementwise ones that fail for no sizes and no contents.
 _TOTAL = frozenset({
     "constant", "dim", "size", "rank", "dtype_code", "to_tensor", "copy", "sum", "prod", "mean",
-    "any", "all", "var", "std", "cumsum", "cumprod", "transpose", "permute", "expand_dims",
+    "any", "all", "var", "std", "cumsum", "cumprod", "transpose", "expand_dims",
 })  # fmt: skip
 _BY_INDEX = frozenset({"take", "gather", "index"})
 

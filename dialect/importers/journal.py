@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 import sys
 import types
-import zlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .operators import Recording
+from .recorder import checksum
 from .substitutes import is_generator
 from .users_code import is_users_file, is_users_module, is_users_name
 
@@ -145,7 +145,7 @@ class Journal:
                 self._bytes += array.nbytes
                 self._note("array", array, np.array(array, subok=False), name)
             else:
-                self._note("checksum", array, _checksum(array), name)
+                self._note("checksum", array, checksum(array), name)
 
     def _note(self, kind: str, target: Any, held: Any, name: str) -> None:
         self._watches.append(_Watch(kind, target, held, name))
@@ -317,7 +317,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
         word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
         a, b = (np.asarray(x).reshape(-1).view(word) for x in (a, b))
         return not (a != b).any()
-    return _checksum(a) == _checksum(b)
+    return checksum(a) == checksum(b)
 
 
 def _objects(target: np.ndarray, held: list) -> str | None:
@@ -327,12 +327,8 @@ def _objects(target: np.ndarray, held: list) -> str | None:
     return ""
 
 
-def _checksum(array: np.ndarray) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
 def _sum_only(target: np.ndarray, held: int) -> str | None:
-    return None if _checksum(target) == held else ""
+    return None if checksum(target) == held else ""
 
 
 def _state(generator: Any) -> Any:

@@ -348,15 +348,15 @@ class Recorder:
         value = self.new_value(type_, home=self.program.body)
         # What is on a device is not read: whether it changes meanwhile remains unseen.
         seen = stand_in is not None or self.journal.watches_array(array)
-        checksum = None if seen else _checksum(array)
-        self.captured[id(array)] = (array, value, checksum)
+        before = None if seen else checksum(array)
+        self.captured[id(array)] = (array, value, before)
         self.capture_inputs.append(value)
         return value
 
     def check_captured(self) -> None:
         """Raise TraceError if the function changed a captured array while it was traced."""
-        for array, _, checksum in self.captured.values():
-            if checksum is not None and _checksum(array) != checksum:
+        for array, _, before in self.captured.values():
+            if before is not None and checksum(array) != before:
                 raise TraceError(
                     f"an array of shape {array.shape} that the function uses was changed in "
                     "place while it was traced: its earlier uses would see the change",
@@ -413,10 +413,11 @@ def _bare_hint(type_: Type) -> Type:
     return type_.without_layout() if isinstance(type_, TensorType) else type_
 
 
-def _checksum(array: np.ndarray) -> int:
+def checksum(array: np.ndarray) -> int:
+    """A number that tells whether the elements of an array have been changed."""
     if array.flags.c_contiguous:
         return zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Recorder", "current", "recording", "size_error", "trace_error", "user_loc"]
+__all__ = ["Recorder", "checksum", "current", "recording", "size_error", "trace_error", "user_loc"]
