@@ -7,6 +7,7 @@ a traced argument or may be written to; otherwise they are what they always were
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -95,6 +96,10 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
 def _or_none(count: Any) -> Any:
     """A number of elements; 0 for a negative one."""
     return op("maximum", count, 0) if isinstance(count, TracedScalar) else max(+count, 0)
+
+
+def _rounded_up(count: Any) -> Any:
+    return math.ceil(count) if _kind_of(count) is float else count
 
 
 def _kind_of(number: Any) -> type:
@@ -190,7 +195,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
 @creation_function("tri")
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     """`np.tri`, which takes negative sizes for 0."""
-    static, dynamic = sizes([_or_none(size) for size in (N, N if M is None else M)])
+    static, dynamic = sizes([_or_none(_rounded_up(n)) for n in (N, N if M is None else M)])
     index = dtype_of(np.int64)
     row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
     column = op("iota", *dynamic, shape=static, dtype=index, axis=1)

@@ -97,7 +97,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
             "np.repeat with one count per element is not supported while tracing: the size of the "
             "result depends on the counts", "use a single integer, or np.take with indices",
         )  # fmt: skip
-    count = operator.index(np.asarray(repeats).reshape(()).item())
+    number = np.asarray(repeats).reshape(()).item()
+    is_array = isinstance(repeats, (np.ndarray, list, tuple))  # NumPy converts numbers as it likes
+    count = operator.index(number) if is_array else int(number)
     place = 0 if axis is None else axis_number(axis)
     a = ravel(a) if axis is None else at_least(1, [a])  # which has no axis, but may name it
     if count < 0 and a.shape[axis_of(place, a.ndim)] == 0:
@@ -113,7 +115,10 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
     if isinstance(pad_width, dict):
         widths: list[Any] = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in widths]
-    pairs = np.broadcast_to(np.asarray(_baked(pad_width)), (rank, 2))
+    given = np.asarray(_baked(pad_width))
+    if given.dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    pairs = np.broadcast_to(given, (rank, 2))
     low, high = ([int(v) for v in pairs[:, k]] for k in (0, 1))
     if min((*low, *high), default=0) < 0:
         raise ShapeError("index can't contain negative values", loc=user_loc())
@@ -140,7 +145,7 @@ def _baked(widths: Any) -> Any:
     """Nested widths as numbers: those that follow from sizes are baked into the graph."""
     if isinstance(widths, (list, tuple)):
         return [_baked(width) for width in widths]
-    return operator.index(widths) if isinstance(widths, TracedScalar) else widths
+    return widths.bake() if isinstance(widths, TracedScalar) else widths
 
 
 def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:

@@ -24,7 +24,7 @@ def dot(a: Any, b: Any) -> Any:
     """`np.dot`."""
     ra, rb = ndim(a), ndim(b)
     if ra == 0 or rb == 0:
-        return op("mul", a, b)
+        return _scaled(a, b)
     if rb <= 2:
         return _product(a, b)
     return tensordot(a, b, ((ra - 1,), (max(rb - 2, 0),)))
@@ -47,12 +47,17 @@ def _product(a: Any, b: Any) -> Any:
     return op("cast", out, dtype=dtype_of(dtype))
 
 
+def _scaled(a: Any, b: Any) -> Any:
+    """Elementwise, in the dtype of both: numbers have dtypes of their own here."""
+    return op("mul", as_array(a), as_array(b))
+
+
 @numpy_function("inner")
 def inner(a: Any, b: Any) -> Any:
     """`np.inner`."""
     ra, rb = ndim(a), ndim(b)
     if ra == 0 or rb == 0:
-        return op("mul", a, b)
+        return _scaled(a, b)
     if rb <= 2:
         return _product(a, b if rb == 1 else op("transpose", b))
     return tensordot(a, b, ((ra - 1,), (rb - 1,)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 from ..dtypes import dtype_of
 from .operators import op
 from .recorder import trace_error
-from .registry import array_method, numpy_function
+from .registry import array_method, creation_function, numpy_function
 from .shapes import as_array, axis_number, axis_of, axis_tuple, ndim, reduced_axes
-from .traced import Traced
+from .traced import Traced, TracedScalar
 
 
 def _ufunc_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
@@ -32,12 +33,14 @@ def _attrs(axis: Any, keepdims: Any) -> dict[str, Any]:
     return out
 
 
+@creation_function("sum")  # NumPy dispatches on arrays, not on sequences of numbers
 @numpy_function("sum")
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
     """`np.sum`."""
     return _accumulate("sum", "add", a, axis, dtype, keepdims, initial)
 
 
+@creation_function("prod")
 @numpy_function("prod")
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
     """`np.prod`."""
@@ -50,8 +53,16 @@ def _accumulate(
     attrs = _ufunc_attrs(a, axis, keepdims)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
-    out = op(name, a, **attrs)
+    if isinstance(a, (list, tuple)) and not attrs and all(map(_is_size, a)):
+        # A number again, so that it can be a size, too. In NumPy it is an np.int64.
+        out = functools.reduce(lambda x, y: op(join, x, y), a)
+    else:
+        out = op(name, a, **attrs)
     return out if initial is None else op(join, out, initial)
+
+
+def _is_size(x: Any) -> bool:
+    return type(x) is int or (isinstance(x, TracedScalar) and x.kind is int)
 
 
 @numpy_function("max", "amax")

@@ -39,10 +39,17 @@ def _strong(x: Any, other: Any) -> Any:
 
 @numpy_function("clip")
 def _clip(
-    a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None,
+    a: Any, a_min: Any = _MISSING, a_max: Any = _MISSING, min: Any = _MISSING, max: Any = _MISSING,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    out = clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
+    if a_min is not a_max and _MISSING in (a_min, a_max):
+        name = "a_min" if a_min is _MISSING else "a_max"
+        raise TypeError(f"clip() missing 1 required positional argument: {name!r}")
+    if a_min is _MISSING:
+        a_min, a_max = (None if bound is _MISSING else bound for bound in (min, max))
+    elif min is not max:
+        raise ValueError("np.clip is given its bounds twice, by position and as min or max")
+    out = clip(a, a_min, a_max)
     return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
 
 
@@ -141,16 +148,17 @@ def nan_to_num(
 @numpy_function("triu")
 def triu(m: Any, k: Any = 0) -> Any:
     """`np.triu`."""
-    return _triangle("ge", m, k)
+    return _triangle(m, k - 1, upper=True)
 
 
 @numpy_function("tril")
 def tril(m: Any, k: Any = 0) -> Any:
     """`np.tril`."""
-    return _triangle("le", m, k)
+    return _triangle(m, k, upper=False)
 
 
-def _triangle(test: str, m: Any, k: Any) -> Any:
+def _triangle(m: Any, k: Any, upper: bool) -> Any:
+    """What lies above diagonal ``k`` of ``m``, or on and below it."""
     from .numpy_creation import iota
 
     x = as_array(m)
@@ -160,14 +168,15 @@ def _triangle(test: str, m: Any, k: Any) -> Any:
     # Of one axis, every row is the array.
     rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
     columns = iota(x.shape[-1], index)
-    return op("select", op(test, columns, op("add", rows, k)), x, _zero(x))
+    kept = op("gt" if upper else "le", columns, op("add", rows, k))
+    return op("select", kept, x, _zero(x))
 
 
 def _zero(x: Any) -> Any:
     return np.zeros((), x.dtype)[()]
 
 
-@numpy_function("isclose")
+@numpy_function("isclose", weak=True)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """`np.isclose`."""
     # In floats, where integers differ by more than fits.
@@ -183,7 +192,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     return out
 
 
-@numpy_function("allclose")
+@numpy_function("allclose", weak=True)
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """`np.allclose`."""
     return op("truth", op("all", isclose(a, b, rtol, atol, equal_nan)))
@@ -222,13 +231,13 @@ def isrealobj(x: Any) -> bool:
     return dtype_like(x).kind != "c"
 
 
-@numpy_function("real")
+@numpy_function("real", weak=True)
 def real(val: Any) -> Any:
     """`np.real`."""
     return op("real", val, view_of=val)
 
 
-@numpy_function("imag")
+@numpy_function("imag", weak=True)
 def imag(val: Any) -> Any:
     """`np.imag`."""
     return op("imag", val, view_of=val)
@@ -237,7 +246,8 @@ def imag(val: Any) -> Any:
 @numpy_function("angle")
 def angle(z: Any, deg: bool = False) -> Any:
     """`np.angle`."""
-    out = op("atan2", op("imag", z), op("real", z))
+    # Bools beside the number 0 are int64, as in NumPy.
+    out = op("atan2", op("imag", z) if dtype_like(z).kind == "c" else 0, op("real", z))
     return op("mul", out, 180 / np.pi) if deg else out
 
 

@@ -33,8 +33,10 @@ def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
 
 def reshape(a: Any, shape: Any, order: str = "C") -> Any:
     """`np.reshape` in C or Fortran order; one size may be -1."""
+    if not isinstance(order, str | None):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
     static, dynamic = sizes(shape)
-    if order in ("C", "A") or ndim(a) == len(static) == 1:
+    if order in ("C", "A", None) or ndim(a) == len(static) == 1:
         return op("reshape", a, *dynamic, shape=static, view_of=a)
     if order != "F":
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
@@ -100,7 +102,8 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None:
         axes = tuple(k for k, size in enumerate(a.shape) if bool(size == 1))
     else:
-        axes = reduced_axes(axis) or ()
+        # NumPy takes the first and the last axis of what has none.
+        axes = () if not ndim(a) and axis in (0, -1) else reduced_axes(axis) or ()
     return op("squeeze", a, axes=axes, view_of=a)
 
 
@@ -229,7 +232,10 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
     else:
         if even and not where:
             raise size_error(DivisionError, "integer modulo by zero")
-        attrs = {"sections": operator.index(where)} | ({} if even else {"even": False})
+        # np.array_split converts floats, np.split does not.
+        attrs = {"sections": operator.index(where)} if even else {
+            "sections": int(where), "even": False
+        }  # fmt: skip
     pieces = op("split", x, axis=place, **attrs)
     found = list(pieces) if isinstance(pieces, tuple) else [pieces]
     if isinstance(x, Traced):
@@ -247,6 +253,8 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 @numpy_function("vsplit")
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """`np.vsplit`."""
+    if ndim(ary) < 2:
+        raise ShapeError("vsplit only works on arrays of 2 or more dimensions", loc=user_loc())
     return split(ary, indices_or_sections, 0)
 
 
@@ -284,13 +292,18 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return out
 
 
-@numpy_function("diff")
+@numpy_function("diff", weak=True)
 def diff(a: Any, n: int = 1, axis: Any = -1) -> Any:
     """`np.diff`."""
+    count = operator.index(n)
+    if count == 0:
+        return a
+    if count < 0:
+        raise ValueError(f"order must be non-negative but got {count}")
     out = as_array(a)
     where = axis_of(axis, out.ndim)
     before = (slice(None),) * where
-    for _ in range(operator.index(n)):
+    for _ in range(count):
         later, earlier = out[(*before, slice(1, None))], out[(*before, slice(None, -1))]
         out = op("ne" if out.dtype.kind == "b" else "sub", later, earlier)
     return out

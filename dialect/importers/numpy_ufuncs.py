@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ShapeError
 from .mutation import check_owner, traced_out, write
 from .operators import NUMBERS, op, recorder_of
+from .recorder import user_loc
 from .registry import FUNCTIONS, UFUNCS, refuse_parameter
+from .shapes import as_array, dtype_like, ndim
 from .traced import Traced, TracedScalar
 
 # Names of ufuncs whose op is called differently.
@@ -46,7 +49,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "signbit": lambda x: op("lt", op("copysign", 1.0, x), 0),
     "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
     "modf": lambda x: _modf(*_in_loop(np.modf, x)),
-    "vecdot": lambda a, b: op("sum", op("mul", op("conj", a), b), axes=(-1,)),
+    "vecdot": lambda a, b: _vecdot(a, b),
 }
 COMPOSED = frozenset(_COMPOSED)
 
@@ -137,13 +140,18 @@ def _dtype(dtype: Any) -> Any:
 def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
     """The operands as arrays of the dtypes that ``ufunc`` computes in."""
     given = [
-        x.kind if isinstance(x, TracedScalar) else getattr(x, "dtype", type(x)) for x in inputs
+        _weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x)))
+        for x in inputs
     ]
     loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
     return [
         x if x_given == wanted else _cast(x, wanted)
         for x, x_given, wanted in zip(inputs, given, loop, strict=False)
     ]
+
+
+def _weak(kind: type) -> Any:
+    return np.dtype(bool) if kind is bool else kind
 
 
 def _times(factor: float, x: Any) -> Any:
@@ -170,6 +178,19 @@ def _modf(x: Any) -> tuple[Any, Any]:
     whole = op("trunc", x)
     rest = op("select", op("isinf", x), _zero(x), op("sub", x, whole))
     return op("copysign", rest, x), whole
+
+
+def _vecdot(a: Any, b: Any) -> Any:
+    for k, x in enumerate((a, b)):
+        if not ndim(x):
+            raise ShapeError(
+                f"vecdot: operand {k} is a number, and has to have an axis at least",
+                loc=user_loc(),
+            )
+    if dtype_like(a).kind == "c":
+        a = op("conj", a)  # which would make small ints of bools
+    product = op("mul", as_array(a), as_array(b))
+    return FUNCTIONS[np.sum](product, axis=-1, dtype=product.dtype)
 
 
 def _fmax(name: str, a: Any, b: Any) -> Any:

@@ -37,14 +37,24 @@ _WAY_OUT = {
 }
 
 
-def numpy_function(*names: str, raw: bool = False) -> Callable[[Handler], Handler]:
-    """Register a handler for ``np.<name>``; ``raw`` = called with the arguments as given."""
+def numpy_function(
+    *names: str, raw: bool = False, weak: bool = False
+) -> Callable[[Handler], Handler]:
+    """Register a handler for ``np.<name>``.
+
+    Args:
+        names: of the functions.
+        raw: the handler is called with the arguments as given.
+        weak: a Python number given as the first argument stays one, without a dtype of its own;
+            most functions make an array of it.
+    """
 
     def register(handler: Handler) -> Handler:
         for name in names:
             target = _named(name)
             if target is not None:
-                FUNCTIONS[target] = handler if raw else _bound(target, f"np.{name}", handler)
+                bound = handler if raw else _bound(target, f"np.{name}", handler, strong=not weak)
+                FUNCTIONS[target] = bound
         return handler
 
     return register
@@ -84,7 +94,9 @@ def _named(name: str) -> Any:
     return found
 
 
-def _bound(target: Callable, where: str, handler: Handler) -> Handler:
+def _bound(target: Callable, where: str, handler: Handler, strong: bool = False) -> Handler:
+    first = next(iter(_parameters(target)), None)
+
     def call(*args: Any, **kwargs: Any) -> Any:
         accepted = _accepted(handler)  # asked for here: there are many handlers to import
         given = _bind(target, where, args, kwargs)
@@ -96,6 +108,8 @@ def _bound(target: Callable, where: str, handler: Handler) -> Handler:
             value = given.pop(name)
             if allowed is not None and not any(value is a or value == a for a in allowed):
                 raise refuse_parameter(where, name)
+        if strong and first is not None and first.name in given:
+            given[first.name] = _array_of_number(given[first.name])
         found = handler(**given)
         if out is None:
             return found
@@ -104,6 +118,13 @@ def _bound(target: Callable, where: str, handler: Handler) -> Handler:
         return write_out(where, out, found)
 
     return call
+
+
+def _array_of_number(x: Any) -> Any:
+    from .operators import op
+    from .traced import TracedScalar
+
+    return op("to_tensor", x) if isinstance(x, TracedScalar) else x
 
 
 def _bind(target: Callable, where: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..types import Shape
-from .mutation import Storage, filled_array, operate
+from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
 from .pytree import register_leaf_type
 from .recorder import Recorder, size_error, trace_error
@@ -75,6 +75,9 @@ class TracedScalar(Recording):
 
     def __hash__(self) -> int:
         return hash(self.bake())
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.bake(), dtype)
 
     def __repr__(self) -> str:
         if self._dim is None:
@@ -285,7 +288,7 @@ class Traced(Recording):
     def __pow__(self, other: Any) -> Any:
         if not self.takes(other):
             return NotImplemented
-        short = _shortcut(self.dtype.kind, other)
+        short = _shortcut(self, other)
         if short:
             return op(short, self)
         power = op("pow", self, other)
@@ -312,12 +315,13 @@ class Traced(Recording):
 _OWN_ROOT = (np.float16, np.complex64, np.complex128)
 
 
-def _shortcut(kind: str, exponent: Any) -> str | None:
+def _shortcut(base: Traced, exponent: Any) -> str | None:
     """The op that NumPy's ``**`` takes for this exponent; its last bit differs from np.power's."""
+    kind = base.dtype.kind
     if kind in "iu" and type(exponent) is int:
         return {2: "square", 1: "positive"}.get(exponent)
-    if kind == "b" and type(exponent) is int and exponent == 2:
-        return "square"  # which makes small ints of bools, where np.power makes int64
+    if kind == "b" and type(exponent) is int and exponent == 2 and not is_immutable(base):
+        return "square"  # which makes small ints of an array of bools; np.power makes int64
     if kind in "fc" and type(exponent) in (int, float):
         return {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(exponent)
     return None
@@ -327,7 +331,7 @@ def _in_place(name: str) -> Callable:
     def method(self: Traced, other: Any) -> Any:
         if not self.takes(other):
             return NotImplemented
-        short = _shortcut(self.dtype.kind, other) if name == "pow" else None
+        short = _shortcut(self, other) if name == "pow" else None
         return operate(self, short) if short else operate(self, name, other)
 
     return method

@@ -353,3 +353,28 @@ def test_arrays_of_one_shape_are_broadcast_as_they_are():
         return y
 
     check(f, X, again=[(Y,)])
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.isfinite(x.sum()) ** 2,
+    lambda x: (x > 0) ** 2,
+    lambda x: (x > 0).any() ** 2,
+], ids=["of an element", "of an array", "reduced"])  # fmt: skip
+def test_powers_of_bools(f):
+    x = np.array([1.0, -2.0])
+    want, got = f(x), pf.jit(f, background=False)(x)
+    assert (want == got).all() and want.dtype == got.dtype
+
+
+@pytest.mark.parametrize("k", [1, 2.5, -1])
+def test_triangles_by_any_number(k):
+    x = np.arange(12.0).reshape(3, 4)
+    for f in (np.triu, np.tril):
+        assert (pf.jit(lambda x, k, f=f: f(x, k), background=False)(x, k) == f(x, k)).all()
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i4", "f2", "f4", "c8"])
+def test_vecdot_stays_in_its_dtype(dtype):
+    a, b = np.ones((2, 3), dtype), np.ones(3, dtype)
+    want, got = np.vecdot(a, b), pf.jit(lambda a, b: np.vecdot(a, b), background=False)(a, b)
+    assert want.dtype == got.dtype and (want == got).all()
