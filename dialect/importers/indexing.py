@@ -22,14 +22,15 @@ def get_item(x: Traced, key: Any) -> Any:
     items = items_of(x, key)
     if any(is_index_array(item) for item in items):
         return _advanced(x, items)
-    out = _basic(x, items)
     if (
-        not out.ndim
-        and x.ndim
+        x.ndim
+        and not any(item is None or isinstance(item, slice) for item in items)
         and any(k is Ellipsis for k in (key if type(key) is tuple else (key,)))
     ):
-        out = op("slice", out, starts=(), stops=(), view_of=out)  # an array of no axes, and a view
-    return out
+        # An array of no axes that is a view, where integers alone would give a NumPy scalar.
+        column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
+        return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
+    return _basic(x, items)
 
 
 def items_of(x: Traced, key: Any) -> list[Any]:

@@ -322,6 +322,7 @@ class Recorder:
                 value = np.uint64(value)
         if isinstance(value, (np.generic, np.ndarray)):
             array = np.array(value)
+            array = array.astype(array.dtype.newbyteorder("="), copy=False)  # as all results have
             key: tuple[Any, ...] = ("array", array.dtype.str, array.shape, array.tobytes())
             return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
         # repr tells 0.0 from -0.0 and NaNs apart where == does not.

@@ -320,7 +320,7 @@ def _shortcut(base: Traced, exponent: Any) -> str | None:
     kind = base.dtype.kind
     if kind in "iu" and type(exponent) is int:
         return {2: "square", 1: "positive"}.get(exponent)
-    if kind == "b" and type(exponent) is int and exponent == 2 and not is_immutable(base):
+    if kind == "b" and not is_immutable(base) and _is_int(exponent) and bool(exponent == 2):
         return "square"  # which makes small ints of an array of bools; np.power makes int64
     if kind in "fc" and type(exponent) in (int, float):
         return {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(exponent)

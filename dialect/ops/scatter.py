@@ -107,7 +107,8 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     ) -> Tensor:
         out = types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
-        dtype, value = out.dtype, args[0]
+        dtype = out.dtype
+        value: Any = args[0] if hasattr(args[0], "dtype") else b.scalar(args[0])  # a constant
         if not getattr(value, "rank", 0) and _is_cut(value.dtype, dtype):
             # NumPy raises for a number that does not fit once it is truncated, and for NaN.
             limits = np.iinfo(dtype.numpy)

@@ -30,6 +30,8 @@ class _Pieces(Structural):
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+        if not view.others:
+            return view.new  # the only piece is all of it
         pieces = list(view.others)
         pieces[view.result] = view.new
         return emit("concatenate", pieces, {"axis": attrs.get("axis", 0)})[0]

@@ -38,6 +38,16 @@ def comes_later(program: Program, call: int, numpy: Outcome, ours: Outcome) -> b
     return False
 
 
+def is_cast_first(numpy: Outcome, ours: Outcome) -> bool:
+    """Whether ``x[i] += y`` has an index that is out of bounds and a dtype that cannot be stored.
+
+    NumPy looks at the index first, whose contents are not known while tracing.
+    """
+    if not isinstance(numpy.error, IndexError) or not isinstance(ours.error, TypeError):
+        return False
+    return "same_kind" in str(ours.error) and _line(ours.error) == _line(numpy.error)
+
+
 def is_deprecated(program: Program, ours: Outcome) -> bool:
     """Whether NumPy writes with a warning that it will not: to what np.broadcast_arrays made."""
     return "np.broadcast_arrays" in program.source() and "read-only" in str(ours.error)

@@ -113,7 +113,7 @@ class Reference:
         if isinstance(ours.error, TraceError):
             if ours.changed:
                 return "a refused call has changed its arguments"
-            return f"refused: {_general(ours.error.what)}"
+            return f"refused: {general(ours.error.what)}"
         if numpy.error is not None:
             if ours.error is None:
                 if any(o.error is None for o in self.others(call)):
@@ -251,7 +251,7 @@ class _Rounding:
         return call
 
 
-def _general(text: str) -> str:
+def general(text: str) -> str:
     """A message without what differs from program to program."""
     text = re.sub(r"<fuzz[^>]*>(:\d+)*", "", text.split("\n")[0])
     text = re.sub(r"\b[vGxyzkpds]\d*\b", "_", text)
@@ -260,7 +260,7 @@ def _general(text: str) -> str:
 
 def _told(error: BaseException) -> str:
     said = getattr(error, "what", None) or str(error)
-    return f"{type(error).__name__}: {_general(said)}"
+    return f"{type(error).__name__}: {general(said)}"
 
 
 def _no_axes(value: Any) -> bool:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import profuse as pf
 
-from .apart import comes_later, is_deprecated, is_einsum_of_ones, is_of_nothing
-from .compare import NO_ERROR, Reference, module, run
+from .apart import (
+    comes_later,
+    is_cast_first,
+    is_deprecated,
+    is_einsum_of_ones,
+    is_of_nothing,
+)  # fmt: skip
+from .compare import NO_ERROR, Reference, general, module, run
 from .programs import Program
 
 _MANY = 1_000_000  # runs to profile: never specialised
@@ -92,14 +98,18 @@ def _check_mode(
                 counts[why] += 1
             elif what and comes_later(program, number, reference.outcomes[number], ours):
                 counts["calls that raise a later error first"] += 1
+            elif what and is_cast_first(reference.outcomes[number], ours):
+                counts["calls that refuse a cast before an index"] += 1
             elif what and is_deprecated(program, ours):
                 counts["calls that write to what np.broadcast_arrays made"] += 1
             elif what and is_einsum_of_ones(program, ours):
                 counts["calls of np.einsum with sizes of 1 that are not literal"] += 1
             elif what:
                 return Finding(program, mode, number, what)
-        _count(f.state().counters, counts, mode)
-    return None
+        state = f.state()
+        _count(state.counters, counts, mode)
+    fault = _compiler_fault(state.reasons)
+    return fault and Finding(program, mode, len(program.calls) - 1, fault)
 
 
 def _why_silent(program: Program, mode: str, path: str, number: int) -> str:
@@ -118,6 +128,14 @@ def _why_silent(program: Program, mode: str, path: str, number: int) -> str:
     if numpy.error is not None and not reference.differs(number, ours).startswith(NO_ERROR):
         return "calls that do not raise what nothing uses"
     return "calls that index what has no elements" if is_of_nothing(every, numpy, ours) else ""
+
+
+def _compiler_fault(reasons: Sequence[str]) -> str | None:
+    """What broke the compiler or failed a kernel's check: results are right all the same."""
+    for reason in reasons:
+        if "please report" in reason or "its kernel is wrong" in reason or "crashed" in reason:
+            return f"a fault of the compiler: {general(reason.splitlines()[0])}"
+    return None
 
 
 def _count(counters: Any, counts: Counter[str], mode: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from profuse.dialect.ops.unary import Exp
 
 from . import modes
 from .compare import module
@@ -96,10 +97,19 @@ def test_refusals_and_what_is_dead_are_counted():
     later = made("u = x[np.arange(9)]", "v = x + np.ones(9)")
     assert check(later, ("tier 0",), counts) == []
     assert counts["calls that raise a later error first"] == 3
+    index_first = made("v = np.zeros((0, 3), int)", "v[np.arange(2)] += np.pi")
+    assert check(index_first, ("tier 0",), counts) == []
+    assert counts["calls that refuse a cast before an index"] == 3
     raising = made("v = x.reshape(k, -1)", calls=(X, "given(arr('f4', (3, 3), 'C', 1))"))
     before = counts["calls that raise in NumPy"]
     assert check(raising, ("tier 0",), counts) == []
     assert counts["calls that raise in NumPy"] == before + 1
+
+
+def test_a_fault_of_the_compiler_is_found_though_results_are_right(monkeypatch):
+    monkeypatch.setattr(Exp, "lower", classmethod(lambda *args: 1 // 0))
+    (found,) = check(made("v = np.exp(x) * 2"), ("static",), Counter())
+    assert found.what.startswith("a fault of the compiler") and "ZeroDivisionError" in found.what
 
 
 def test_programs_are_those_of_their_seed_and_run_by_themselves(capsys):

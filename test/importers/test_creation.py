@@ -1,10 +1,12 @@
 """Arrays made from traced sizes are those that NumPy makes: of no, one and more elements."""
 
 import numpy as np
+import profuse as pf
 import pytest
 from profuse.dialect.importers.tracer import trace
 from tracing import call, same
 
+BIG_ENDIAN = np.arange(4, dtype=">i4")
 FAMILY = {
     "linspace": lambda x, k: np.linspace(0.0, 1.0, x.shape[0]),
     "linspace without end": lambda x, k: np.linspace(2, -5, x.shape[0], endpoint=False),
@@ -69,3 +71,9 @@ def test_a_count_that_is_no_int_is_refused_as_in_numpy():
         trace(lambda x: np.linspace(0, 1, x.shape[0] / 2), (np.ones(4),))
     with pytest.raises(ValueError):
         trace(lambda x: np.linspace(0, x.shape[0], -1), (np.ones(4),))
+
+
+def test_arrays_made_while_tracing_are_of_native_byte_order_in_every_call():
+    f = pf.jit(lambda x: (np.asarray([1, 2], ">i4"), np.pad(BIG_ENDIAN, 1)), background=False)
+    for _ in range(3):
+        assert [a.dtype for a in f(np.ones(3))] == [np.dtype("i4")] * 2

@@ -487,7 +487,8 @@ def _of_no_axes(way):
 @pytest.mark.parametrize("way", [
     lambda a: a.squeeze(), lambda a: a[0].reshape(()), lambda a: np.squeeze(a).T,
     lambda a: a[0, 0],
-    lambda a: a.T.squeeze().reshape(()),
+    lambda a: a.T.squeeze().reshape(()), lambda a: a[0, 0, ...], lambda a: a[..., -1].squeeze(),
+    lambda a: a[:, 0][..., -1],
 ])  # fmt: skip
 def test_arrays_of_no_axes_share_memory_and_numbers_do_not(way):
     """In-place operators write to a view that has lost its axes, and rebind what is a number."""
@@ -499,10 +500,36 @@ def test_arrays_of_no_axes_share_memory_and_numbers_do_not(way):
     assert compiled.state().counters["kernel_launches"] >= 1
 
 
-def test_a_number_picked_with_an_ellipsis_is_a_view_and_is_not_written():
-    f = pf.jit(_of_no_axes(lambda a: a[0, 0, ...]))
-    with pytest.raises(pf.ProfuseError, match="cannot be written in place"):
-        f(np.array([[3.0]]))
+def test_an_index_out_of_range_beside_an_ellipsis():
+    f = pf.jit(lambda x, i: x[..., i] * 2, background=False)
+    assert [f(X[0], i) for i in (0, -1, 1)] == [2 * X[0, i] for i in (0, -1, 1)]
+    with pytest.raises(
+        IndexError, match=f"index 9 is out of bounds for axis 0 with size {len(X[0])}"
+    ):
+        f(X[0], 9)
+
+
+@pytest.mark.parametrize("number", [1.5, 3, -7.9, True])
+def test_constants_of_another_dtype_are_stored_by_kernels(number):
+    def f(x):
+        y = x * 2
+        y[...] = number
+        z = x + 1
+        z[1:] = number
+        return y, z
+
+    check(f, np.arange(4, dtype=np.int32))
+
+
+def test_the_only_piece_of_a_split_is_all_of_it():
+    def f(x):
+        y = np.sqrt(x)
+        piece = np.split(y, 1)[0]
+        seen = np.expand_dims(piece, -2)
+        piece.fill(3)
+        return y, seen
+
+    assert check(f, X).state().counters["refusals"] == 0
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i1", "u2"])
