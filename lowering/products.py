@@ -72,6 +72,8 @@ def _product(b: Builder, name: str, x: Tensor, y: Tensor, shape: tuple[Dim, ...]
         return b.cast(_product(b, name, b.cast(x, F32), b.cast(y, F32), shape), x.dtype)
     type_ = TensorType(x.dtype, shape)
     into = b.fill(0, type_).value
+    if x.shape[-1] == 0:  # libraries leave such a result as it was
+        return Tensor(into, type_)
     if x.dtype in (F32, F64):
         attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1])}
         op = ir.Operation.create(

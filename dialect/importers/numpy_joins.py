@@ -86,7 +86,11 @@ def tile(A: Any, reps: Any) -> Any:
             "np.tile with a number of repetitions known only at run time is not supported",
             "use np.broadcast_to and reshape",
         )
-    return op("tile", A, reps=static)
+    shape = as_array(A).shape
+    ahead = len(static) - len(shape)
+    # NumPy multiplies sizes by repetitions, so that 0 times a negative number is 0.
+    none = [k >= ahead and n < 0 and bool(shape[k - ahead] == 0) for k, n in enumerate(static)]
+    return op("tile", A, reps=tuple(0 if z else n for z, n in zip(none, static, strict=True)))
 
 
 @numpy_function("repeat")

@@ -109,7 +109,7 @@ def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
     if index.dtype.kind == "f" and loose:
         index = index.astype(np.int64)  # no array: NumPy converts numbers and lists as it likes
     if index.dtype.kind == "b" or mode != "raise":  # no mask, and sizes have to fit beside it
-        index = index.astype(np.int64)
+        index = index.astype(np.int64, casting="same_kind")
     if mode == "clip":
         index = op("clip", index, 0, x.shape[place] - 1)
     elif mode == "wrap":

@@ -32,7 +32,10 @@ def is_float(array: Any) -> bool:
 
 
 def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
-    """Each float moved by at most so many units in the last place; zeros and specials stay."""
+    """Each float moved by at most so many units in the last place; zeros and infinities stay.
+
+    The sign of a NaN that an operation makes is anything.
+    """
     if not array.size:
         return array
     bits = np.ascontiguousarray(array).view(f"i{array.itemsize}").reshape(array.shape)
@@ -48,7 +51,12 @@ def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
     # As unsigned numbers, what is smaller than that many units is large.
     steps *= size.view(f"u{array.itemsize}") < infinite - 2 * ulps
     steps += bits
-    return steps.view(array.dtype)
+    moved = steps.view(array.dtype)
+    nans = np.isnan(array)
+    if nans.any():
+        signs = np.resize(np.where(rng.integers(0, 2, count, dtype=bool), 1, -1), array.shape)
+        moved = np.where(nans, np.copysign(array, signs.astype(array.dtype)), moved)
+    return moved
 
 
 class Reference:

@@ -7,6 +7,7 @@ are not looked at, where the result has none either.
 
 from __future__ import annotations
 
+import re
 import traceback
 from dataclasses import replace
 from types import FrameType
@@ -56,6 +57,19 @@ def is_deprecated(program: Program, ours: Outcome) -> bool:
 def is_einsum_of_ones(program: Program, ours: Outcome) -> bool:
     """Whether an axis of size 1 stands for a longer one in np.einsum: only if that is literal."""
     return "np.einsum" in program.source() and "mismatch in its core" in str(ours.error)
+
+
+def is_of_objects(numpy: Outcome) -> bool:
+    """Whether NumPy has a result of dtype object: of numbers whose dtypes have none in common."""
+    return any(getattr(v, "dtype", None) == np.dtype(object) for _, v in numpy.value)
+
+
+def is_dot_with_zero(program: Program, what: str) -> bool:
+    """Whether np.dot multiplies infinities or NaN by the number 0: BLAS leaves what it adds to."""
+    return (
+        what.startswith("nan or infinity")
+        and re.search(r"\b(dot|inner)\(", program.source()) is not None
+    )
 
 
 def is_of_nothing(every: Program, numpy: Outcome, ours: Outcome) -> bool:

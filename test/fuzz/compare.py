@@ -25,7 +25,10 @@ _NARROW = re.compile(r"'(?:f2|f4|>f4|bfloat16)'")
 
 NO_ERROR = "does not raise "
 # What decides the sign of a zero in NumPy: the order in which it sums and compares.
-_SUMS = re.compile(r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std|clip|[.](?:max|min)[(]")
+_SUMS = re.compile(
+    r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std|clip|"
+    r"[.](?:max|min|maximum|minimum|fmax|fmin)[(]"
+)
 
 
 _UNROUNDED = {
@@ -237,6 +240,8 @@ class _Rounding:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
+        if name in ("signbit", "copysign"):
+            return lambda *args: found(*map(self._of_any_sign, args))
         if name not in _UNROUNDED:
             return found
 
@@ -249,6 +254,13 @@ class _Rounding:
             return (exact * noise).astype(np.asarray(exact).dtype)
 
         return call
+
+    def _of_any_sign(self, x: Any) -> Any:
+        """``x``, whose NaNs have signs that nothing determines."""
+        if np.asarray(x).dtype.kind != "f" or not np.isnan(x).any():
+            return x
+        signs = self._rng.choice([-1.0, 1.0], np.shape(x)).astype(x.dtype)
+        return np.where(np.isnan(x), np.copysign(x, signs), x)
 
 
 def general(text: str) -> str:

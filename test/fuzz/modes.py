@@ -15,8 +15,10 @@ from .apart import (
     comes_later,
     is_cast_first,
     is_deprecated,
+    is_dot_with_zero,
     is_einsum_of_ones,
     is_of_nothing,
+    is_of_objects,
 )  # fmt: skip
 from .compare import NO_ERROR, Reference, general, module, run
 from .programs import Program
@@ -100,6 +102,10 @@ def _check_mode(
                 counts["calls that raise a later error first"] += 1
             elif what and is_cast_first(reference.outcomes[number], ours):
                 counts["calls that refuse a cast before an index"] += 1
+            elif what and is_of_objects(reference.outcomes[number]):
+                counts["calls whose results are objects in NumPy"] += 1
+            elif what and is_dot_with_zero(program, what):
+                counts["calls of np.dot that may multiply by zero"] += 1
             elif what and is_deprecated(program, ours):
                 counts["calls that write to what np.broadcast_arrays made"] += 1
             elif what and is_einsum_of_ones(program, ours):

@@ -378,3 +378,18 @@ def test_vecdot_stays_in_its_dtype(dtype):
     a, b = np.ones((2, 3), dtype), np.ones(3, dtype)
     want, got = np.vecdot(a, b), pf.jit(lambda a, b: np.vecdot(a, b), background=False)(a, b)
     assert want.dtype == got.dtype and (want == got).all()
+
+
+def test_repetitions_of_nothing_may_be_negative():
+    f = pf.jit(lambda x: np.tile(x, len(x) - 1) + 1.0, background=False)
+    assert f(np.ones(0)).shape == (0,) and f(np.ones(3)).shape == (6,)
+    with pytest.raises(ValueError, match="negative"):
+        pf.jit(lambda x: np.tile(x, -1))(np.ones(3))
+
+
+@pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
+def test_arrays_of_floats_are_no_indices(mode):
+    with pytest.raises(TypeError, match="Cannot cast"):
+        np.take(np.ones(3), np.ones(2), mode=mode)
+    with pytest.raises(TypeError):
+        pf.jit(lambda x, i: np.take(x, i, mode=mode))(np.ones(3), np.ones(2))
