@@ -10,10 +10,10 @@ import numpy as np
 from ..dtypes import dtype_of
 from ..errors import DTypeError
 from .mutation import is_immutable
-from .operators import op
+from .operators import NUMBERS, op
 from .recorder import trace_error, user_loc
 from .registry import creation_function, numpy_function
-from .shapes import as_array, axis_number, dtype_like, ndim
+from .shapes import as_array, axis_number, dtype_like
 from .traced import Traced, TracedScalar
 
 _MISSING = object()
@@ -32,7 +32,7 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
 
 def _strong(x: Any, other: Any) -> Any:
     """Two Python numbers make an array of their own dtype, not a Python number."""
-    if isinstance(x, TracedScalar) and ndim(other) == 0 and not isinstance(other, Traced):
+    if isinstance(x, TracedScalar) and (isinstance(other, TracedScalar) or type(other) in NUMBERS):
         return op("to_tensor", x)
     return x
 

@@ -122,11 +122,23 @@ class TracedScalar(Recording):
 def _number_power(a: Any, b: Any) -> Any:
     """``a ** b`` of which one is a traced number.
 
-    Whether a power of ints is an int or a float hangs on the sign of the exponent: it is baked.
+    Whether a power of ints is an int or a float hangs on the sign of the exponent, and whether one
+    of floats is complex on that of the base: they are baked.
     """
+    whole = _is_int(b) or (type(b) is float and b.is_integer())
+    if not whole and _is_real(a) and bool(op("lt", a, 0)):
+        return _known(a) ** _known(b)
     if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and bool(op("lt", b, 0)):
         a = a * 1.0
     return op("pow", a, b)
+
+
+def _known(x: Any) -> Any:
+    return x.bake() if isinstance(x, TracedScalar) else x
+
+
+def _is_real(x: Any) -> bool:
+    return _is_int(x) or (x.kind if isinstance(x, TracedScalar) else type(x)) is float
 
 
 def _is_int(x: Any) -> bool:

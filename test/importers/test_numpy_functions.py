@@ -393,3 +393,16 @@ def test_arrays_of_floats_are_no_indices(mode):
         np.take(np.ones(3), np.ones(2), mode=mode)
     with pytest.raises(TypeError):
         pf.jit(lambda x, i: np.take(x, i, mode=mode))(np.ones(3), np.ones(2))
+
+
+def test_powers_of_numbers_may_be_complex():
+    f = pf.jit(lambda x, k: (x * 1, k**0.5, k**2.0), background=False)
+    for k in (-4, 4, -2.5, 0):
+        got, want = f(np.ones(2), k)[1:], (k**0.5, k**2.0)
+        assert got == want and list(map(type, got)) == list(map(type, want))
+
+
+def test_numbers_are_weak_beside_numpys_scalars():
+    two = np.float32(2)
+    f = pf.jit(lambda x: (np.where(x.sum() > 0, -x.size, two), np.where(True, x.size, two)))
+    assert [r.dtype for r in f(np.ones(3))] == [np.float32] * 2
