@@ -31,10 +31,13 @@ def is_float(array: Any) -> bool:
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
-def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
+def nudge(
+    array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool = False
+) -> np.ndarray:
     """Each float moved by at most so many units in the last place; zeros and infinities stay.
 
-    The sign of a NaN that an operation makes is anything.
+    ``together``: all by so many, and all away from zero or all towards it. The sign of a NaN that
+    an operation makes is anything.
     """
     if not array.size:
         return array
@@ -45,7 +48,10 @@ def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator) -> np.ndarray:
     ulps = min(ulps, (infinite - one) // 2)
     # Random numbers are what this would spend its time on; then passes over memory are.
     count = min(array.size, _DRAWN)
-    steps = np.resize(rng.integers(-ulps, ulps, count, bits.dtype, True), array.shape)
+    if together:
+        steps = np.full(array.shape, rng.choice([-ulps, ulps]), bits.dtype)
+    else:
+        steps = np.resize(rng.integers(-ulps, ulps, count, bits.dtype, True), array.shape)
     size = bits & info.max
     size -= ulps
     # As unsigned numbers, what is smaller than that many units is large.
@@ -126,7 +132,10 @@ class Reference:
                     # What goes in is not rounded, but the op may have steps inside that do.
                     few = ulps if instr.operands[k] in self._tainted else 1
                     array = np.asarray(arg)
-                    given[k] = nudge(array, few * _length(instr, array), rng)
+                    # Sums of many alike terms err in one direction.
+                    together = instr.op.rounding is Rounding.SUMS and rng.random() < 0.5
+                    length = _length(instr, array, 1.0 if together else 0.75)
+                    given[k] = nudge(array, few * length, rng, together)
             return evaluate(*given)
 
         return run
@@ -140,11 +149,11 @@ def _rounds(instr: Instr) -> bool:
     return instr.op.rounding in (Rounding.EACH, Rounding.SUMS)
 
 
-def _length(instr: Instr, array: np.ndarray) -> int:
+def _length(instr: Instr, array: np.ndarray, power: float) -> int:
     """A factor for the roundings inside of an op that adds up this operand."""
     if instr.op.rounding is not Rounding.SUMS:
         return 1
-    return max(1, int(max(array.shape, default=1) ** 0.75))
+    return max(1, int(max(array.shape, default=1) ** power / (4 if power == 1 else 1)))
 
 
 def _truncates(instr: Instr, function: Program) -> bool:
