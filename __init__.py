@@ -33,17 +33,17 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
-    from .dialect.importers.control import cond, fori_loop, while_loop
-    from .dialect.observers import register_profiled_ops
-    from .executor.events import events
-    from .executor.events import totals as counters
-    from .executor.hooks import register_pass_after_fusion, register_pass_before_fusion
-    from .executor.jit import jit
-    from .executor.knobs import knobs
-    from .executor.last_graph import last_executed_graph
-    from .executor.load import load
+    from .dialect.importers.tracing.control import cond, fori_loop, while_loop
+    from .dialect.profiling.observers import register_profiled_ops
+    from .executor.explain.state import DebugState, ExecutorState, Specialization
+    from .executor.functions.jit import jit
+    from .executor.functions.load import load
     from .executor.observe.perfetto import trace
-    from .executor.settings import (
+    from .executor.plans.last_executed import last_executed_graph
+    from .executor.settings.events import events
+    from .executor.settings.events import totals as counters
+    from .executor.settings.knobs import knobs
+    from .executor.settings.modes import (
         get_executor_mode,
         get_num_profiled_runs,
         get_optimize,
@@ -55,10 +55,13 @@ if TYPE_CHECKING:
         set_profiling_mode,
         set_size_checks,
     )
-    from .executor.state import DebugState, ExecutorState, Specialization
-    from .executor.strategy import get_fusion_strategy, set_fusion_strategy
-    from .executor.strict import strict_fusion
-    from .executor.warn import warn
+    from .executor.settings.strategy import get_fusion_strategy, set_fusion_strategy
+    from .executor.settings.strict import strict_fusion
+    from .executor.settings.user_passes import (
+        register_pass_after_fusion,
+        register_pass_before_fusion,
+    )
+    from .executor.settings.warn import warn
     from .tools.report import report
 
 __version__ = "0.1.0"
@@ -69,22 +72,22 @@ _PUBLIC = {
     "FileError InternalError IRError KnobError LoweringError PipelineError ProfuseError RangeError "
     "ShapeError StrictFusionError TraceError WorkerError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
-    ".dialect.importers.control": "cond fori_loop while_loop",
-    ".dialect.observers": "register_profiled_ops",
-    ".executor.events": "events counters=totals",
-    ".executor.hooks": "register_pass_after_fusion register_pass_before_fusion",
-    ".executor.jit": "jit",
-    ".executor.knobs": "knobs",
-    ".executor.last_graph": "last_executed_graph",
-    ".executor.load": "load",
+    ".dialect.importers.tracing.control": "cond fori_loop while_loop",
+    ".dialect.profiling.observers": "register_profiled_ops",
+    ".executor.settings.events": "events counters=totals",
+    ".executor.settings.user_passes": "register_pass_after_fusion register_pass_before_fusion",
+    ".executor.functions.jit": "jit",
+    ".executor.settings.knobs": "knobs",
+    ".executor.plans.last_executed": "last_executed_graph",
+    ".executor.functions.load": "load",
     ".executor.observe.perfetto": "trace",
-    ".executor.settings": "get_executor_mode get_num_profiled_runs get_optimize "
+    ".executor.settings.modes": "get_executor_mode get_num_profiled_runs get_optimize "
     "get_profiling_mode get_size_checks set_executor_mode set_num_profiled_runs set_optimize "
     "set_profiling_mode set_size_checks",
-    ".executor.state": "DebugState ExecutorState Specialization",
-    ".executor.strategy": "get_fusion_strategy set_fusion_strategy",
-    ".executor.strict": "strict_fusion",
-    ".executor.warn": "warn",
+    ".executor.explain.state": "DebugState ExecutorState Specialization",
+    ".executor.settings.strategy": "get_fusion_strategy set_fusion_strategy",
+    ".executor.settings.strict": "strict_fusion",
+    ".executor.settings.warn": "warn",
     ".tools.report": "report",
 }
 _HOME = {

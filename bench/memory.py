@@ -17,8 +17,8 @@ import kernels  # noqa: F401  (first: pins the process to one core)
 from common import write_results  # isort: skip
 import numpy as np  # isort: skip
 import profuse as pf  # isort: skip
-from profuse.executor import arrays, scratch  # isort: skip
-from profuse.executor.knobs import knobs  # isort: skip
+from profuse.executor.memory import output_pool, thread_block  # isort: skip
+from profuse.executor.settings.knobs import knobs  # isort: skip
 
 SIZES = (16, 128, 1024)
 
@@ -66,8 +66,8 @@ def microseconds(call: Callable[[], object], count: int, rounds: int) -> float:
 
 def peak(call: Callable[[], object]) -> int:
     """Bytes in use at once, with nothing left over from earlier calls."""
-    arrays.pool = arrays.Pool()
-    scratch.release()
+    output_pool.pool = output_pool.Pool()
+    thread_block.release()
     tracemalloc.start()
     call()
     found = tracemalloc.get_traced_memory()[1]

@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dialect.symbolic import Dim, Sym, evaluate, parse_dim
+from ..dialect.ir.symbolic import Dim, Sym, evaluate, parse_dim
 
 CONTIGUOUS = "contiguous"
 
@@ -29,7 +29,7 @@ class TensorSpec:
         kind: ``"tensor"`` (slot is a pointer), ``"scalar"`` (slot holds a Python number), or, of
             an output, ``"violation"`` (pointer to a bool: true = the results are void, since
             something happened that NumPy raises for).
-        dtype: short dtype name (`dialect.dtypes`).
+        dtype: short dtype name (`dialect.ir.dtypes`).
         dims: size expressions over the symbols.
         strides: ``"contiguous"`` or element strides, each a literal or ``"?"`` (run time).
     """

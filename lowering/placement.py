@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dialect.device import HOST
 from ..dialect.errors import LoweringError
-from ..dialect.guards import devices_of
+from ..dialect.guards.checks import devices_of
+from ..dialect.ir.device import HOST
 from .target import Target
 
 if TYPE_CHECKING:
-    from ..dialect.program import Program
+    from ..dialect.ir.program import Program
     from .abi import KernelArtifact
     from .gpu.artifact import GpuArtifact
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import LoweringError
-from ..dialect.program import Module
+from ..dialect.ir.program import Module
 from .abi import KernelABI, KernelArtifact, TensorSpec
 from .target import Target
 
 if TYPE_CHECKING:
     from mlir import ir
 
-    from ..dialect.program import Program
+    from ..dialect.ir.program import Program
 
 STAGES = ("graph", "linalg", "loops", "llvm", "asm", "object")
 
@@ -53,7 +53,7 @@ def compile_program(
 
     ``in_place``: outputs may be the memory of inputs, where `KernelABI.in_place` says so.
     """
-    from .to_linalg import to_linalg
+    from .linalg.to_linalg import to_linalg
 
     run = _Run(target, keep_stages, in_place)
     if keep_stages:
@@ -82,7 +82,7 @@ def compile_function(
     Later stages no longer say how the kernel is called: the result is the texts of the stages
     that follow. Raises LoweringError and IRError.
     """
-    from ..dialect.context import parse_module
+    from ..dialect.mlir.context import parse_module
 
     if from_stage not in STAGES[:-2]:
         raise LoweringError(
@@ -93,7 +93,7 @@ def compile_function(
         _from_llvm(text, run)
         return run.stages
     if from_stage == "graph":
-        from ..dialect.decode import decode_module
+        from ..dialect.mlir.decode import decode_module
 
         return compile_program(
             decode_module(parse_module(text)).main, target, keep_stages=keep_stages
@@ -106,9 +106,9 @@ def compile_function(
 
 
 def _parse(text: str) -> ir.Module:
-    from ..dialect.context import parse_module
+    from ..dialect.mlir.context import parse_module
     from .emit.module import DIALECTS
-    from .to_linalg import load_dialects
+    from .linalg.to_linalg import load_dialects
 
     module = parse_module(text, verify=False)
     load_dialects(module.context)
@@ -147,7 +147,7 @@ def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
 
 
 def _from_loops(module: ir.Module, run: _Run) -> bytes:
-    from . import cpu
+    from .cpu import loops_to_llvm as cpu
 
     with run.timed("loops"):
         cpu.annotate_loops(module)
@@ -159,7 +159,7 @@ def _from_loops(module: ir.Module, run: _Run) -> bytes:
 
 
 def _from_llvm(text: str, run: _Run) -> bytes:
-    from . import codegen
+    from .cpu import codegen
 
     run.note("llvm", text)
     with run.timed("optimise"):

@@ -26,7 +26,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def no_earlier_events():
     """Tests look at the events behind those that were there: the ring has to have room for them."""
-    from profuse.executor import events
+    from profuse.executor.settings import events
 
     events.clear()
 
@@ -36,7 +36,7 @@ def no_failed_check(request: pytest.FixtureRequest, no_earlier_events: None):
     """No kernel that a test compiles is found to be wrong, unless the test says so."""
     yield
     if request.node.get_closest_marker("wrong_kernels") is None:
-        from profuse.executor import events
+        from profuse.executor.settings import events
 
         failed = [str(e) for e in events.events() if e.kind == "check-failed"]
         assert not failed, "\n".join(failed)

@@ -36,8 +36,11 @@ def test_a_warm_process_loads_no_pool(tmp_path, monkeypatch):
     monkeypatch.setenv("PROFUSE_BACKGROUND", "on")
     call = "import numpy as np, profuse as pf\nf = pf.jit(lambda x: np.tanh(x) * 2)\n{}(np.ones(4))"
     cold = loaded_after(call.format("f"))
-    assert {"profuse.executor.worker.pool", "subprocess"} <= cold  # the next call wants them
+    assert {
+        "profuse.executor.compile.worker.pool",
+        "subprocess",
+    } <= cold  # the next call wants them
     loaded_after(call.format("f.warmup"))
     warm = loaded_after(call.format("f") + "\nassert f.state().tier == 'optimized'")
     assert "llvmlite" in warm
-    assert not {"profuse.executor.worker", "subprocess", "numpy.ma", "mlir"} & warm
+    assert not {"profuse.executor.compile.worker", "subprocess", "numpy.ma", "mlir"} & warm

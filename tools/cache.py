@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ..dialect.errors import ArgumentError, FileError, ProfuseError
-from ..executor.cache.codec import check_entry
-from ..executor.cache.entry import CorruptEntry, Header
-from ..executor.cache.key import outdated
-from ..executor.cache.profiles import is_profile
-from ..executor.cache.store import Evicted, File, Store, UnusableCache, default_root
-from ..executor.knobs import knobs
+from ..executor.compile.cache.codec import check_entry
+from ..executor.compile.cache.entry import CorruptEntry, Header
+from ..executor.compile.cache.key import outdated
+from ..executor.compile.cache.profiles import is_profile
+from ..executor.compile.cache.store import Evicted, File, Store, UnusableCache, default_root
+from ..executor.settings.knobs import knobs
 from .console import tool
 from .quantities import UNITS, size
 

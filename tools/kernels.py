@@ -18,7 +18,7 @@ def kernels_text(module: ir.Module, form: str) -> str:
 
     Raises PipelineError where there are none, LoweringError where one does not assemble.
     """
-    from ..dialect.rewrite import walk
+    from ..dialect.mlir.rewrite import walk
 
     kernels = [op for op in walk(module) if op.name == "gpu.module" and "targets" in op.attributes]
     if not kernels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dialect.base import OPS, Op
+from ..dialect.ir.op import OPS, Op
 
 
 def ops_text() -> str:
@@ -33,8 +33,8 @@ def passes_text() -> str:
     """Our passes with their options and first line of help, then named pipelines."""
     from ..dialect.passes import load_passes
     from ..dialect.passes.base import PASSES
-    from ..dialect.pipeline import PIPELINES
-    from ..dialect.pipeline_text import option_help
+    from ..dialect.pipeline.run import PIPELINES
+    from ..dialect.pipeline.syntax import option_help
 
     load_passes()
     lines = ["passes (every pass of mlir-opt can be named too):"]

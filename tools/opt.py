@@ -70,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> str:
     if options.pipeline or options.list_passes:
         # Passes of the lowering register themselves on import, as those of the dialect do.
-        from ..lowering import to_linalg_pass  # noqa: F401
         from ..lowering.gpu import passes  # noqa: F401
+        from ..lowering.linalg import to_linalg_pass  # noqa: F401
     for name in options.load:
         _import(name)
     if options.list_passes:
@@ -83,10 +83,10 @@ def _run(options: argparse.Namespace) -> str:
 
         return ops_text()
     if options.emit_irdl:
-        from ..dialect.irdl import irdl_text
+        from ..dialect.mlir.irdl import irdl_text
 
         return irdl_text()
-    from ..dialect.pipeline import parse_pipeline
+    from ..dialect.pipeline.run import parse_pipeline
 
     parse_pipeline(options.pipeline)  # a misspelt command is reported before any IR is looked at
     text, name = _read(options.file)
@@ -154,7 +154,7 @@ def _process(text: str, name: str, options: argparse.Namespace) -> str:
 
 
 def _load(text: str, name: str, options: argparse.Namespace) -> ir.Module:
-    from ..dialect.context import parse_module
+    from ..dialect.mlir.context import parse_module
 
     module = parse_module(text, name, verify=not options.no_verify)
     _passes(module, options)
@@ -162,7 +162,7 @@ def _load(text: str, name: str, options: argparse.Namespace) -> ir.Module:
 
 
 def _passes(module: ir.Module, options: argparse.Namespace) -> None:
-    from ..dialect.pipeline import run_pipeline
+    from ..dialect.pipeline.run import run_pipeline
 
     timings: dict[str, float] | None = {} if options.stats else None
     trace: list[str] = []
@@ -195,8 +195,8 @@ def _print_boundary(before: str, after: str, module: ir.Module) -> None:
 
 def _errors(text: str, name: str, options: argparse.Namespace) -> list[tuple[str, str]]:
     """Errors of a run as (``file:line:col``, message), for `diagnostics.compare`."""
-    from ..dialect.context import parse_module
-    from ..dialect.verify import verify_module
+    from ..dialect.mlir.context import parse_module
+    from ..dialect.mlir.verify import verify_module
 
     try:
         module = parse_module(text, name, verify=False)

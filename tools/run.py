@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from ..dialect.errors import ArgumentError, FileError, ProfuseError
-from ..dialect.importers.pytree import flatten
-from ..dialect.types import ScalarType, TensorType
-from ..executor.function import GraphFunction
-from ..executor.jit import JitFunction, jit
-from ..executor.knobs import knobs
-from ..executor.load import load
-from ..executor.loaded import LoadedFunction
-from ..executor.spec import load_npy, parse_spec
-from ..executor.spec import spec as make_spec
+from ..dialect.importers.tracing.pytree import flatten
+from ..dialect.ir.types import ScalarType, TensorType
+from ..executor.arguments.array_spec import load_npy, parse_spec
+from ..executor.arguments.array_spec import spec as make_spec
+from ..executor.functions.base import GraphFunction
+from ..executor.functions.graph_function import LoadedFunction
+from ..executor.functions.jit import JitFunction, jit
+from ..executor.functions.load import load
+from ..executor.settings.knobs import knobs
 from .console import tool
 from .user_code import UsersError
 

@@ -1,0 +1,1 @@
+"""Graphs from what users write: Python functions on NumPy arrays, and IR text."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import ops as _table  # noqa: F401 - fills the op table
-from ..base import op_named
-from . import traced
-from .traced import Traced, TracedScalar
+from ..ir.op import op_named
+from .tracing import traced
+from .tracing.traced import Traced, TracedScalar
 
 
 def op(name: str) -> Callable[..., Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..context import parse_module
-from ..decode import decode_module
 from ..errors import FileError, IRError, PipelineError
+from ..ir.program import Module
+from ..mlir.context import parse_module
+from ..mlir.decode import decode_module
+from ..mlir.rewrite import walk
 from ..ops.gradients import GradOf
-from ..pipeline import run_pipeline
-from ..program import Module
-from ..rewrite import walk
+from ..pipeline.run import run_pipeline
 
 _LOWERED_FIRST = {"func.call", GradOf.full_name()}
 

@@ -1,4 +1,4 @@
-"""The ops of the dialect; importing this package fills `dialect.base.OPS`."""
+"""The ops of the dialect; importing this package fills `dialect.ir.op.OPS`."""
 
 from . import (
     binary,

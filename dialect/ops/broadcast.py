@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import ShapeError
-from ..symbolic import Sym
-from ..types import MaybeDim, ScalarType, Shape, TensorType, Type
+from ..ir.symbolic import Sym
+from ..ir.types import MaybeDim, ScalarType, Shape, TensorType, Type
 
 
 def shape_text(shape: Sequence[MaybeDim]) -> str:

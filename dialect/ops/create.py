@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
-from ..base import Fusion, Op, Rounding, attr, operand, result
-from ..dtypes import I64 as INT64
-from ..types import ScalarType, TensorType, Type, type_of
+from ..ir.attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
+from ..ir.dtypes import I64 as INT64
+from ..ir.op import Fusion, Op, Rounding, attr, operand, result
+from ..ir.types import ScalarType, TensorType, Type, type_of
 from .shape import check_broadcast, prove_broadcast
 from .sizes import (
     check_sizes,
@@ -24,7 +24,7 @@ from .sizes import (
 from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Tensor
+    from ...lowering.linalg.builder import Builder, Tensor
 
 
 class Constant(Op, name="constant", rounding=Rounding.MOVES):

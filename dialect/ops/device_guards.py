@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..attrs import I64_ARRAY
-from ..base import Op, attr, operand, result
-from ..relaxed import fits_relaxed, relaxed, sizes_match
-from ..types import BOOL_SCALAR, ListType, Type
+from ..guards.relaxed import fits_relaxed, relaxed, sizes_match
+from ..ir.attrs import I64_ARRAY
+from ..ir.op import Op, attr, operand, result
+from ..ir.types import BOOL_SCALAR, ListType, Type
 from .speculation import Guard
 
 

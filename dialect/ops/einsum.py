@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..attrs import DYNAMIC
-from ..dtypes import dtype_of
 from ..errors import DTypeError, ShapeError
+from ..ir.attrs import DYNAMIC
+from ..ir.dtypes import dtype_of
 from .sizes import promote
 
 Emit = Callable[..., Any]

@@ -1,7 +1,7 @@
 """Elementwise families: what every pointwise op has in common.
 
 A family supplies the schema, shape inference (broadcasting), the dtype rule, evaluation and the
-lowering skeleton; an op adds the NumPy callable and a body on `lowering.scalar.Scalar`.
+lowering skeleton; an op adds the NumPy callable and a body on `lowering.linalg.scalar.Scalar`.
 
 Operands are tensors or Python numbers.  Among tensors a Python number is weakly typed (NEP 50).
 Where *all* operands are Python numbers and the op has a ``python`` callable, the result is a
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..base import Fusion, Op, Rounding, operand, result
-from ..dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
 from ..errors import DTypeError
-from ..symbolic import Sym
-from ..types import ListType, ScalarType, TensorType, Type
+from ..ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
+from ..ir.op import Fusion, Op, Rounding, operand, result
+from ..ir.symbolic import Sym
+from ..ir.types import ListType, ScalarType, TensorType, Type
 from .broadcast import broadcast_types
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Tensor
-    from ...lowering.scalar import Scalar
+    from ...lowering.linalg.builder import Builder, Tensor
+    from ...lowering.linalg.scalar import Scalar
 
 PYTHON_NUMBERS = frozenset({bool, int, float, complex})
 Key = tuple[DType, bool]  # dtype of an operand, and whether it is a (weak) Python number

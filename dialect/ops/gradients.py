@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..attrs import STR
-from ..base import Op, attr, operand, result
-from ..types import BOOL_SCALAR, TensorType, Type
+from ..ir.attrs import STR
+from ..ir.op import Op, attr, operand, result
+from ..ir.types import BOOL_SCALAR, TensorType, Type
 
 
 class AutogradZero(Op, name="autograd_zero"):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import I64, I64_ARRAY
-from ..base import Fusion, attr, operand, result
-from ..dtypes import I64 as INT64
-from ..dtypes import U64
 from ..errors import BoundsError, DTypeError, LoweringError, ShapeError
-from ..symbolic import Dim
-from ..types import Shape, TensorType, Type
+from ..ir.attrs import I64, I64_ARRAY
+from ..ir.dtypes import I64 as INT64
+from ..ir.dtypes import U64
+from ..ir.op import Fusion, attr, operand, result
+from ..ir.symbolic import Dim
+from ..ir.types import Shape, TensorType, Type
 from .broadcast import broadcast_shapes, shape_text
 from .sizes import (
     as_tensor,
@@ -35,7 +35,7 @@ from .sizes import (
 from .structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Scalar, Tensor
+    from ...lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 class _Indexed(Structural):

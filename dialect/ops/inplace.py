@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..attrs import BOOL, I64
-from ..base import OPS, Emit, Op, attr, operand, result
 from ..errors import DTypeError, ShapeError
-from ..types import TensorType, Type
+from ..ir.attrs import BOOL, I64
+from ..ir.op import OPS, Emit, Op, attr, operand, result
+from ..ir.types import TensorType, Type
 from . import binary, special, unary  # noqa: F401  (in-place forms are made of what they declare)
 from .broadcast import shape_of
 from .families import Binary, Compare, Elementwise, Unary

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import I64, I64_ARRAY
-from ..base import Fusion, attr, operand, result
 from ..errors import LoweringError, ShapeError
-from ..symbolic import Dim
-from ..types import MaybeDim, Shape, TensorType, Type
+from ..ir.attrs import I64, I64_ARRAY
+from ..ir.op import Fusion, attr, operand, result
+from ..ir.symbolic import Dim
+from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .sizes import (
     check_axes,
     complete_shape,
@@ -26,7 +26,7 @@ from .sizes import (
 from .structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Scalar, Tensor
+    from ...lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 class _Join(Structural):

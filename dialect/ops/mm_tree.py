@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import BOOL_ARRAY, I64_ARRAY
-from ..base import Fusion, Rounding, attr, operand, result
 from ..errors import LoweringError
-from ..types import TensorType, Type
+from ..ir.attrs import BOOL_ARRAY, I64_ARRAY
+from ..ir.op import Fusion, Rounding, attr, operand, result
+from ..ir.types import TensorType, Type
 from .binary import Add
 from .contract import Matmul
 from .join import Concatenate
@@ -18,7 +18,7 @@ from .sizes import tensor_type
 from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Tensor
+    from ...lowering.linalg.builder import Builder, Tensor
 
 Pair = tuple[Any, Any]
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import DTYPE, I64
-from ..base import Fusion, Op, Rounding, attr, operand, result
-from ..dtypes import BOOL, C128, DTYPES, F64, DType, dtype_of
-from ..dtypes import I64 as INT64
 from ..errors import ShapeError
-from ..types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
+from ..ir.attrs import DTYPE, I64
+from ..ir.dtypes import BOOL, C128, DTYPES, F64, DType, dtype_of
+from ..ir.dtypes import I64 as INT64
+from ..ir.op import Fusion, Op, Rounding, attr, operand, result
+from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axes, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Tensor
+    from ...lowering.linalg.builder import Builder, Tensor
 
 _PYTHON: dict[DType, type] = {BOOL: bool, INT64: int, F64: float, C128: complex}
 _KINDS: dict[str, DType] = {"b": BOOL, "i": INT64, "u": INT64, "f": F64, "c": C128}

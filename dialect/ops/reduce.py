@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..attrs import BOOL, DTYPE, I64, I64_ARRAY
-from ..base import Fusion, Rounding, attr, operand, result
-from ..dtypes import BF16, F16, F32, U64, DType, dtype_of
-from ..dtypes import BOOL as BOOLEAN
-from ..dtypes import I64 as INT64
 from ..errors import LoweringError, ShapeError
-from ..types import Shape, TensorType, Type
+from ..ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
+from ..ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
+from ..ir.dtypes import BOOL as BOOLEAN
+from ..ir.dtypes import I64 as INT64
+from ..ir.op import Fusion, Rounding, attr, operand, result
+from ..ir.types import Shape, TensorType, Type
 from .sizes import (
     check_axes,
     complete_shape,
@@ -30,7 +30,7 @@ from .sizes import (
 from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Scalar, Tensor
+    from ...lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 def wide(dtype: DType) -> DType:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import BOOL, I64, I64_ARRAY
-from ..base import Fusion, Rounding, attr, operand, result
-from ..dtypes import F64, DType
 from ..errors import DTypeError, LoweringError, ShapeError
-from ..symbolic import Sym
-from ..types import ListType, ScalarType, Shape, TensorType, Type
+from ..ir.attrs import BOOL, I64, I64_ARRAY
+from ..ir.dtypes import F64, DType
+from ..ir.op import Fusion, Rounding, attr, operand, result
+from ..ir.symbolic import Sym
+from ..ir.types import ListType, ScalarType, Shape, TensorType, Type
 from .broadcast import shape_of, shape_text
 from .sizes import (
     complete_shape,
@@ -28,7 +28,7 @@ from .slicing import Pick, Slice
 from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Scalar, Tensor
+    from ...lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 def _is_cut(given: DType | None, wanted: DType | None) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import BOOL, DYNAMIC, I64_ARRAY
-from ..base import Emit, View, attr, operand, result
 from ..errors import ShapeError
-from ..types import MaybeDim, Shape, TensorType, Type
+from ..ir.attrs import BOOL, DYNAMIC, I64_ARRAY
+from ..ir.op import Emit, View, attr, operand, result
+from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .broadcast import shape_text
 from .sizes import (
     check_axes,
@@ -31,7 +31,7 @@ from .sizes import (
 from .structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Tensor
+    from ...lowering.linalg.builder import Builder, Tensor
 
 
 def reshape_back(emit: Emit, view: View) -> Any:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import DYNAMIC
-from ..dtypes import I64, U64, DType, dtype_of
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
-from ..symbolic import Dim, Sym, bounds
-from ..types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
+from ..ir.attrs import DYNAMIC
+from ..ir.dtypes import I64, U64, DType, dtype_of
+from ..ir.symbolic import Dim, Sym, bounds
+from ..ir.types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Scalar, Tensor
+    from ...lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 def tensor_type(type_: Type) -> TensorType:

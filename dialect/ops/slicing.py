@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attrs import DYNAMIC, I64, I64_ARRAY
-from ..base import Emit, View, attr, operand, result
 from ..errors import BoundsError, LoweringError, ShapeError
-from ..symbolic import Dim, Sym, sym_max, sym_min
-from ..types import MaybeDim, Shape, TensorType, Type
+from ..ir.attrs import DYNAMIC, I64, I64_ARRAY
+from ..ir.op import Emit, View, attr, operand, result
+from ..ir.symbolic import Dim, Sym, sym_max, sym_min
+from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .sizes import (
     check_axes,
     check_sizes,
@@ -36,7 +36,7 @@ from .sizes import (
 from .structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.builder import Builder, Tensor
+    from ...lowering.linalg.builder import Builder, Tensor
 
 ABSENT = DYNAMIC + 1  # as a start or stop: the bound is left out
 

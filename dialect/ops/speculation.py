@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..attrs import I64, SYMBOL, TYPE, TYPES, VALUE
-from ..base import Op, attr, operand, result
-from ..guards import check_types, symbol_name
-from ..symbolic import Sym
-from ..types import BOOL_SCALAR, TensorType, Type, with_shape
+from ..guards.checks import check_types, symbol_name
+from ..ir.attrs import I64, SYMBOL, TYPE, TYPES, VALUE
+from ..ir.op import Op, attr, operand, result
+from ..ir.symbolic import Sym
+from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
 
 
 class Identity(Op):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base import Fusion, Op, Rounding
 from ..errors import LoweringError
-from ..types import Shape, TensorType, Type
+from ..ir.op import Fusion, Op, Rounding
+from ..ir.types import Shape, TensorType, Type
 from .sizes import tensor_type
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import Rounding
-from ..dtypes import BF16, C64, C128, F32, F64, DType
-from ..types import Type
+from ..ir.dtypes import BF16, C64, C128, F32, F64, DType
+from ..ir.op import Rounding
+from ..ir.types import Type
 from .families import Key, MathUnary, Unary
 
 if TYPE_CHECKING:
-    from ...lowering.scalar import Scalar
+    from ...lowering.linalg.scalar import Scalar
 
 
 # --- sign and size ----------------------------------------------------------------------------

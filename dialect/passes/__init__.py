@@ -1,4 +1,4 @@
-"""Passes over IR, one a file; `load_passes` imports them, and MLIR with them."""
+"""Passes over IR, one a file, in rooms; `load_passes` imports them, and MLIR with them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from functools import cache
 
 @cache
 def load_passes() -> None:
-    """Import every module of this folder, which registers the passes declared there."""
-    for found in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{found.name}")
+    """Import every module below this folder, which registers the passes declared there."""
+    for found in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(found.name)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dialect.device import DeviceTensor
-from ...dialect.dtypes import dtype_of
 from ...dialect.errors import ArgumentError, DeviceError, DTypeError
-from ...dialect.importers.pytree import register_leaf_type
+from ...dialect.importers.tracing.pytree import register_leaf_type
+from ...dialect.ir.device import DeviceTensor
+from ...dialect.ir.dtypes import dtype_of
 from .dlpack import row_major
 from .driver import CudaError
 from .libraries import Library, Place, library_of

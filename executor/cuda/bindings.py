@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..knobs import knobs
+from ..settings.knobs import knobs
 from .cublas import Cublas
 from .cublaslt import CublasLt
 from .driver import CudaError, Direct, Node, NoEpilogueError

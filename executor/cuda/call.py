@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..events import Counters
+from ..settings.events import Counters
 from .arrays import DeviceArray
 from .driver import CudaError, Node, NoEpilogueError, driver, index_of
 from .graphs import launch_all

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from .blocks import ArgumentBlock
+    from .argument_block import ArgumentBlock
     from .products import Gemm
 
 LEGACY_STREAM = 1  # the default stream, by the handle that needs no context

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from ..events import Counters
-from ..knobs import knobs
+from ..settings.events import Counters
+from ..settings.knobs import knobs
 from .driver import Driver, Node, driver
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.dtypes import dtype_named
-from ...dialect.symbolic import evaluate, parse_dim
+from ...dialect.ir.dtypes import dtype_named
+from ...dialect.ir.symbolic import evaluate, parse_dim
 from ...lowering.gpu.abi import Launch, LibraryProduct, stride_name
 from ...lowering.gpu.artifact import GpuArtifact
-from ..dispatch.launches import DeviceKernel
+from .argument_block import ArgumentBlock, float_bits
 from .arrays import DeviceArray
-from .blocks import ArgumentBlock, float_bits
 from .call import DeviceCall, current_call
 from .driver import Node, driver, index_of, module_of
+from .launches import DeviceKernel
 from .products import SizedProduct, sized_product
 
 _MOST_SIZES = 64  # sets of sizes whose launches are kept per kernel

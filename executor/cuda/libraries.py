@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...dialect.dtypes import BF16
 from ...dialect.errors import ArgumentError
-from ...dialect.gradient_mode import requires_grad
-from ..memory_plan import Refused
+from ...dialect.guards.gradient_mode import requires_grad
+from ...dialect.ir.dtypes import BF16
+from ..memory.placement import Refused
 from .dlpack import CUDA, Loan, read, row_major
+from .dlpack_exchange import Exchange, functions_of, verify
 from .driver import LEGACY_STREAM, CudaError, driver
-from .exchange import Exchange, functions_of, verify
 
 
 class Place(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...dialect.errors import LoweringError
 from ...lowering.gpu.ptxas import find_ptxas
 from ...lowering.target import Target, host_target
-from ..events import log
+from ..settings.events import log
 from .driver import CudaError, driver, index_of
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.base import Fusion
-from ...dialect.device import DeviceTensor
-from ...dialect.program import Instr, Module
+from ...dialect.ir.device import DeviceTensor
+from ...dialect.ir.op import Fusion
+from ...dialect.ir.program import Instr, Module
 from .arrays import DeviceArray
 from .call import DeviceCall, current_call
 

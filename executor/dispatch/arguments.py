@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dialect.dtypes import dtype_of
-from ..arrays import unreadable
-from ..memory_plan import Refused
+from ...dialect.ir.dtypes import dtype_of
+from ..memory.output_pool import unreadable
+from ..memory.placement import Refused
+from .leaf_spec import ArrayValue, MadeValue, NumberValue, Test, Value, array_of, tests_of
 from .refs import Held, Inside, OnDevice, Position, Ref
-from .spec import ArrayValue, MadeValue, NumberValue, Test, Value, array_of, tests_of
 
 if TYPE_CHECKING:
-    from ...dialect.importers.pytree import TreeDef
-    from ..cuda.exchange import Exchange
+    from ...dialect.importers.tracing.pytree import TreeDef
+    from ..cuda.dlpack_exchange import Exchange
 
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 

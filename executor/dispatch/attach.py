@@ -8,32 +8,32 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...dialect.device import HOST
 from ...dialect.errors import ProfuseError
-from .. import arrays, scratch
-from ..compile import compiler_errors
-from ..engine import Executor
-from ..events import log
-from ..foreign import kinds_met
-from ..fork_lock import ForkLock
-from ..kernel import native_kernel
-from ..knobs import knobs
-from ..last_graph import LAST, RECENT
-from ..memory_plan import Refused
-from ..plan import Plan
+from ...dialect.ir.device import HOST
+from ..compile.request import compiler_errors
+from ..functions.device_arguments import kinds_met
+from ..memory import output_pool, thread_block
+from ..memory.placement import Refused
+from ..plans.kernel_call import native_kernel
+from ..plans.last_executed import LAST, RECENT
+from ..plans.plan import Plan
+from ..settings.events import log
+from ..settings.fork_lock import ForkLock
+from ..settings.knobs import knobs
+from ..tiers.profiling import Executor
 from .arguments import arguments_of
 from .baked import baked_tests
-from .cells import Settings
+from .counter_table import Settings
 from .counts import LeafCounts, Level
 from .entry import Entry, make_entry
 from .layout import refusal
+from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf
 from .reader import leaf_of
-from .spec import ArrayValue, HostKernel, Kernel, Leaf
 
 if TYPE_CHECKING:
-    from ..choice import AnyExecutor
-    from ..cuda.exchange import Exchange
-    from ..jit import Variant
+    from ..cuda.dlpack_exchange import Exchange
+    from ..functions.jit import Variant
+    from ..tiers.choice import AnyExecutor
 
 Chain = list[tuple[Executor, Plan]]
 MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher
@@ -204,9 +204,9 @@ def _settings() -> Settings:
         release_from=knobs.release_gil_ns,
         recent=ctypes.addressof(_recent),
         last=LAST,
-        empty=arrays.empty,
-        workspace=arrays.workspace,
-        scratch=scratch.take,
+        empty=output_pool.empty,
+        workspace=output_pool.workspace,
+        scratch=thread_block.take,
     )
 
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from ...dialect.importers.trace_guards import (
+from ...dialect.importers.tracing.trace_guards import (
     ConstExpr,
     DimExpr,
     Expr,
@@ -14,10 +14,10 @@ from ...dialect.importers.trace_guards import (
     OpExpr,
     TraceGuard,
 )
-from ..memory_plan import Refused, Size
+from ..memory.placement import Refused, Size
 from .argument_reads import SMALL
+from .leaf_spec import ArrayValue, NumberValue, Test, Value
 from .refs import Held
-from .spec import ArrayValue, NumberValue, Test, Value
 
 _OPS = {"add": "+", "mul": "*", "floor_div": "//", "remainder": "%", "max_size": "max",
         "min_size": "min"}  # fmt: skip

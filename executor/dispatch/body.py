@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import ALIGN_FROM
-from ..memory_plan import Size
-from .cells import Settings
+from ..memory.output_pool import ALIGN_FROM
+from ..memory.placement import Size
+from .counter_table import Settings
+from .host_reads import emit_size
 from .layout import LAYOUT
-from .reads import emit_size
+from .leaf_spec import MadeValue
+from .llvm_writer import Writer
 from .refs import Ref
-from .spec import MadeValue
-from .text import Writer
 
 STACK_BYTES = 4096  # of arrays between kernels, up to which they lie on the stack
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 
-from ...dialect.dtypes import dtype_of
-from ...dialect.types import TensorType
+from ...dialect.ir.dtypes import dtype_of
+from ...dialect.ir.types import TensorType
 from ...lowering.abi import CONTIGUOUS
-from ..events import Counters
-from ..fork_lock import ForkLock
-from ..plan import Guard
-from .cells import LeafCells
+from ..plans.plan import Guard
+from ..settings.events import Counters
+from ..settings.fork_lock import ForkLock
+from .counter_table import LeafCells
 from .entry import Entry
-from .spec import ArrayValue, Leaf
+from .leaf_spec import ArrayValue, Leaf
 
 
 class Level:
@@ -136,7 +136,7 @@ class LeafCounts:
             guard.missed_types = tuple(self._type_of(value) for value in checked)
 
     def _type_of(self, value: ArrayValue) -> TensorType:
-        """What `dialect.types.type_of` says of an array at the latest hit."""
+        """What `dialect.ir.types.type_of` says of an array at the latest hit."""
         first, rank = self._cells.missed[value.ref], len(value.sizes)
         flags, *rest = (self._table[first + k] for k in range(1 + 2 * rank))
         dtype = dtype_of(value.dtype)

@@ -12,17 +12,17 @@ from itertools import accumulate
 
 import numpy as np
 
-from ...dialect.dtypes import dtype_named
-from ...dialect.symbolic import parse_dim
+from ...dialect.ir.dtypes import dtype_named
+from ...dialect.ir.symbolic import parse_dim
 from ..cuda.dlpack import row_major
+from ..cuda.dlpack_exchange import device_word
 from ..cuda.driver import LEGACY_STREAM, CudaError, index_of
-from ..cuda.exchange import device_word
-from ..memory_plan import Size, larger, plus, size_of
+from ..cuda.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
+from ..memory.placement import Size, larger, plus, size_of
 from .device_reads import BYTES, address, description
-from .launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
 from .leaf import LeafWriter, Made
+from .leaf_spec import ArrayValue, NumberValue, Step
 from .refs import OnDevice
-from .spec import ArrayValue, NumberValue, Step
 
 _BYTE = np.dtype(np.uint8)
 

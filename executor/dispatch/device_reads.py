@@ -10,8 +10,8 @@ import ctypes
 
 from ..cuda.dlpack import Tensor
 from .argument_reads import pointer
+from .llvm_writer import Writer
 from .refs import OnDevice
-from .text import Writer
 
 BYTES = ctypes.sizeof(Tensor)
 

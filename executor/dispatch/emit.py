@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from ...dialect.device import HOST
-from .cells import LeafCells, Settings, Shared, cells_of
+from ...dialect.ir.device import HOST
+from .counter_table import LeafCells, Settings, Shared, cells_of
 from .host_leaf import HostLeaf
+from .host_reads import emit_test
 from .leaf import LeafWriter
-from .reads import emit_test
-from .spec import Leaf, Test
-from .text import Writer
+from .leaf_spec import Leaf, Test
+from .llvm_writer import Writer
 
 
 @dataclass

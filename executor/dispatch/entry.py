@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...lowering.loader import link_object
-from ..fork_lock import ForkLock
-from .cells import LeafCells, Settings
+from ...lowering.cpu.loader import link_object
+from ..settings.fork_lock import ForkLock
+from .counter_table import LeafCells, Settings
 from .emit import Emitted, emit
 from .layout import addresses
-from .spec import Leaf
-from .text import Address
+from .leaf_spec import Leaf
+from .llvm_writer import Address
 
 _FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _METHODS_PER_SLAB = 128
@@ -155,7 +155,7 @@ def make_entry(
 @functools.lru_cache(maxsize=64)
 def _object_code(text: str) -> bytes:
     """Object code of IR text; equal dispatchers are compiled once."""
-    from ...lowering.codegen import optimise, to_object
+    from ...lowering.cpu.codegen import optimise, to_object
     from ...lowering.target import host_target
 
     target = host_target()

@@ -1,4 +1,4 @@
-"""The tests of one guard: together they say what `dialect.guards.check_types` says.
+"""The tests of one guard: together they say what `dialect.guards.checks.check_types` says.
 
 They may rely on `spec.tests_of`: the values are arrays of known dtype and rank, aligned and in
 native byte order. `check_types` is the definition;
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...dialect.guards import symbol_name
-from ...dialect.symbolic import Sym
-from ...dialect.types import TensorType, Type, contiguous_strides
+from ...dialect.guards.checks import symbol_name
+from ...dialect.ir.symbolic import Sym
+from ...dialect.ir.types import TensorType, Type, contiguous_strides
 from ...lowering.abi import CONTIGUOUS
-from ..memory_plan import Refused, Size, size_of
-from .spec import ArrayValue, MadeValue, Test, Value
+from ..memory.placement import Refused, Size, size_of
+from .leaf_spec import ArrayValue, MadeValue, Test, Value
 
 # Host arrays have no flag, and a device's are not described while theirs is set (`Exchange.false`).
 NO_GRADIENTS = "no value of emitted code requires"

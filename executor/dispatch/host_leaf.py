@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ...dialect.dtypes import dtype_named
-from ...dialect.symbolic import parse_dim
+from ...dialect.ir.dtypes import dtype_named
+from ...dialect.ir.symbolic import parse_dim
 from ...lowering.abi import TensorSpec
-from ..arrays import ALIGN_FROM
-from ..memory_plan import Size, bytes_of, size_of
+from ..memory.output_pool import ALIGN_FROM
+from ..memory.placement import Size, bytes_of, size_of
+from .host_reads import pointer_to
 from .layout import LAYOUT
 from .leaf import LeafWriter, Made
-from .reads import pointer_to
-from .spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
+from .leaf_spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
 
 # Bytes read and written from which a kernel is taken to run for longer than the GIL takes to
 # release, even if it has never been timed.

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.dtypes import DTYPES
+from ...dialect.ir.dtypes import DTYPES
 
 C_CONTIGUOUS = 0x0001
 ALIGNED = 0x0100

@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...dialect.importers.pytree import LEAF
-from ..memory_plan import Size
+from ...dialect.importers.tracing.pytree import LEAF
+from ..memory.placement import Size
 from .body import Body
-from .cells import LeafCells, Settings, Shared
+from .counter_table import LeafCells, Settings, Shared
+from .host_reads import emit_size, emit_test, pointer_to, stride
+from .leaf_spec import ArrayValue, Leaf, NumberValue, Step
+from .llvm_writer import Writer
 from .memory import lay_out
-from .reads import emit_size, emit_test, pointer_to, stride
 from .refs import Inside
-from .spec import ArrayValue, Leaf, NumberValue, Step
-from .text import Writer
 
 _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
 

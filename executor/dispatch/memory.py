@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...dialect.device import HOST
-from .. import memory_plan
-from ..memory_plan import Moment, Placement, bytes_of
-from .spec import MadeValue, Step, Value
+from ...dialect.ir.device import HOST
+from ..memory import placement
+from ..memory.placement import Moment, Placement, bytes_of
+from .leaf_spec import MadeValue, Step, Value
 
 
 def lay_out(
@@ -29,4 +29,4 @@ def lay_out(
                 nbytes[result] = bytes_of(made.dtype.itemsize, made.sizes)
         touched = dict.fromkeys((*step.results, *step.operands))
         moments.append(Moment(step.results, [v for v in touched if last[v] == index]))
-    return memory_plan.lay_out(moments, nbytes)
+    return placement.lay_out(moments, nbytes)

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...dialect.dtypes import dtype_named
+from ...dialect.ir.dtypes import dtype_named
+from ...dialect.ir.program import Block, Instr, Module
+from ...dialect.ir.symbolic import parse_dim
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import Guard
-from ...dialect.program import Block, Instr, Module
-from ...dialect.symbolic import parse_dim
-from ..memory_plan import Refused, Size, size_of
+from ..cuda.launches import DeviceKernel
+from ..memory.placement import Refused, Size, size_of
 from .guards import guard_tests
-from .launches import DeviceKernel
+from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
 from .relaxed_guards import relaxed_tests, size_tests
-from .spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
 
 # Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
 _NUMBERS: dict[str, tuple[type, ...]] = {

@@ -1,7 +1,7 @@
 """Where the arrays are that emitted code reads.
 
 A *position* is that of an argument, or `Inside` of one. A *ref* names an array: a position, an
-array `OnDevice`, or a `Held` one that the graph captured. Sizes (`executor.memory_plan`) that are
+array `OnDevice`, or a `Held` one that the graph captured. Sizes (`memory.placement`) that are
 read from arrays are ``("dim", ref, axis)`` and ``("elements", ref, axis, bytes)``, a stride in
 elements of so many bytes; ``("integer", position)`` is a Python int.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
-    from ..cuda.exchange import Exchange
+    from ..cuda.dlpack_exchange import Exchange
 
 
 class Held:

@@ -1,7 +1,7 @@
 """The tests of relaxed guards and of size checks (R3.42, R3.43).
 
-`dialect.relaxed` is their definition; test_dispatch_relaxed.py asserts of random types that both
-agree.
+`dialect.guards.relaxed` is their definition; test_dispatch_relaxed.py asserts of random types that
+both agree.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 
-from ...dialect.relaxed import SIZE_CHECKS, layout_of
-from ...dialect.types import TensorType, Type
-from ..memory_plan import Refused, Size
+from ...dialect.guards.relaxed import SIZE_CHECKS, layout_of
+from ...dialect.ir.types import TensorType, Type
+from ..memory.placement import Refused, Size
 from .guards import NO_GRADIENTS
-from .spec import ArrayValue, Test, Value
-from .text import Writer
+from .leaf_spec import ArrayValue, Test, Value
+from .llvm_writer import Writer
 
 _checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # keeps it where it is
 SWITCH = ctypes.addressof(_checks)  # of a byte that is 0 while size checks compare nothing

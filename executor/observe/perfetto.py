@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..events import Event, log
+from ..settings.event_log import environment, say
+from ..settings.events import Event, log
 from .files import check_writable, write_whole
-from .log_file import environment, say
 from .timeline import Call, Timeline
 
 Json = dict[str, Any]

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..events import Event, subscribe
-from ..knobs import knobs
-from . import live
+from ..functions import registry
+from ..settings.events import Event, subscribe
+from ..settings.knobs import knobs
 
 if TYPE_CHECKING:
-    from ..choice import AnyExecutor
-    from ..function import GraphFunction
+    from ..functions.base import GraphFunction
+    from ..tiers.choice import AnyExecutor
 
 GAINS = (
     "profiled_runs", "compiles", "guard_hits", "guard_misses", "fallback_calls",
@@ -102,13 +102,13 @@ class Timeline:
     def start(self) -> None:
         """Begin to record."""
         self._end = subscribe(self._note)
-        live.holders.append(self._hold)
+        registry.holders.append(self._hold)
         _switch(self, True)
 
     def stop(self) -> None:
         """Record no more; what was recorded stays."""
         self._end()
-        live.holders.remove(self._hold)
+        registry.holders.remove(self._hold)
         _switch(self, False)
 
     def add(self, call: Call) -> None:
@@ -185,8 +185,8 @@ def _switch(timeline: Timeline, on: bool) -> None:
 
 
 def _put_in(counts: dict[AnyExecutor, tuple[int, ...]]) -> None:
-    from ..jit import JitFunction
-    from ..loaded import LoadedFunction
+    from ..functions.graph_function import LoadedFunction
+    from ..functions.jit import JitFunction
 
     _sums.clear()
     _sums.update(counts)
@@ -227,7 +227,7 @@ def _record(function: GraphFunction, start: int, end: int, error: str) -> None:
             _sums[executor] = counts
             gained = _gained(tuple(map(operator.sub, counts, before)))
         call = Call(
-            live.number_of(function), function._name, start, end - start, threading.get_ident(),
+            registry.number_of(function), function._name, start, end - start, threading.get_ident(),
             "" if executor is None else executor.tier, gained, error,
         )  # fmt: skip
         for timeline in _recording:
@@ -242,7 +242,7 @@ def _gained(counts: tuple[int, ...]) -> Mapping[str, int]:
 
 
 def _all_counts() -> dict[AnyExecutor, tuple[int, ...]]:
-    return {e: _counts(e) for function in live.functions() for e in function._executors()}
+    return {e: _counts(e) for function in registry.functions() for e in function._executors()}
 
 
 def _counts(executor: AnyExecutor) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import scf
 
 from ...dialect.errors import InternalError
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from ..math import expand
 
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.postorder import postorder
+from ...dialect.ir.postorder import postorder
 from ..schedule import index as ix
 from ..schedule.graph import Compute, definition, read_at
 from ..schedule.index import Index

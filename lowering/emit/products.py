@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from ...dialect.errors import InternalError
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from ..schedule.graph import Product, Tensor
 from ..schedule.index import Index
 from .base import Ops

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from ..emit.nest import NestEmitter
 from ..emit.reduce import Carried
 from ..schedule import index as ix

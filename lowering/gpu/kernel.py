@@ -10,7 +10,7 @@ import numpy as np
 from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
-from ...dialect.symbolic import Dim, Sym
+from ...dialect.ir.symbolic import Dim, Sym
 from ..emit.module import is_splat
 from ..schedule.graph import Buffer, Graph
 from ..schedule.index import product

@@ -7,7 +7,7 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from ..abi import KernelABI
 from ..schedule import index as ix
 from ..schedule.graph import Buffer, Product, Tensor, buffer_of

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from mlir import ir
 
+from ...dialect.mlir.rewrite import functions
 from ...dialect.passes.base import Pass, register_pass
-from ...dialect.rewrite import functions
-from ..to_linalg_pass import ToLinalg
+from ..linalg.to_linalg_pass import ToLinalg
 from .abi import LaunchPlan
 from .chip import DEFAULT
 from .module import DIALECTS, KERNELS, emit_gpu

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from ..emit.module import buffers_of
 from ..emit.reduce import Carried
 from ..schedule import index as ix

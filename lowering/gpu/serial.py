@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...dialect.symbolic import Dim, sym_min
+from ...dialect.ir.symbolic import Dim, sym_min
 from ..emit.module import buffers_of
 from ..emit.nest import NestEmitter
 from ..schedule import index as ix

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlir import ir
 
-from ...dialect.symbolic import Dim, sym_max, sym_min
+from ...dialect.ir.symbolic import Dim, sym_max, sym_min
 from ..emit.module import buffers_of
 from ..emit.reduce import Carried
 from ..schedule import index as ix

@@ -11,7 +11,7 @@ from ...dialect.errors import LoweringError
 from .artifact import GpuArtifact
 
 if TYPE_CHECKING:
-    from ...dialect.program import Program
+    from ...dialect.ir.program import Program
 
 STAGES = ("linalg", "gpu", "nvvm", "ptx", "cubin")
 
@@ -23,7 +23,7 @@ def compile_gpu(
 
     Raises LoweringError for what has no kernel, and where ptxas is missing.
     """
-    from ..to_linalg import to_linalg
+    from ..linalg.to_linalg import to_linalg
     from .module import emit_gpu
     from .nvvm import assemble, to_nvvm, to_ptx
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from ..emit.module import is_splat
 from ..emit.values import Evaluator, Position
 from ..schedule import index as ix

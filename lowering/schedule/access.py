@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .body import CHEAP
 from .graph import Compute, Graph, Product, Read, Reshape, Source, Tensor, strides_of

@@ -8,8 +8,8 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.postorder import postorder
-from ...dialect.symbolic import Dim
+from ...dialect.ir.postorder import postorder
+from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .graph import Body, Combiner, Tensor, definition
 from .index import Index

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from ...dialect.errors import InternalError
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from ..abi import TensorSpec
 from .index import Index, atom, constant, row_major
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
-from ...dialect.postorder import postorder
-from ...dialect.symbolic import Dim
+from ...dialect.ir.postorder import postorder
+from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .access import Access, accesses
 from .graph import Compute, Graph, Product, Reshape, Tensor, operands, strides_of

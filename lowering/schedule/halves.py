@@ -14,7 +14,7 @@ from mlir import ir
 from .graph import Compute, Graph, Product, Reshape, Tensor, definition, results
 
 _HALVES = {"f16": "f16", "i16": "bf16"}  # by storage type
-# Bodies of conversions, as `lowering.convert` writes them.
+# Bodies of conversions, as `lowering.linalg.convert` writes them.
 _FROM_HALF = {"f16": ["arith.extf"], "bf16": ["arith.extui", "arith.shli", "arith.bitcast"]}
 _TO_HALF = {
     "f16": ["arith.truncf"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 
 Atom = Hashable  # a loop (number in an operation, `Loop` in a nest), or an opaque run-time value
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .graph import Tensor
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...dialect.symbolic import Dim
+from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .access import Access
 from .graph import Buffer, Compute, Element, Tensor, strides_of

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from ...dialect.errors import LoweringError
+from ...dialect.ir.symbolic import Dim, Sym, sym_max
 from ...dialect.ops.sizes import is_nonnegative
-from ...dialect.symbolic import Dim, Sym, sym_max
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases

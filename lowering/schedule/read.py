@@ -8,7 +8,7 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.symbolic import Dim, parse_dim, symbol, without_remainders
+from ...dialect.ir.symbolic import Dim, parse_dim, symbol, without_remainders
 from ..abi import CONTIGUOUS, TensorSpec
 from . import index as ix
 from .body import read_body, read_view

@@ -3,14 +3,14 @@
 import hypothesis.extra.numpy as hnp
 import numpy as np
 from hypothesis import strategies as st
-from profuse.dialect import attrs as kinds
 from profuse.dialect import ops  # noqa: F401
-from profuse.dialect.base import OPS
-from profuse.dialect.dtypes import DTYPES
 from profuse.dialect.errors import Loc
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.dialect.symbolic import symbol
-from profuse.dialect.types import ListType, ScalarType, TensorType
+from profuse.dialect.ir import attrs as kinds
+from profuse.dialect.ir.dtypes import DTYPES
+from profuse.dialect.ir.op import OPS
+from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.symbolic import symbol
+from profuse.dialect.ir.types import ListType, ScalarType, TensorType
 
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 _NAMES = st.text("abcxyz_0", min_size=1, max_size=6).filter(lambda s: not s[0].isdigit())

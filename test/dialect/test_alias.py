@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import profuse.dialect.ops  # noqa: F401  (fills OPS)
 import pytest
-from profuse.dialect.access import Accesses
-from profuse.dialect.alias import OUTSIDE, Aliases, forbidden
-from profuse.dialect.base import OPS, op_named
-from profuse.dialect.dtypes import F64, I64
-from profuse.dialect.functional import functionalize
-from profuse.dialect.program import Block, Instr, Program
-from profuse.dialect.types import TENSOR, ScalarType, TensorType
+from profuse.dialect.analysis.alias import OUTSIDE, Aliases, forbidden
+from profuse.dialect.analysis.functional import functionalize
+from profuse.dialect.analysis.must_alias import Accesses
+from profuse.dialect.ir.dtypes import F64, I64
+from profuse.dialect.ir.op import OPS, op_named
+from profuse.dialect.ir.program import Block, Instr, Program
+from profuse.dialect.ir.types import TENSOR, ScalarType, TensorType
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
 from cases import all_suites, cases_of, silent

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profuse.dialect import ops  # noqa: F401
-from profuse.dialect.base import op_named
-from profuse.dialect.context import parse_module
-from profuse.dialect.decode import decode_module
 from profuse.dialect.errors import ProfuseError
-from profuse.dialect.pipeline import run_pipeline
-from profuse.dialect.program import Instr, Module, Program
-from profuse.dialect.types import TensorType, type_of
-from profuse.executor.evaluate import Evaluator
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.program import Instr, Module, Program
+from profuse.dialect.ir.types import TensorType, type_of
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.pipeline.run import run_pipeline
+from profuse.executor.interpret.evaluate import Evaluator
 
 CLEAN = "canonicalize-profuse,fold,cse-profuse,canonicalize-profuse,dce"
 X = np.array([[0.0, -0.0, np.nan], [np.inf, -1.5, 2.0]], np.float32)
@@ -55,7 +55,7 @@ def graphs(draw: st.DrawFn) -> Module:
         ))  # fmt: skip
         cls = op_named(name)
         if "dtype" in attrs:
-            from profuse.dialect.dtypes import dtype_named
+            from profuse.dialect.ir.dtypes import dtype_named
 
             attrs = {"dtype": dtype_named(attrs["dtype"])}
         count = sum(not f.variadic for f in cls.operands)

@@ -4,15 +4,15 @@ import random
 
 import numpy as np
 import pytest
-from profuse.dialect.base import op_named
-from profuse.dialect.context import parse_module
-from profuse.dialect.decode import decode_module
-from profuse.dialect.observers import instrument
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.types import BOOL_SCALAR, FLOAT_SCALAR, merge_types, type_of
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.ops.control import If
 from profuse.dialect.ops.speculation import Profile, Subgraph
-from profuse.dialect.pipeline import run_pipeline
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.dialect.types import BOOL_SCALAR, FLOAT_SCALAR, merge_types, type_of
+from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.profiling.observers import instrument
 
 TAIL = "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
 PIPELINES = {

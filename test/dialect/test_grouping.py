@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from profuse.dialect.passes.grouping import Groups, chain
+from profuse.dialect.analysis.grouping import Groups, chain
 
 
 def cyclic(groups, edges):

@@ -4,18 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from profuse.dialect.dtypes import F32, I64
-from profuse.dialect.guards import bind_symbols, check_types, explain_mismatch, generalize
+from profuse.dialect.guards.checks import bind_symbols, check_types, explain_mismatch, generalize
+from profuse.dialect.ir.dtypes import F32, I64
+from profuse.dialect.ir.symbolic import symbol
+from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, TENSOR, ListType, TensorType, type_of
 from profuse.dialect.ops.speculation import DynamicGuard, TypeCheck
-from profuse.dialect.symbolic import symbol
-from profuse.dialect.types import (
-    BOOL_SCALAR,
-    INT_SCALAR,
-    TENSOR,
-    ListType,
-    TensorType,
-    type_of,
-)
 
 S0, S1 = symbol("s0"), symbol("s1")
 X = np.zeros((4, 8), np.float32)

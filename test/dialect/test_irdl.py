@@ -5,9 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from profuse.dialect.base import DIALECT, OPS
-from profuse.dialect.context import context
-from profuse.dialect.irdl import irdl_text
+from profuse.dialect.ir.op import DIALECT, OPS
+from profuse.dialect.mlir.context import context
+from profuse.dialect.mlir.irdl import irdl_text
 
 HERE = Path(__file__).parent
 # Values of one variadic field have several types here, which IRDL cannot say.

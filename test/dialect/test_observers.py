@@ -1,17 +1,13 @@
 """Where observers go (R1.16, R1.17), and that programs and IR agree on it (R1.22)."""
 
 import pytest
-from profuse.dialect.base import OPS, Op, op_named, operand, result
-from profuse.dialect.context import parse_module
-from profuse.dialect.decode import decode_module
-from profuse.dialect.dtypes import F32
 from profuse.dialect.errors import Loc
-from profuse.dialect.observers import (
-    instrument,
-    register_profiled_ops,
-    wants_profiled_inputs,
-    wants_profiled_outputs,
-)
+from profuse.dialect.ir.dtypes import F32
+from profuse.dialect.ir.op import OPS, Op, op_named, operand, result
+from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, TENSOR, TensorType
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.ops.control import For, If, While
 from profuse.dialect.ops.speculation import (
     FallbackGraph,
@@ -20,9 +16,13 @@ from profuse.dialect.ops.speculation import (
     ProfileValue,
     TypeCheck,
 )
-from profuse.dialect.pipeline import run_pipeline
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.dialect.types import BOOL_SCALAR, INT_SCALAR, TENSOR, TensorType
+from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.profiling.observers import (
+    instrument,
+    register_profiled_ops,
+    wants_profiled_inputs,
+    wants_profiled_outputs,
+)
 
 MUL, ADD, TANH = (op_named(n) for n in ("mul", "add", "tanh"))
 

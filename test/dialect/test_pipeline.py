@@ -8,13 +8,13 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profuse.dialect import pipeline
-from profuse.dialect.context import parse_module
 from profuse.dialect.errors import InternalError, Loc, PipelineError, ShapeError
+from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
-from profuse.dialect.passes.dce import Dce
-from profuse.dialect.passes.fold import Fold
-from profuse.dialect.pipeline import parse_pipeline, register_pipeline, run_pipeline
+from profuse.dialect.passes.cleanup.dce import Dce
+from profuse.dialect.passes.cleanup.fold import Fold
+from profuse.dialect.pipeline import run as pipeline
+from profuse.dialect.pipeline.run import parse_pipeline, register_pipeline, run_pipeline
 from profuse.tools.opt import main
 
 TEXT = """

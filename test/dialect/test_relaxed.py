@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.base import op_named
-from profuse.dialect.dtypes import F32
-from profuse.dialect.relaxed import fits_relaxed, relaxed_mismatch
-from profuse.dialect.symbolic import symbol
-from profuse.dialect.types import TensorType, type_of
+from profuse.dialect.guards.relaxed import fits_relaxed, relaxed_mismatch
+from profuse.dialect.ir.dtypes import F32
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.symbolic import symbol
+from profuse.dialect.ir.types import TensorType, type_of
 
 CONTIGUOUS = TensorType(F32, (4, 8), "contiguous", "cpu", False, True)
 

@@ -1,11 +1,11 @@
 """Programs and IR text are two forms of one thing."""
 
 from hypothesis import HealthCheck, given, settings
-from profuse.dialect.attrs import VALUE
-from profuse.dialect.context import parse_module
-from profuse.dialect.decode import decode_module
-from profuse.dialect.program import Module
-from profuse.dialect.serialize import module_from_json, module_to_json
+from profuse.dialect.ir.attrs import VALUE
+from profuse.dialect.ir.program import Module
+from profuse.dialect.ir.serialize import module_from_json, module_to_json
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.decode import decode_module
 from random_programs import modules
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

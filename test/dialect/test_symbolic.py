@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.importers.trace_guards import ConstExpr, DimExpr, expr_of_dim
-from profuse.dialect.ops.sizes import is_nonnegative, is_positive
-from profuse.dialect.symbolic import (
+from profuse.dialect.importers.tracing.trace_guards import ConstExpr, DimExpr, expr_of_dim
+from profuse.dialect.ir.symbolic import (
     Sym,
     bounds,
     evaluate,
@@ -20,8 +19,9 @@ from profuse.dialect.symbolic import (
     symbol,
     without_remainders,
 )
-from profuse.executor.intermediates import _text
-from profuse.executor.memory_plan import Refused, size_of
+from profuse.dialect.ops.sizes import is_nonnegative, is_positive
+from profuse.executor.memory.intermediates import _text
+from profuse.executor.memory.placement import Refused, size_of
 
 OPERATORS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,

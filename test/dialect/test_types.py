@@ -4,9 +4,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from profuse.dialect.dtypes import F32, F64
-from profuse.dialect.symbolic import symbol
-from profuse.dialect.types import TENSOR, TensorType, merge_types, type_of
+from profuse.dialect.ir.dtypes import F32, F64
+from profuse.dialect.ir.symbolic import symbol
+from profuse.dialect.ir.types import TENSOR, TensorType, merge_types, type_of
 
 S0 = symbol("s0")
 A = TensorType(F32, (4, 8), (8, 1), "cpu", False, True)

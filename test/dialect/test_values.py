@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from profuse.dialect.attrs import STR, VALUE
-from profuse.dialect.context import context
-from profuse.dialect.dtypes import DTYPES
+from profuse.dialect.ir.attrs import STR, VALUE
+from profuse.dialect.ir.dtypes import DTYPES
+from profuse.dialect.mlir.context import context
 
 
 def through_ir(kind, value):

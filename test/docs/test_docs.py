@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from profuse.executor.knobs import KNOBS
+from profuse.executor.settings.knobs import KNOBS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import profuse as pf
-from profuse.executor.cache.lookup import cached
-from profuse.executor.cache.store import File, Store
-from profuse.executor.compile import (
+from profuse.executor.compile.cache.lookup import cached
+from profuse.executor.compile.cache.store import File, Store
+from profuse.executor.compile.request import (
     CompileRequest,
     CompileResult,
     compile_graph,
     optimizing_pipeline,
 )
-from profuse.executor.events import Counters, Event
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.events import Counters, Event
+from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import host_target
 
 IR = """

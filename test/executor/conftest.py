@@ -7,10 +7,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 import profuse as pf
 import pytest
 from cached_graphs import caching_in
-from profuse.executor import scratch, worker
-from profuse.executor.knobs import knobs
-from profuse.executor.worker import Limits, Pool
-from profuse.executor.worker.faults import VARIABLE
+from profuse.executor.compile import worker
+from profuse.executor.compile.worker import Limits, Pool
+from profuse.executor.compile.worker.faults import VARIABLE
+from profuse.executor.memory import thread_block
+from profuse.executor.settings.knobs import knobs
 
 
 @pytest.fixture
@@ -61,24 +62,24 @@ def failing_compiles(monkeypatch):
         attempts.append(request)
         raise pf.PipelineError("no")
 
-    for place in ("background", "worker.pool"):
-        monkeypatch.setattr(f"profuse.executor.{place}.compile_cached", fail)
+    for place in ("pending", "worker.pool"):
+        monkeypatch.setattr(f"profuse.executor.compile.{place}.compile_cached", fail)
     return attempts
 
 
 @pytest.fixture
 def small_groups_in_python():
     """Plans of many groups, which the Python dispatcher runs."""
-    scratch.release()
+    thread_block.release()
     with knobs.override(max_fusion_ops=2, native_dispatch=False, cache=False):
         yield
-    scratch.release()
+    thread_block.release()
 
 
 @pytest.fixture
 def frames(monkeypatch):
     """What each call of a plan built from here on got; poisoned, so that stale values show."""
-    got, given_out = [], scratch.frame
+    got, given_out = [], thread_block.frame
 
     def spy(inner, sizes):
         block, made = given_out(inner, sizes)
@@ -88,5 +89,5 @@ def frames(monkeypatch):
         got.append(made)
         return block, made
 
-    monkeypatch.setattr(scratch, "frame", spy)
+    monkeypatch.setattr(thread_block, "frame", spy)
     return got

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import profuse as pf
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.knobs import knobs
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 Y = np.linspace(2, 3, 16, dtype=np.float32).reshape(4, 4)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from profuse.dialect.base import op_named
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.dialect.types import BOOL_SCALAR
-from profuse.executor.engine import Options
-from profuse.executor.keyed import KeyedExecutor
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.types import BOOL_SCALAR
+from profuse.executor.tiers.keyed import KeyedExecutor
+from profuse.executor.tiers.profiling import Options
 
 
 def f32(*shape: int) -> np.ndarray:

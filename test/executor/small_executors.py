@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from profuse.executor.engine import Executor, Options
+from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph
 
 

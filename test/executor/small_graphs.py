@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from profuse.dialect import ops  # noqa: F401
-from profuse.dialect.base import op_named
 from profuse.dialect.errors import Loc
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.dialect.types import INT_SCALAR
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.types import INT_SCALAR
 
 
 def add_graph() -> Module:

@@ -10,8 +10,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.cuda.driver import unavailable
-from profuse.executor.knobs import KNOBS, Knobs, knobs
-from profuse.executor.strategy import parse_strategy
+from profuse.executor.settings.knobs import KNOBS, Knobs, knobs
+from profuse.executor.settings.strategy import parse_strategy
 
 HUGE = "9" * 23
 ABSURD = (HUGE, "-1", "0", "", "nan", "inf", "-inf", "1e3", "many", "9" * 5000, "0x10")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from profuse.dialect import ops  # noqa: F401
-from profuse.dialect.base import Op, op_named
-from profuse.dialect.dtypes import F32
-from profuse.dialect.gradient_mode import gradient_mode, gradients
-from profuse.dialect.importers.pytree import flatten
-from profuse.dialect.importers.tracer import trace
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.dialect.types import BOOL_SCALAR, INT_SCALAR, ListType, TensorType
-from profuse.executor.argument_spec import (
+from profuse.dialect.guards.gradient_mode import gradient_mode, gradients
+from profuse.dialect.importers.tracing.pytree import flatten
+from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.ir.dtypes import F32
+from profuse.dialect.ir.op import Op, op_named
+from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, ListType, TensorType
+from profuse.executor.arguments.argument_spec import (
     NESTING_LIMIT,
     UNDEFINED,
     ArgumentSpec,
@@ -21,7 +21,7 @@ from profuse.executor.argument_spec import (
     compile_recipe,
     record_of,
 )
-from profuse.executor.gradient_mode import needs_gradient
+from profuse.executor.settings.gradient_mode import needs_gradient
 
 
 class Learnable(np.ndarray):

@@ -7,37 +7,37 @@ import gc
 import threading
 
 import numpy as np
-from profuse.executor import arrays
-from profuse.executor.knobs import knobs
+from profuse.executor.memory import output_pool
+from profuse.executor.settings.knobs import knobs
 
 F32 = np.dtype(np.float32)
 
 
 def test_large_arrays_are_aligned_and_contiguous():
     for n in (1, 100, 2048, 2049, 40_000, 300_001):
-        x = arrays.empty((n,), F32)
+        x = output_pool.empty((n,), F32)
         assert x.shape == (n,)
         assert x.flags.c_contiguous
         assert x.flags.writeable
-        assert n < 2048 or arrays.data_pointer(x) % arrays.ALIGNMENT == 0
-        assert arrays.data_pointer(x) == x.ctypes.data
+        assert n < 2048 or output_pool.data_pointer(x) % output_pool.ALIGNMENT == 0
+        assert output_pool.data_pointer(x) == x.ctypes.data
 
 
 def test_memory_is_reused_only_after_every_reference_is_gone():
-    x = arrays.empty((1000, 100), F32)
+    x = output_pool.empty((1000, 100), F32)
     address = x.ctypes.data
     view = x[10:, ::2]
     del x
-    other = arrays.empty((1000, 100), F32)
+    other = output_pool.empty((1000, 100), F32)
     assert not np.shares_memory(view, other)
     assert other.ctypes.data != address
     del view
     gc.collect()
-    assert arrays.empty((1000, 100), F32).ctypes.data == address
+    assert output_pool.empty((1000, 100), F32).ctypes.data == address
 
 
 def test_a_returned_block_is_lent_once():
-    pool = arrays.Pool()
+    pool = output_pool.Pool()
     pool.lend(1 << 16)  # back at once: nobody holds it
     live = [pool.lend(1 << 16) for _ in range(3)]
     assert len({ctypes.addressof(x) for x in live}) == 3
@@ -46,11 +46,11 @@ def test_a_returned_block_is_lent_once():
 
 def test_pool_is_bounded():
     with knobs.override(output_pool_bytes=1 << 20):
-        kept = [arrays.empty((1 << 19,), np.dtype(np.uint8)) for _ in range(8)]
-        before = arrays.pool.held
+        kept = [output_pool.empty((1 << 19,), np.dtype(np.uint8)) for _ in range(8)]
+        before = output_pool.pool.held
         del kept
         gc.collect()
-        assert arrays.pool.held <= max(before, 1 << 20)
+        assert output_pool.pool.held <= max(before, 1 << 20)
 
 
 def test_threads_never_share_live_memory():
@@ -58,7 +58,7 @@ def test_threads_never_share_live_memory():
 
     def work(tag):
         for _ in range(300):
-            x = arrays.empty((50_000,), F32)
+            x = output_pool.empty((50_000,), F32)
             x[:] = tag
             if not (x == tag).all():
                 failures.append(tag)
@@ -72,13 +72,13 @@ def test_threads_never_share_live_memory():
 
 
 def test_workspace_grows_and_is_per_thread():
-    here = arrays.workspace(100)
-    assert here % arrays.ALIGNMENT == 0
-    assert arrays.workspace(50) == here
-    big = arrays.workspace(1 << 20)
-    assert arrays.workspace(1 << 19) == big
+    here = output_pool.workspace(100)
+    assert here % output_pool.ALIGNMENT == 0
+    assert output_pool.workspace(50) == here
+    big = output_pool.workspace(1 << 20)
+    assert output_pool.workspace(1 << 19) == big
     there = []
-    thread = threading.Thread(target=lambda: there.append(arrays.workspace(100)))
+    thread = threading.Thread(target=lambda: there.append(output_pool.workspace(100)))
     thread.start()
     thread.join()
     assert there[0] != big

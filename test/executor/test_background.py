@@ -15,8 +15,9 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
-from profuse.executor import link, worker
+from profuse.executor.compile import worker
 from profuse.executor.dispatch.attach import Dispatcher
+from profuse.executor.plans import link
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
@@ -301,7 +302,7 @@ def test_the_knob_sends_waiting_compiles_to_workers(tmp_path):
     script = tmp_path / "main.py"
     script.write_text(
         "import sys, numpy as np, profuse as pf\n"
-        "from profuse.executor.worker import shared_pool\n"
+        "from profuse.executor.compile.worker import shared_pool\n"
         "def fn(x): return np.tanh(x) + 1\n"
         "x = np.ones((3, 4), np.float32)\n"
         "f = pf.jit(fn); f(x)\n"

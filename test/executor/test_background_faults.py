@@ -63,7 +63,7 @@ def test_a_hit_on_disk_needs_neither_worker_nor_mlir(tmp_path):
     """One process compiles in a worker and stores, the next does not even ask the pool."""
     program = (
         "import sys, numpy as np, profuse as pf\n"
-        "from profuse.executor.worker import shared_pool\n"
+        "from profuse.executor.compile.worker import shared_pool\n"
         "f = pf.jit(lambda x: np.tanh(x) + 1)\n"
         "f.warmup(np.ones((3, 4), np.float32))\n"
         "assert f.state().tier == 'optimized'\n"

@@ -17,11 +17,11 @@ from cached_graphs import (
     start,
 )
 from profuse.dialect.errors import Loc
-from profuse.executor import compile as compile_module
-from profuse.executor.cache.key import key_of
-from profuse.executor.cache.places import Places
-from profuse.executor.engine import Executor, Options
-from profuse.executor.knobs import knobs
+from profuse.executor.compile import request as compile_module
+from profuse.executor.compile.cache.key import key_of
+from profuse.executor.compile.cache.source_locations import Places
+from profuse.executor.settings.knobs import knobs
+from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph
 
 # --- hits -----------------------------------------------------------------------------------------

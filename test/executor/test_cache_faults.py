@@ -23,12 +23,12 @@ from cached_graphs import (
     only_file,
     request,
 )
-from profuse.executor.cache.codec import from_sections, to_sections
-from profuse.executor.cache.disk import DiskCache
-from profuse.executor.cache.entry import CorruptEntry, Entry, read_header
-from profuse.executor.cache.key import key_of
-from profuse.executor.cache.places import Places
-from profuse.executor.cache.store import Store
+from profuse.executor.compile.cache.codec import from_sections, to_sections
+from profuse.executor.compile.cache.disk import DiskCache
+from profuse.executor.compile.cache.entry import CorruptEntry, Entry, read_header
+from profuse.executor.compile.cache.key import key_of
+from profuse.executor.compile.cache.source_locations import Places
+from profuse.executor.compile.cache.store import Store
 from small_disks import small_disk
 
 PLACES = Places.of(IR).listed

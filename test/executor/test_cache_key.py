@@ -26,21 +26,22 @@ from cached_graphs import (
     request,
     start,
 )
-from profuse.dialect import pipeline as pipelines
-from profuse.dialect.dtypes import dtype_named
+from profuse.dialect.ir.dtypes import dtype_named
+from profuse.dialect.ir.types import TensorType
 from profuse.dialect.passes import base as passes
-from profuse.dialect.types import TensorType
-from profuse.executor import compile as compile_module
-from profuse.executor import users_own
-from profuse.executor.background import make_request
-from profuse.executor.cache import fingerprint, key
-from profuse.executor.cache.entry import Entry
-from profuse.executor.cache.key import Key, describe, key_of, nearest
-from profuse.executor.cache.profiles import key_of_graph
-from profuse.executor.compile import CompileRequest
-from profuse.executor.knobs import knobs
-from profuse.executor.options import Options
-from profuse.executor.saved.file import SavedFile
+from profuse.dialect.pipeline import run as pipelines
+from profuse.executor.compile import request as compile_module
+from profuse.executor.compile import user_extensions as users_own
+from profuse.executor.compile.cache import key
+from profuse.executor.compile.cache.entry import Entry
+from profuse.executor.compile.cache.key import Key, describe, key_of, nearest
+from profuse.executor.compile.cache.profiles import key_of_graph
+from profuse.executor.compile.pending import make_request
+from profuse.executor.compile.request import CompileRequest
+from profuse.executor.functions.saved.file import SavedFile
+from profuse.executor.plans.options import Options
+from profuse.executor.settings import fingerprint
+from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import Target, host_target
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -193,7 +194,9 @@ def test_the_compiler_reads_no_settings():
         if re.search(r"\b(environ|getenv|knobs\.\w+)\b", code_of(path.read_text()))
     }
     assert found == READS.keys()
-    names = set(re.findall(r"\bknobs\.(\w+)", code_of((root / "executor/compile.py").read_text())))
+    names = set(
+        re.findall(r"\bknobs\.(\w+)", code_of((root / "executor/compile/request.py").read_text()))
+    )
     assert names == {"cache"}, "and whether it is asked at all"
 
 
@@ -254,18 +257,19 @@ def test_the_digest_of_sources_depends_on_content_and_names_alone(tmp_path):
 def test_all_of_the_compiler_is_among_the_sources():
     """Whatever `compile_graph` loads of ours, in a process of its own, is digested."""
     program = (
-        "import sys, profuse.executor.compile as c, json\n"
+        "import sys, profuse.executor.compile.request as c, json\n"
         "from profuse.lowering.target import host_target\n"
         f"c.compile_graph(c.CompileRequest({IR!r}, {request().pipeline!r}, host_target()))\n"
         "print(json.dumps([m for m in sys.modules if m.startswith('profuse.')]))"
     )
     loaded = json.loads(output_of(start(program, Path(os.devnull))))
     # Settings, events, logs and dumps: they are asked about the compile, and make no code.
-    aside = {"", ".compile", ".dump", ".events", ".knobs", ".observe", ".observe.log_file",
-             ".observe.stages", ".stress"}  # fmt: skip
+    aside = {"", ".compile", ".compile.request", ".compile.ir_dump", ".compile.timings",
+             ".interpret", ".settings", ".settings.events", ".settings.event_log", ".settings.fingerprint",
+             ".settings.knobs", ".settings.stress"}  # fmt: skip
     digested = (
-            "profuse.executor.cache", "profuse.executor.evaluate", "profuse.executor.proof",
-            "profuse.dialect", "profuse.lowering",
+            "profuse.executor.compile.cache", "profuse.executor.interpret.",
+            "profuse.executor.compile.proof", "profuse.dialect", "profuse.lowering",
         )  # fmt: skip
     others = [m for m in loaded if not m.startswith(digested)]
     assert {m.removeprefix("profuse.executor") for m in others} <= aside

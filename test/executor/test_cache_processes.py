@@ -20,9 +20,9 @@ from cached_graphs import (
     request,
     start,
 )
-from profuse.executor.cache.codec import check_entry
-from profuse.executor.cache.profiles import is_profile
-from profuse.executor.cache.store import Store
+from profuse.executor.compile.cache.codec import check_entry
+from profuse.executor.compile.cache.profiles import is_profile
+from profuse.executor.compile.cache.store import Store
 
 PROGRAM = """
 import json, sys
@@ -125,10 +125,10 @@ WRITER = """
 import sys, os
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from profuse.executor.cache.profiles import is_profile
-from profuse.executor.cache.store import Store
-from profuse.executor.cache.entry import Entry
-from profuse.executor.cache.key import Key
+from profuse.executor.compile.cache.profiles import is_profile
+from profuse.executor.compile.cache.store import Store
+from profuse.executor.compile.cache.entry import Entry
+from profuse.executor.compile.cache.key import Key
 store = Store(Path(os.environ["PROFUSE_CACHE_DIR"]))
 print("ready", flush=True)
 for k in range(10**9):

@@ -15,10 +15,10 @@ from cached_graphs import (
     numbered,
     request,
 )
-from profuse.dialect import serialize
-from profuse.executor.cache import codec, store
-from profuse.executor.cache.entry import Header
-from profuse.executor.knobs import knobs
+from profuse.dialect.ir import serialize
+from profuse.executor.compile.cache import codec, store
+from profuse.executor.compile.cache.entry import Header
+from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import Target
 
 # --- room -----------------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ def test_outputs_are_fresh():
 
 def test_outputs_of_interpreted_groups_are_fresh(monkeypatch):
     """Op by op, a group gives views of its operands out, which a kernel never does."""
-    monkeypatch.setattr("profuse.executor.processor.Processor.runner", lambda *given: given[-1])
+    monkeypatch.setattr(
+        "profuse.executor.plans.processor.Processor.runner", lambda *given: given[-1]
+    )
     f = pf.jit(lambda x: (x.T, x.T * 2 + 1), background=False)
     x = np.arange(6.0).reshape(2, 3)
     for view, _ in thrice(f, x):

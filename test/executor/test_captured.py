@@ -4,7 +4,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import hits
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.knobs import knobs
 
 X = np.linspace(-1, 1, 12).reshape(3, 4)
 CALLS = 10

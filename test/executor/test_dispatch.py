@@ -29,7 +29,7 @@ from dispatched import (
 )  # fmt: skip
 from profuse.dialect.errors import ArgumentError
 from profuse.executor.dispatch import attach, entry
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.knobs import knobs
 
 
 def misaligned(shape=(4, 4)):

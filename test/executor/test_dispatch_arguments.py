@@ -14,15 +14,21 @@ import pytest
 from dispatched import X, Y, hits, is_native, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.importers.trace_guards import ConstExpr, DimExpr, LeafExpr, OpExpr, TraceGuard
-from profuse.executor import arrays
+from profuse.dialect.importers.tracing.trace_guards import (
+    ConstExpr,
+    DimExpr,
+    LeafExpr,
+    OpExpr,
+    TraceGuard,
+)
 from profuse.executor.dispatch import attach
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.baked import baked_tests
 from profuse.executor.dispatch.entry import make_entry
-from profuse.executor.dispatch.spec import Leaf
-from profuse.executor.knobs import knobs
-from profuse.executor.memory_plan import Refused
+from profuse.executor.dispatch.leaf_spec import Leaf
+from profuse.executor.memory import output_pool
+from profuse.executor.memory.placement import Refused
+from profuse.executor.settings.knobs import knobs
 from test_dispatch_guards import plain_settings
 
 
@@ -270,14 +276,14 @@ def test_loops_and_branches_that_run_in_python_are_named_with_their_lines():
 
 def test_items_live_until_the_call_ends(monkeypatch):
     """Making the result runs Python code, a finalizer say, that empties the container."""
-    table, make = {}, arrays.empty
+    table, make = {}, output_pool.empty
 
     def empty(shape, dtype):
         table.clear()
         gc.collect()
         return make(shape, dtype)
 
-    monkeypatch.setattr(arrays, "empty", empty)
+    monkeypatch.setattr(output_pool, "empty", empty)
     f = pf.jit(lambda t: t["x"] * 2 + 1)
     for k in range(20):
         table["x"] = np.full((300, 400), k, np.float32)

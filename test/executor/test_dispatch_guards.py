@@ -10,21 +10,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dispatched import outcome
-from profuse.dialect.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, U8
-from profuse.dialect.guards import check_types, generalize, seen_type
-from profuse.dialect.relaxed import fits_relaxed
-from profuse.dialect.symbolic import symbol
-from profuse.dialect.types import TensorType, type_of
-from profuse.executor import arrays, scratch
+from profuse.dialect.guards.checks import check_types, generalize, seen_type
+from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.ir.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, U8
+from profuse.dialect.ir.symbolic import symbol
+from profuse.dialect.ir.types import TensorType, type_of
 from profuse.executor.dispatch.arguments import flat_arguments
-from profuse.executor.dispatch.cells import Settings
+from profuse.executor.dispatch.counter_table import Settings
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
-from profuse.executor.dispatch.spec import Leaf
-from profuse.executor.guard import quick_check
-from profuse.executor.last_graph import LAST
-from profuse.executor.memory_plan import Refused
-from profuse.executor.mismatch import mismatches
+from profuse.executor.dispatch.leaf_spec import Leaf
+from profuse.executor.explain.mismatch import mismatches
+from profuse.executor.memory import output_pool, thread_block
+from profuse.executor.memory.placement import Refused
+from profuse.executor.plans.guard import quick_check
+from profuse.executor.plans.last_executed import LAST
 
 DTYPES = (F32, F64, I64, C128, C64, F16, I32, U8, BOOL)
 SIZES = (0, 1, 2, 3, 4)
@@ -100,7 +100,8 @@ def entry_for(types: tuple[TensorType, ...], tests_of=guard_tests):
 def plain_settings(recent: np.ndarray) -> Settings:
     """``recent``: three numbers that outlive the dispatcher."""
     return Settings(
-        64, 10_000, recent.ctypes.data, LAST, arrays.empty, arrays.workspace, scratch.take
+        64, 10_000, recent.ctypes.data, LAST, output_pool.empty, output_pool.workspace,
+        thread_block.take,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from dispatched import BIG, INDEX, X, Y, gathered, hits, mixed, pair, scaled, warm
-from profuse.executor import arrays
+from profuse.executor.memory import output_pool
 
 
 def test_a_million_calls_leak_nothing():
@@ -66,7 +66,7 @@ def test_ways_out_leak_nothing():
 def test_errors_of_python_code_leak_nothing(monkeypatch):
     """What code called in between raises is passed on; memory that is short is tried for again."""
     faults: list[BaseException | None] = []
-    empty = arrays.empty
+    empty = output_pool.empty
 
     def faulty(shape, dtype):
         fault = faults.pop() if faults else None
@@ -74,7 +74,7 @@ def test_errors_of_python_code_leak_nothing(monkeypatch):
             raise fault
         return empty(shape, dtype)
 
-    monkeypatch.setattr(arrays, "empty", faulty)
+    monkeypatch.setattr(output_pool, "empty", faulty)
     f = warm(lambda x, y: (x + y, x * y), BIG, BIG)
 
     def go(times):

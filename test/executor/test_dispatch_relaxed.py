@@ -9,21 +9,21 @@ from dataclasses import replace
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.context import parse_module
-from profuse.dialect.decode import decode_module
-from profuse.dialect.importers.pytree import LEAF
-from profuse.dialect.relaxed import fits_relaxed
-from profuse.dialect.symbolic import symbol
-from profuse.dialect.types import TensorType, type_of
+from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.importers.tracing.pytree import LEAF
+from profuse.dialect.ir.symbolic import symbol
+from profuse.dialect.ir.types import TensorType, type_of
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.decode import decode_module
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
+from profuse.executor.dispatch.leaf_spec import HostKernel
 from profuse.executor.dispatch.reader import leaf_of
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
-from profuse.executor.dispatch.spec import HostKernel
-from profuse.executor.events import Counters
-from profuse.executor.kernel import native_kernel
-from profuse.executor.memory_plan import Refused
-from profuse.executor.plan import build_plan
+from profuse.executor.memory.placement import Refused
+from profuse.executor.plans.kernel_call import native_kernel
+from profuse.executor.plans.plan import build_plan
+from profuse.executor.settings.events import Counters
 from test_dispatch_guards import entry_for, plain_settings
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import BIG, hits, mixed, warm
-from profuse.executor import events
 from profuse.executor.dispatch import entry
-from profuse.executor.events import Counters
+from profuse.executor.settings import events
+from profuse.executor.settings.events import Counters
 
 THREADS, CALLS = 8, 1500
 SIZED = [(BIG[:n, :4].copy(), BIG[:n, 4:8].copy()) for n in (4, 5, 6, 7)]

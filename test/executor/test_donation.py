@@ -13,8 +13,8 @@ from dispatched import hits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import KnobError
-from profuse.executor.compile import compile_graph
-from profuse.executor.knobs import knobs
+from profuse.executor.compile.request import compile_graph
+from profuse.executor.settings.knobs import knobs
 
 N = 24
 X = np.linspace(-1, 1, N * N).reshape(N, N)

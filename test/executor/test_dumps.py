@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.knobs import knobs
 
 X = np.ones((4, 8), np.float32)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.evaluate import evaluate
+from profuse.executor.interpret.evaluate import evaluate
 from small_graphs import add_graph
 
 

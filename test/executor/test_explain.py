@@ -12,10 +12,10 @@ import profuse as pf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.guards import check_types, generalize
-from profuse.dialect.types import type_of
-from profuse.executor.advice import remedy
-from profuse.executor.mismatch import mismatches
+from profuse.dialect.guards.checks import check_types, generalize
+from profuse.dialect.ir.types import type_of
+from profuse.executor.explain.advice import remedy
+from profuse.executor.explain.mismatch import mismatches
 
 F32 = np.float32
 
@@ -194,7 +194,7 @@ def test_a_graph_that_could_not_be_compiled(monkeypatch):
     def refuse(request):
         raise pf.PipelineError("this pass gave up")
 
-    monkeypatch.setattr("profuse.executor.compile.compile_graph", refuse)
+    monkeypatch.setattr("profuse.executor.compile.request.compile_graph", refuse)
     f = pf.jit(lambda x: np.exp(x) + 1, name="f")
     for _ in range(3):
         np.testing.assert_array_equal(f(np.ones(3)), np.exp(np.ones(3)) + 1)

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.fork_lock import ForkLock
+from profuse.executor.settings.fork_lock import ForkLock
 
 X = np.ones((4, 8))
 

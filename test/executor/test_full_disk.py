@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cached_graphs import leftovers, output_of, start
-from profuse.executor.cache.store import Store
+from profuse.executor.compile.cache.store import Store
 from small_disks import PAGE, small_disk
 
 # Has two entries to store, its compile and its profile: the second one when the first has failed.

@@ -3,8 +3,8 @@
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.passes import form_fusions
-from profuse.executor.knobs import knobs
+from profuse.dialect.passes.speculate import form_fusions
+from profuse.executor.settings.knobs import knobs
 
 X = np.random.default_rng(0).standard_normal((24, 8))
 

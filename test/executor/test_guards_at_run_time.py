@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profuse.executor.engine import Executor
-from profuse.executor.plan import Guard
+from profuse.executor.plans.plan import Guard
+from profuse.executor.tiers.profiling import Executor
 from small_executors import optimized, pair
 
 

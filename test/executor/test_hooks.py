@@ -12,12 +12,12 @@ from typing import ClassVar
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.base import op_named
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.mlir.rewrite import create, op_class, replace, type_of, walk
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
-from profuse.dialect.rewrite import create, op_class, replace, type_of, walk
-from profuse.executor.hooks import registered
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.knobs import knobs
+from profuse.executor.settings.user_passes import registered
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 

@@ -8,8 +8,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from placed import WAYS, N, W, X, address, chain, placed, plan_of, ready
-from profuse.executor import arrays, scratch
-from profuse.executor.knobs import knobs
+from profuse.executor.memory import output_pool, thread_block
+from profuse.executor.settings.knobs import knobs
 
 pytestmark = pytest.mark.usefixtures("small_groups_in_python")
 
@@ -28,7 +28,7 @@ def test_places_are_used_again(way, frames):
     assert all(array.shape == X.shape for array in made)
     places = {address(array) for array in made}
     assert len(places) == len(inner.placement.rooms) < len(made)
-    assert all(place % arrays.ALIGNMENT == 0 for place in places)
+    assert all(place % output_pool.ALIGNMENT == 0 for place in places)
     assert not any(np.shares_memory(got, array) for array in made)
     f(X, W)
     assert frames[1] is made  # nothing is made anew
@@ -39,14 +39,14 @@ def test_a_call_takes_only_its_result_from_the_pool(way, monkeypatch):
     n = 256  # arrays of which the pool has the memory
     x, w = np.resize(X, (n, n)), np.resize(W, (n, n))
     f = ready(chain, x, w, way=way)
-    kept, lent, lend = f(x, w), [], arrays.pool.lend
-    held = scratch.held()
+    kept, lent, lend = f(x, w), [], output_pool.pool.lend
+    held = thread_block.held()
     assert 2 * x.nbytes <= held <= 5 * x.nbytes
-    monkeypatch.setattr(arrays.pool, "lend", lambda size: lent.append(size) or lend(size))
+    monkeypatch.setattr(output_pool.pool, "lend", lambda size: lent.append(size) or lend(size))
     for count in range(1, 4):
         np.testing.assert_array_equal(f(x, w), kept)
         assert len(lent) == count
-    assert scratch.held() == held
+    assert thread_block.held() == held
 
 
 def test_explain_tells_what_is_placed():
@@ -61,21 +61,21 @@ def test_explain_tells_what_is_placed():
 def test_little_arrays_cost_less_from_malloc():
     f = ready(chain, X[:8, :8].copy(), W[:8, :8].copy())
     assert plan_of(f).intermediates is None
-    assert scratch.held() == 0
+    assert thread_block.held() == 0
 
 
 @pytest.mark.parametrize("limit", ["arena_bytes", "MOST_BYTES"])
 def test_big_blocks_are_left_to_the_pool(limit, frames, monkeypatch):
     f = ready(chain, X, W)
-    scratch.release()
+    thread_block.release()
     frames.clear()
     arena = X.nbytes if limit == "arena_bytes" else knobs.arena_bytes
     with monkeypatch.context() as patch, knobs.override(arena_bytes=arena):
         if limit == "MOST_BYTES":
-            patch.setattr(scratch, limit, X.nbytes)
+            patch.setattr(thread_block, limit, X.nbytes)
         f(X, W)
     assert not placed(frames.pop())
-    assert scratch.held() == 0
+    assert thread_block.held() == 0
     np.testing.assert_allclose(f(X, W), chain(X, W), rtol=1e-5)
     assert placed(frames.pop())
 
@@ -90,9 +90,9 @@ def test_sizes_that_come_once_are_left_to_the_pool(frames):
     many = [(X[:n].copy(), W[:n].copy()) for n in range(2, 124)]
     for args in [args for args in many for _ in range(3)]:
         f(*args)
-    kept = scratch._local.arena.kept
+    kept = thread_block._local.arena.kept
     count = sum(made is not None and len(made) for made in kept.frames.values())
-    assert 0 < count <= kept.arrays <= scratch._MOST_ARRAYS
+    assert 0 < count <= kept.arrays <= thread_block._MOST_ARRAYS
 
 
 def test_predicted_sizes_that_are_wrong(frames):
@@ -272,6 +272,6 @@ def test_a_guard_that_always_misses_costs_few_blocks(frames):
     for _ in range(600):
         f(X, W, row)
     assert 2 <= sum(map(placed, frames)) <= 9  # of 600: after 1, 3, 7, ... 255 others each time
-    for _ in range(scratch._LONGEST_PAUSE + 1):
+    for _ in range(thread_block._LONGEST_PAUSE + 1):
         f(X, W, X)
     assert placed(frames[-1])

@@ -14,8 +14,8 @@ from dispatched import outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from placed import WAYS, W, X, chain, placed, ready
-from profuse.executor import arrays, intermediates, scratch
-from profuse.executor.knobs import knobs
+from profuse.executor.memory import intermediates, output_pool, thread_block
+from profuse.executor.settings.knobs import knobs
 from test_fork_lock import in_child
 from test_random_graphs import SIZES, graphs, inputs_for, run
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("small_groups_in_python")
 
 
 def test_a_finalizer_that_calls_between_kernels(frames, monkeypatch):
-    empty, armed, inside = arrays.empty, [], []
+    empty, armed, inside = output_pool.empty, [], []
 
     class Late:
         def __del__(self):
@@ -35,7 +35,7 @@ def test_a_finalizer_that_calls_between_kernels(frames, monkeypatch):
             Late()
         return empty(shape, dtype)
 
-    monkeypatch.setattr(arrays, "empty", collecting)
+    monkeypatch.setattr(output_pool, "empty", collecting)
     f = ready(chain, X, W)  # its last kernel makes the result while the block is in use
     for _ in range(5):
         frames.clear()
@@ -70,7 +70,7 @@ def test_threads_have_blocks_of_their_own(way):
     f = ready(chain, X, W, way=way)
     want = [f(X + k, W) for k in range(4)]
     wrong, held, start = [], [], threading.Barrier(5)
-    one, over = scratch.held(), threading.Event()
+    one, over = thread_block.held(), threading.Event()
 
     def work(k):
         start.wait()
@@ -80,7 +80,7 @@ def test_threads_have_blocks_of_their_own(way):
 
     def release():
         while not over.is_set():
-            scratch.release()
+            thread_block.release()
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for t in threads:
@@ -94,7 +94,7 @@ def test_threads_have_blocks_of_their_own(way):
         start.wait()
         over.set()
         releasing.join()
-        held.append(scratch.held())
+        held.append(thread_block.held())
         start.wait()
     finally:
         sys.setswitchinterval(before)
@@ -103,11 +103,11 @@ def test_threads_have_blocks_of_their_own(way):
         t.join()
     assert not wrong
     f(X, W)
-    assert scratch.held() == one
+    assert thread_block.held() == one
 
 
 def test_a_fork_between_kernels(frames, monkeypatch):
-    empty, armed, exits = arrays.empty, [], []
+    empty, armed, exits = output_pool.empty, [], []
 
     def forking(shape, dtype):
         if armed:
@@ -115,7 +115,7 @@ def test_a_fork_between_kernels(frames, monkeypatch):
             exits.append(in_child(lambda: np.array_equal(f(X, W), want)))
         return empty(shape, dtype)
 
-    monkeypatch.setattr(arrays, "empty", forking)
+    monkeypatch.setattr(output_pool, "empty", forking)
     f = ready(chain, X, W)
     want = f(X, W)
     armed.append(True)
@@ -130,17 +130,17 @@ def test_ten_thousand_calls_leave_nothing(way):
     for _ in range(200):
         f(x, w)
     gc.collect()
-    counts, held = [sys.getrefcount(o) for o in (x, w)], scratch.held()
+    counts, held = [sys.getrefcount(o) for o in (x, w)], thread_block.held()
     blocks = sys.getallocatedblocks()
     for _ in range(10_000):
         f(x, w)
     gc.collect()
     assert [sys.getrefcount(o) for o in (x, w)] == counts
     assert abs(sys.getallocatedblocks() - blocks) < 200
-    assert scratch.held() == held > 0
-    assert len(scratch._local.arena.kept.frames) <= 2
-    scratch.release()
-    assert scratch.held() == 0
+    assert thread_block.held() == held > 0
+    assert len(thread_block._local.arena.kept.frames) <= 2
+    thread_block.release()
+    assert thread_block.held() == 0
 
 
 # --- random graphs -------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_random_graphs_agree_without_the_block_and_in_emitted_code(graph, ops, b
     """Each value, and each count; whatever is read after its end is poison."""
     steps, outputs = graph
     calls = [(*inputs_for(SIZES[k], k), 9) for k in (0, 0, 0, 0, 1, 1, 0, 2, 2, 2, 1)]
-    given_out = scratch.frame
+    given_out = thread_block.frame
 
     def poisoned(inner, sizes):
         block, made = given_out(inner, sizes)
@@ -175,7 +175,7 @@ def test_random_graphs_agree_without_the_block_and_in_emitted_code(graph, ops, b
 
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(intermediates, "ALIGN_FROM", 1)  # arrays of every size are placed
-        patch.setattr(scratch, "frame", poisoned)
+        patch.setattr(thread_block, "frame", poisoned)
         before = pf.set_fusion_strategy([(behavior, 2)])
         try:
             with knobs.override(max_fusion_ops=ops, background=False):

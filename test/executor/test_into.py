@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import ArgumentError, DTypeError, ShapeError, TraceError
-from profuse.executor.knobs import knobs
 from profuse.executor.observe.timeline import Timeline
+from profuse.executor.settings.knobs import knobs
 
 X = np.linspace(-1, 1, 64 * 48).reshape(64, 48)
 Y = np.linspace(2, 3, 64 * 48).reshape(64, 48)
@@ -62,7 +62,7 @@ def test_the_array_given_is_returned_and_holds_the_result(f):
     out = np.full_like(X, np.nan)
     before = dict(f.state().counters)
     with pytest.MonkeyPatch.context() as patch:  # no other memory is asked for
-        patch.setattr("profuse.executor.arrays.empty", None)
+        patch.setattr("profuse.executor.memory.output_pool.empty", None)
         assert f.into(out, X, Y) is out
     np.testing.assert_allclose(out, WANT, rtol=1e-12)
     after = f.state().counters

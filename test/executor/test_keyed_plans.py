@@ -10,14 +10,14 @@ import profuse as pf
 import pytest
 from kernels import FUNCTIONS, arguments
 from keyed_graphs import add_executor, f32
-from profuse.dialect.base import op_named
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.passes.base import Pass, register_pass
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.executor import keyed
-from profuse.executor.engine import Options
-from profuse.executor.events import events
-from profuse.executor.hooks import register_pass_before_fusion
-from profuse.executor.keyed import KeyedExecutor
+from profuse.executor.settings.events import events
+from profuse.executor.settings.user_passes import register_pass_before_fusion
+from profuse.executor.tiers import keyed
+from profuse.executor.tiers.keyed import KeyedExecutor
+from profuse.executor.tiers.profiling import Options
 
 pytestmark = pytest.mark.usefixtures("profiling_off")
 

@@ -4,10 +4,10 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import InternalError, StrictFusionError
-from profuse.dialect.passes.cse import Cse
-from profuse.executor.compile import compiler_errors
-from profuse.executor.knobs import knobs
-from profuse.executor.strict import strict_fusion
+from profuse.dialect.passes.cleanup.cse import Cse
+from profuse.executor.compile.request import compiler_errors
+from profuse.executor.settings.knobs import knobs
+from profuse.executor.settings.strict import strict_fusion
 
 X = np.random.default_rng(0).random((8, 16))
 
@@ -131,7 +131,7 @@ def broken(fault):
 @pytest.mark.parametrize("fault", FAULTS, ids=name)
 @pytest.mark.parametrize(
     "where",
-    ["profuse.executor.link.build_plan", "profuse.dialect.decode.decode_module", "pass"],
+    ["profuse.executor.plans.link.build_plan", "profuse.dialect.mlir.decode.decode_module", "pass"],
 )
 def test_a_fault_pins_the_graph_to_tier_0(monkeypatch, where, fault, profiling):
     """Counted, explained, not tried again; values are NumPy's."""
@@ -162,13 +162,15 @@ def test_a_fault_in_lowering_costs_one_group_its_kernel(monkeypatch, fault):
 
 
 def test_a_fault_in_profiling_pins_the_graph(monkeypatch):
-    monkeypatch.setattr("profuse.executor.engine.instrument", broken(RecursionError("deep")))
+    monkeypatch.setattr(
+        "profuse.executor.tiers.profiling.instrument", broken(RecursionError("deep"))
+    )
     j = run(lambda x: x + 1.0, X)
     assert (counts(j)["compile_failures"], j.state().tier) == (1, "simple")
 
 
 def test_strict_fusion_still_raises(monkeypatch):
-    monkeypatch.setattr("profuse.dialect.decode.decode_module", broken(KeyError("x")))
+    monkeypatch.setattr("profuse.dialect.mlir.decode.decode_module", broken(KeyError("x")))
 
     def f(x):
         return x + 1.0

@@ -12,8 +12,8 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.events import Event, log
-from profuse.executor.knobs import KNOBS, knobs
+from profuse.executor.settings.events import Event, log
+from profuse.executor.settings.knobs import KNOBS, knobs
 
 X = np.ones((4, 8), np.float32)
 
@@ -136,7 +136,7 @@ def test_threads_do_not_mix_their_lines(tmp_path):
 FORKS = """
 import json, os, sys, threading
 import profuse as pf
-from profuse.executor.events import log
+from profuse.executor.settings.events import log
 stop = False
 def busy():
     while not stop:

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor import arrays, events
+from profuse.executor.memory import output_pool
+from profuse.executor.settings import events
 
 CALLS = 10_000
 SHAPES = [(n, m) for n in range(1, 26) for m in range(1, 21)]  # 500
@@ -168,7 +169,7 @@ def test_compiles_leave_little_behind():
 
 
 def test_output_pool_over_500_sizes():
-    pool = arrays.Pool()
+    pool = output_pool.Pool()
     limit = 16 * MIB
     sizes = [(1 << 17) + 4_096 * k for k in range(500)]
     with pf.knobs.override(output_pool_bytes=limit):
@@ -188,9 +189,9 @@ def test_output_pool_over_500_sizes():
 
 @pytest.mark.parametrize("nbytes", [1 << 17, (1 << 17) + 1, 200_000, (1 << 30) - 1, 1 << 30])
 def test_size_classes(nbytes):
-    size = arrays.size_class(nbytes)
+    size = output_pool.size_class(nbytes)
     assert nbytes <= size <= nbytes * 1.25
-    assert arrays.size_class(size) == size
+    assert output_pool.size_class(size) == size
 
 
 def test_work_log_is_bounded():

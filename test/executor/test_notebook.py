@@ -211,7 +211,7 @@ def test_a_cell_that_is_changed_and_run_again(notebook):
     assert (
         notebook.prints("""
         gc.collect()
-        print([r() for r in old], sum(f._name == "again" for f in live.functions()))
+        print([r() for r in old], sum(f._name == "again" for f in registry.functions()))
     """)
         == "[None, None] 1\n"
     )

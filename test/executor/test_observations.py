@@ -7,11 +7,11 @@ import json
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.dtypes import F32
-from profuse.dialect.observers import instrument
-from profuse.dialect.types import TensorType
-from profuse.executor.evaluate import Evaluator
-from profuse.executor.profile import Frame, Observations, Record
+from profuse.dialect.ir.dtypes import F32
+from profuse.dialect.ir.types import TensorType
+from profuse.dialect.profiling.observers import instrument
+from profuse.executor.interpret.evaluate import Evaluator
+from profuse.executor.interpret.record import Frame, Observations, Record
 from small_graphs import add_graph, loop_graph
 
 VIEW = np.ones((4, 6), np.float32)[:, ::2]

@@ -59,7 +59,7 @@ def test_batched_products_follow_the_shapes_of_the_call():
 
 def test_wide_products_are_exact_for_depth_0():
     """R1.47: tier 0 decides the same way; a transposed sum keeps NumPy's order of addition."""
-    from profuse.dialect.base import op_named
+    from profuse.dialect.ir.op import op_named
 
     tree = op_named("mm_tree")
     rng = np.random.default_rng(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import profuse as pf
-from profuse.executor.compile import optimizing_pipeline
+from profuse.executor.compile.request import optimizing_pipeline
 
 LIT = Path(__file__).parents[1] / "passes" / "engine-pipeline.mlir"
 

@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor import compile as compile_module
-from profuse.executor import engine
-from profuse.executor.engine import Executor, Options
-from profuse.executor.knobs import knobs
+from profuse.executor.compile import request as compile_module
+from profuse.executor.settings.knobs import knobs
+from profuse.executor.tiers import profiling as engine
+from profuse.executor.tiers.profiling import Executor, Options
 from small_executors import Clock, ones, optimized, run
 from small_graphs import add_graph
 

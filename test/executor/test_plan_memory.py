@@ -14,10 +14,10 @@ import pytest
 from dispatched import hits, outcome, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.executor import arrays, scratch
+from profuse.executor.dispatch.leaf_spec import MadeValue, Step
 from profuse.executor.dispatch.memory import lay_out
-from profuse.executor.dispatch.spec import MadeValue, Step
-from profuse.executor.knobs import knobs
+from profuse.executor.memory import output_pool, thread_block
+from profuse.executor.settings.knobs import knobs
 
 N = 256
 ARRAY = N * N * 4  # bytes
@@ -36,14 +36,14 @@ def chain(x, w):
 def small_groups():
     with knobs.override(max_fusion_ops=2, cache=False):
         yield
-    scratch.release()
+    thread_block.release()
 
 
 @pytest.mark.parametrize("memory", ["emitted", "block", "pool"])
 def test_peak_of_a_long_chain(memory, monkeypatch):
     native = memory == "emitted"
     if memory == "pool":
-        monkeypatch.setattr(scratch, "MOST_BYTES", 0)
+        monkeypatch.setattr(thread_block, "MOST_BYTES", 0)
     with knobs.override(native_dispatch=native):
         f = pf.jit(chain, background=False)
         for _ in range(3):
@@ -51,8 +51,8 @@ def test_peak_of_a_long_chain(memory, monkeypatch):
     assert f.state().counters["kernels_compiled"] >= 9
     assert (f._native is not None) == native
     np.testing.assert_allclose(f(X, W), chain(X, W), rtol=1e-5)
-    monkeypatch.setattr(arrays, "pool", arrays.Pool())  # nothing waits there: what is taken is seen
-    scratch.release()
+    monkeypatch.setattr(output_pool, "pool", output_pool.Pool())
+    thread_block.release()
     gc.collect()
     tracemalloc.start()
     f(X, W)
@@ -65,26 +65,26 @@ def test_peak_of_a_long_chain(memory, monkeypatch):
 def test_arrays_between_kernels_need_no_array_objects():
     f = warm(chain, X, W)
     lent = []
-    pool_lend, take = arrays.pool.lend, scratch.take
+    pool_lend, take = output_pool.pool.lend, thread_block.take
     f(X, W)
-    held = scratch.held()
+    held = thread_block.held()
     assert 2 * ARRAY <= held <= 4 * ARRAY
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays.pool, "lend", lambda n: lent.append(n) or pool_lend(n))
+        patch.setattr(output_pool.pool, "lend", lambda n: lent.append(n) or pool_lend(n))
         before = hits(f)
         f(X, W)
         assert hits(f) == before + 1
     assert len(lent) == 1  # the result
-    assert scratch.take is take
-    assert scratch.held() == held
+    assert thread_block.take is take
+    assert thread_block.held() == held
 
 
 def test_small_intermediates_lie_on_the_stack():
     x = X[:8, :8].copy()
     f = warm(chain, x, x)
-    scratch.release()
+    thread_block.release()
     np.testing.assert_allclose(f(x, x), chain(x, x), rtol=1e-5)
-    assert scratch.held() == 0
+    assert thread_block.held() == 0
 
 
 def test_every_size_of_a_dynamic_plan():
@@ -104,7 +104,7 @@ def test_every_size_of_a_dynamic_plan():
     before = hits(f)
     f(*calls[3])
     assert hits(f) == before + 1
-    assert scratch.held() > 0
+    assert thread_block.held() > 0
 
 
 def test_a_call_within_a_call_gets_memory_of_its_own():
@@ -117,7 +117,7 @@ def test_a_call_within_a_call_gets_memory_of_its_own():
         def __del__(self):
             got.append(f(X + 1, W))
 
-    empty, armed = arrays.empty, []
+    empty, armed = output_pool.empty, []
 
     def collecting(shape, dtype):
         if armed:
@@ -127,7 +127,7 @@ def test_a_call_within_a_call_gets_memory_of_its_own():
 
     g = pf.jit(lambda x, w: (np.tanh(x + w) * x - w, np.exp(x * w) + x), background=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays, "empty", collecting)
+        patch.setattr(output_pool, "empty", collecting)
         for run in range(5):
             got.clear()
             armed[:] = [True]
@@ -139,33 +139,33 @@ def test_a_call_within_a_call_gets_memory_of_its_own():
 
 
 def test_whoever_holds_a_block_keeps_it():
-    scratch.release()
-    one = scratch.take(1 << 16)
-    assert scratch.take(1 << 10) is not one
+    thread_block.release()
+    one = thread_block.take(1 << 16)
+    assert thread_block.take(1 << 10) is not one
     address = one.ctypes.data
     also = [one]
     del one
-    assert scratch.take(1 << 10).ctypes.data != address
+    assert thread_block.take(1 << 10).ctypes.data != address
     del also
-    assert scratch.take(1 << 10).ctypes.data == address
+    assert thread_block.take(1 << 10).ctypes.data == address
 
 
 def test_blocks_are_bounded_counted_and_released():
-    scratch.release()
+    thread_block.release()
     with knobs.override(arena_bytes=1 << 16):
-        scratch.take(1 << 20)
-        assert scratch.held() == 0
-        scratch.take(1 << 15)
-        assert 1 << 15 <= scratch.held() <= 1 << 16
+        thread_block.take(1 << 20)
+        assert thread_block.held() == 0
+        thread_block.take(1 << 15)
+        assert 1 << 15 <= thread_block.held() <= 1 << 16
     f = warm(chain, X, W)
     f(X, W)
-    assert scratch.held() > 1 << 16
+    assert thread_block.held() > 1 << 16
     f.flush()
-    assert scratch.held() == 0
+    assert thread_block.held() == 0
 
 
 def test_threads_have_blocks_of_their_own():
-    scratch.release()
+    thread_block.release()
     f = warm(chain, X, W)
     want = [f(X + k, W) for k in range(4)]
     wrong, start, held = [], threading.Barrier(4), []
@@ -173,11 +173,11 @@ def test_threads_have_blocks_of_their_own():
     def work(k):
         start.wait()
         wrong.extend(k for _ in range(40) if not np.array_equal(f(X + k, W), want[k]))
-        held.append(scratch.held())
+        held.append(thread_block.held())
         start.wait()
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    one = scratch.held()
+    one = thread_block.held()
     for t in threads:
         t.start()
     for t in threads:
@@ -185,21 +185,21 @@ def test_threads_have_blocks_of_their_own():
     assert not wrong
     assert max(held) > 2 * one
     gc.collect()
-    assert scratch.held() == one  # theirs died with them
+    assert thread_block.held() == one  # theirs died with them
 
 
 def test_an_exception_in_the_middle_frees_the_block():
     f = warm(lambda x, i: (np.tanh(x + 1) * x)[i] + 1, X, np.array([0, 3]))
     f(X, np.array([0, 3]))
-    scratch.release()
+    thread_block.release()
     for _ in range(50):
         with pytest.raises(IndexError):
             f(X, np.array([0, N]))
     before = hits(f)
     assert f(X, np.array([1, 2])).shape == (2, N)
     assert hits(f) == before + 1
-    held = scratch.held()
-    assert scratch.take(16).nbytes == held
+    held = thread_block.held()
+    assert thread_block.take(16).nbytes == held
 
 
 def test_what_an_op_returns_as_a_view_stays():
@@ -230,13 +230,13 @@ def test_results_and_arguments_leak_nothing():
         f(X, W)
     gc.collect()
     counts, blocks = [sys.getrefcount(o) for o in (X, W)], sys.getallocatedblocks()
-    held = scratch.held()
+    held = thread_block.held()
     for _ in range(500):
         f(X, W)
     gc.collect()
     assert [sys.getrefcount(o) for o in (X, W)] == counts
     assert abs(sys.getallocatedblocks() - blocks) < 200
-    assert scratch.held() == held
+    assert thread_block.held() == held
     seen = weakref.ref(f(X, W))
     assert seen() is None
 
@@ -265,7 +265,7 @@ def test_places_of_live_arrays_never_overlap(data):
         return made.offsets[v] + values[v].sizes[0]
 
     for a in made.offsets:
-        assert made.offsets[a] % arrays.ALIGNMENT == 0
+        assert made.offsets[a] % output_pool.ALIGNMENT == 0
         assert ends(a) <= made.total
         for b in made.offsets:
             if a < b and first[b] <= last[a]:

@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.base import op_named
-from profuse.executor.compile import compile_graph
-from profuse.executor.proof import inputs
-from profuse.executor.proof.check import Budget, Check, Difference, check_kernel
-from profuse.executor.proof.compare import Result
-from profuse.executor.proof.prove import prove
-from profuse.executor.proof.reference import Reference, nudge
-from profuse.executor.proof.replay import replay
-from profuse.executor.proof.verdict import CRASHED, Verdict, summary
-from profuse.executor.worker import Limits, Pool
-from profuse.executor.worker.faults import VARIABLE
-from profuse.lowering.builder import Builder
+from profuse.dialect.ir.op import op_named
+from profuse.executor.compile.proof import inputs
+from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
+from profuse.executor.compile.proof.compare import Result
+from profuse.executor.compile.proof.prove import prove
+from profuse.executor.compile.proof.reference import Reference, nudge
+from profuse.executor.compile.proof.replay import replay
+from profuse.executor.compile.proof.verdict import CRASHED, Verdict, summary
+from profuse.executor.compile.request import compile_graph
+from profuse.executor.compile.worker import Limits, Pool
+from profuse.executor.compile.worker.faults import VARIABLE
+from profuse.lowering.linalg.builder import Builder
 from profuse.lowering.stages import compile_program
 from profuse.lowering.target import host_target
 from profuse.tools.cache import main as cache_tool
@@ -323,7 +323,7 @@ def test_a_wrong_kernel_never_serves(folder, monkeypatch):
         assert "failed: result 0" in f.state().specializations[0].checked
         assert not [e for e in pf.events() if e.kind == "disk-store" and e.function == f.__name__
                     and e.details["bytes"] > 3000], "only the profile is stored"  # fmt: skip
-        path = re.search(r"python -m profuse\.executor\.proof (\S+)", reason)[1]
+        path = re.search(r"python -m profuse\.executor\.compile\.proof (\S+)", reason)[1]
         assert replay(path).outcome == "failed"
     about = json.loads(Path(path).read_text().splitlines()[0].removeprefix("// profuse-proof: "))
     assert (about["function"], about["inputs"]["kind"]) == ("fusion_0", "plain")

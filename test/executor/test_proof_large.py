@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profuse.executor.proof import check as module
-from profuse.executor.proof.check import Budget, Check, Difference, check_kernel
-from profuse.executor.proof.reference import Reference
-from profuse.executor.proof.rows import rows_of
+from profuse.executor.compile.proof import check as module
+from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
+from profuse.executor.compile.proof.reference import Reference
+from profuse.executor.compile.proof.rows import rows_of
 from profuse.lowering.stages import compile_program
 from profuse.lowering.target import host_target
 

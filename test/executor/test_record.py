@@ -8,17 +8,17 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.base import OPS, Op, op_named, operand, result
-from profuse.dialect.context import parse_module
-from profuse.dialect.dtypes import F32, F64
-from profuse.dialect.observers import instrument
-from profuse.dialect.pipeline import run_pipeline
-from profuse.dialect.program import Block, Instr, Module, Program
-from profuse.dialect.symbolic import Sym
-from profuse.dialect.types import BOOL_SCALAR, INT_SCALAR, TensorType
-from profuse.executor.engine import Executor, Options
-from profuse.executor.evaluate import Evaluator
-from profuse.executor.profile import UNDEFINED, Frame, Record, SeenValue, merge_frames
+from profuse.dialect.ir.dtypes import F32, F64
+from profuse.dialect.ir.op import OPS, Op, op_named, operand, result
+from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.symbolic import Sym
+from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, TensorType
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.profiling.observers import instrument
+from profuse.executor.interpret.evaluate import Evaluator
+from profuse.executor.interpret.record import UNDEFINED, Frame, Record, SeenValue, merge_frames
+from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph, loop_graph
 
 

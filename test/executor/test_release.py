@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.engine import Executor, Options
-from profuse.executor.knobs import knobs
-from profuse.executor.strategy import total_depth
+from profuse.executor.settings.knobs import knobs
+from profuse.executor.settings.strategy import total_depth
+from profuse.executor.tiers.profiling import Executor, Options
 from small_executors import Clock, ones, run
 from small_graphs import add_graph, loop_graph
 

@@ -7,23 +7,23 @@ from itertools import product
 
 import numpy as np
 import pytest
-from profuse.dialect.context import parse_module
-from profuse.dialect.decode import decode_module
-from profuse.dialect.device import DeviceTensor
-from profuse.dialect.gradient_mode import gradients, requires_grad
-from profuse.dialect.guards import check_types, explain_mismatch
-from profuse.dialect.relaxed import fits_relaxed
-from profuse.dialect.types import TensorType, type_of
-from profuse.executor.argument_spec import record_of
-from profuse.executor.arrays import readable
+from profuse.dialect.guards.checks import check_types, explain_mismatch
+from profuse.dialect.guards.gradient_mode import gradients, requires_grad
+from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.ir.device import DeviceTensor
+from profuse.dialect.ir.types import TensorType, type_of
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.decode import decode_module
+from profuse.executor.arguments.argument_spec import record_of
 from profuse.executor.dispatch.guards import guard_tests
+from profuse.executor.dispatch.leaf_spec import ArrayValue
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
-from profuse.executor.dispatch.spec import ArrayValue
-from profuse.executor.events import Counters
-from profuse.executor.memory_plan import Refused
-from profuse.executor.mismatch import mismatches
-from profuse.executor.plan import build_plan
-from profuse.executor.profile import Frame
+from profuse.executor.explain.mismatch import mismatches
+from profuse.executor.interpret.record import Frame
+from profuse.executor.memory.output_pool import readable
+from profuse.executor.memory.placement import Refused
+from profuse.executor.plans.plan import build_plan
+from profuse.executor.settings.events import Counters
 
 
 class Tensor(DeviceTensor):

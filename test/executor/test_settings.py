@@ -11,16 +11,16 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.ops import effects
-from profuse.executor import strategy as strategy_module
-from profuse.executor.engine import Executor, Options
-from profuse.executor.knobs import KNOBS, Knobs, knobs
-from profuse.executor.strategy import (
+from profuse.executor.settings import strategy as strategy_module
+from profuse.executor.settings.knobs import KNOBS, Knobs, knobs
+from profuse.executor.settings.strategy import (
     behavior_at,
     default_depth,
     normalize,
     parse_strategy,
     total_depth,
 )
+from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph
 
 DEFAULT = (("static", 2), ("dynamic", 10))

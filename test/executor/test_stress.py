@@ -8,8 +8,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from hypothesis import HealthCheck, given, settings
-from profuse.executor.knobs import Knobs
-from profuse.executor.stress import Stress, guard_failures, parse_stress
+from profuse.executor.settings.knobs import Knobs
+from profuse.executor.settings.stress import Stress, guard_failures, parse_stress
 from test_random_graphs import check_tiers, graphs
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)

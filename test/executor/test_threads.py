@@ -9,7 +9,7 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.profile import Record
+from profuse.executor.interpret.record import Record
 
 THREADS, CALLS = 8, 2_000
 SHAPES = [(3, 4), (5, 4), (7, 2), (2, 9), (6, 6), (1, 8)]

@@ -13,13 +13,14 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.events import Event
-from profuse.executor.jit import JitFunction
-from profuse.executor.knobs import knobs
-from profuse.executor.loaded import LoadedFunction
-from profuse.executor.observe import live, timeline
+from profuse.executor.functions import registry
+from profuse.executor.functions.graph_function import LoadedFunction
+from profuse.executor.functions.jit import JitFunction
+from profuse.executor.observe import timeline
 from profuse.executor.observe.perfetto import as_json
 from profuse.executor.observe.timeline import Timeline
+from profuse.executor.settings.events import Event
+from profuse.executor.settings.knobs import knobs
 
 X = np.ones((4, 8), np.float32)
 GRAPH = "func.func @g(%x: !profuse.tensor) -> !profuse.tensor { return %x : !profuse.tensor }"
@@ -162,12 +163,12 @@ def test_a_trace_is_bounded():
 
 def test_functions_are_kept_for_as_long_as_the_timeline():
     with pf.trace() as recorded:
-        number = live.number_of(pf.jit(np.tanh))
-    assert [live.number_of(f) for f in recorded.functions] == [number]
-    assert number in map(live.number_of, live.functions())
+        number = registry.number_of(pf.jit(np.tanh))
+    assert [registry.number_of(f) for f in recorded.functions] == [number]
+    assert number in map(registry.number_of, registry.functions())
     del recorded
     gc.collect()
-    assert number not in map(live.number_of, live.functions())
+    assert number not in map(registry.number_of, registry.functions())
 
 
 def test_a_path_that_cannot_be_written_is_told_before_the_work(tmp_path):

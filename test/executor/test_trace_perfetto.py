@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.events import Event
 from profuse.executor.observe import perfetto
 from profuse.executor.observe.timeline import Call, Timeline
+from profuse.executor.settings.events import Event
 
 if TYPE_CHECKING:
     from trace_processor import Reader

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.dtypes import dtype_of_mlir
-from profuse.dialect.program import Module
-from profuse.executor.cache.store import Store
-from profuse.executor.engine import Executor, Options
-from profuse.executor.history import tensor_types
-from profuse.executor.saved.file import SavedFile
+from profuse.dialect.ir.dtypes import dtype_of_mlir
+from profuse.dialect.ir.program import Module
+from profuse.executor.compile.cache.store import Store
+from profuse.executor.functions.saved.file import SavedFile
+from profuse.executor.interpret.size_history import tensor_types
+from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -15,9 +15,9 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
-from profuse.executor.compile import CompileRequest, compile_graph
-from profuse.executor.worker import Limits, Pool
-from profuse.executor.worker.faults import VARIABLE
+from profuse.executor.compile.request import CompileRequest, compile_graph
+from profuse.executor.compile.worker import Limits, Pool
+from profuse.executor.compile.worker.faults import VARIABLE
 from worker_requests import request_for
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)

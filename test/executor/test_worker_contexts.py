@@ -24,10 +24,10 @@ HEAD = """
 import os, signal, sys, threading, time
 from dataclasses import replace
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs of a shell
-from profuse.executor.compile import CompileRequest
-from profuse.executor.worker import shared_pool, wire
+from profuse.executor.compile.request import CompileRequest
+from profuse.executor.compile.worker import shared_pool, protocol
 with open(os.environ["REQUEST"], "rb") as file:
-    request = wire.decode_request(file.read())
+    request = protocol.decode_request(file.read())
 def pid():
     return shared_pool()._lanes[0].process.pid
 def check(name="f"):
@@ -40,10 +40,10 @@ def say(*words):
 
 @pytest.fixture(scope="module")
 def request_file(tmp_path_factory):
-    from profuse.executor.worker import wire
+    from profuse.executor.compile.worker import protocol
 
     path = tmp_path_factory.mktemp("request") / "request"
-    path.write_bytes(wire.encode_request(request_for(lambda x: np.tanh(x) + 1, X)))
+    path.write_bytes(protocol.encode_request(request_for(lambda x: np.tanh(x) + 1, X)))
     return path
 
 

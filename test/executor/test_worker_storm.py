@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from cached_graphs import caching_in, output_of, start
-from profuse.executor.cache.codec import check_entry
-from profuse.executor.cache.profiles import is_profile
+from profuse.executor.compile.cache.codec import check_entry
+from profuse.executor.compile.cache.profiles import is_profile
 
 COMPILES = int(os.environ.get("PROFUSE_STORM_COMPILES", "16"))  # over all processes
 PROCESSES = 4

@@ -8,9 +8,15 @@ import profuse as pf
 import pytest
 from kernels import FUNCTIONS, arguments
 from profuse.dialect.errors import Loc
-from profuse.executor.compile import CompileRequest, compile_graph
-from profuse.executor.worker import wire
-from profuse.executor.worker.frames import LARGEST, FrameError, FrameReader, frame, read_frame
+from profuse.executor.compile.request import CompileRequest, compile_graph
+from profuse.executor.compile.worker import protocol
+from profuse.executor.compile.worker.frames import (
+    LARGEST,
+    FrameError,
+    FrameReader,
+    frame,
+    read_frame,
+)
 from profuse.lowering.target import Target
 from small_graphs import add_graph
 from worker_requests import request_for
@@ -20,7 +26,7 @@ from worker_requests import request_for
 def test_a_result_arrives_as_it_was(name):
     request = request_for(FUNCTIONS[name], *arguments(name), name=name)
     made = compile_graph(request)
-    found = wire.decode_reply(wire.encode_result(made))
+    found = protocol.decode_reply(protocol.encode_result(made))
     assert found == made
     assert found.module.to_mlir() == made.module.to_mlir()
     assert {k: v.object for k, v in found.kernels.items()} != {}
@@ -30,12 +36,12 @@ def test_a_request_arrives_as_it_was():
     request = CompileRequest(
         "module {}", "dce", Target("t", "c", "+f"), True, True, "/r", "/d", "n", (("g", "why"),)
     )
-    assert wire.decode_request(wire.encode_request(request)) == request
+    assert protocol.decode_request(protocol.encode_request(request)) == request
 
 
 def test_a_group_that_is_begun_arrives_as_its_name():
-    found = wire.decode_reply(wire.encode_group("fusion_0"))
-    assert (type(found), found) == (wire.Group, "fusion_0")
+    found = protocol.decode_reply(protocol.encode_group("fusion_0"))
+    assert (type(found), found) == (protocol.Group, "fusion_0")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ def test_a_group_that_is_begun_arrives_as_its_name():
     ],
 )
 def test_an_error_arrives_with_class_place_and_hint(error):
-    found = wire.decode_reply(wire.encode_error(error))
+    found = protocol.decode_reply(protocol.encode_error(error))
     assert type(found) is type(error)
     assert (found.what, found.loc, found.hint) == (error.what, error.loc, error.hint)
 
@@ -57,9 +63,9 @@ def test_an_error_of_a_class_from_elsewhere_arrives_as_the_base():
         def __init__(self):
             super().__init__("mine")
 
-    assert type(wire.decode_reply(wire.encode_error(Mine()))) is pf.ProfuseError
-    text = wire.encode_error(pf.IRError("x")).replace(b"IRError", b"dataclass")
-    assert type(wire.decode_reply(text)) is pf.ProfuseError, "a name of something else"
+    assert type(protocol.decode_reply(protocol.encode_error(Mine()))) is pf.ProfuseError
+    text = protocol.encode_error(pf.IRError("x")).replace(b"IRError", b"dataclass")
+    assert type(protocol.decode_reply(text)) is pf.ProfuseError, "a name of something else"
 
 
 @pytest.mark.parametrize(
@@ -68,20 +74,20 @@ def test_an_error_of_a_class_from_elsewhere_arrives_as_the_base():
         b"", b"\xff", b"null", b"[]", b"{}", b'{"v": 1}', b'{"v": 1, "kind": "result", "body": 3}',
         b'{"v": 1, "kind": "result", "body": {}, "sections": []}',
         b'{"v": 1, "kind": "compile", "body": {}, "sections": []}',
-        wire.encode_group("g") + b"more",
-        wire.encode_error(pf.IRError("x")).replace(b'"v": 1', b'"v": 2'),
+        protocol.encode_group("g") + b"more",
+        protocol.encode_error(pf.IRError("x")).replace(b'"v": 1', b'"v": 2'),
     ],
 )  # fmt: skip
 def test_what_is_no_reply_is_refused(payload):
-    with pytest.raises(wire.WireError):
-        wire.decode_reply(payload)
+    with pytest.raises(protocol.WireError):
+        protocol.decode_reply(payload)
 
 
 def test_a_result_with_an_unknown_op_is_refused():
     made = compile_graph(CompileRequest(add_graph().to_mlir(), "dce", Target("", "")))
-    text = wire.encode_result(made).replace(b'"profuse.add"', b'"profuse.ade"')
-    with pytest.raises(wire.WireError, match=r"unknown op 'profuse\.ade'"):
-        wire.decode_reply(text)
+    text = protocol.encode_result(made).replace(b'"profuse.add"', b'"profuse.ade"')
+    with pytest.raises(protocol.WireError, match=r"unknown op 'profuse\.ade'"):
+        protocol.decode_reply(text)
 
 
 def test_frames_arrive_in_pieces():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import profuse as pf
-from profuse.executor.compile import CompileRequest, optimizing_pipeline
+from profuse.executor.compile.request import CompileRequest, optimizing_pipeline
 from profuse.lowering.target import host_target
 
 

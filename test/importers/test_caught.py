@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.tracer import trace
+from profuse.dialect.importers.tracing.tracer import trace
 
 R = np.arange
 

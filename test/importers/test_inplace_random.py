@@ -8,11 +8,11 @@ import numpy as np
 import profuse as pf
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from profuse.dialect.alias import Aliases
+from profuse.dialect.analysis.alias import Aliases
+from profuse.dialect.analysis.functional import functionalize
 from profuse.dialect.errors import TraceError
-from profuse.dialect.functional import functionalize
-from profuse.dialect.importers.tracer import trace
-from profuse.executor.evaluate import evaluate
+from profuse.dialect.importers.tracing.tracer import trace
+from profuse.executor.interpret.evaluate import evaluate
 
 X = np.arange(1.0, 25.0).reshape(4, 6)
 BOUND = st.one_of(st.none(), st.integers(-5, 5))

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers import tracer  # noqa: F401 - registers all functions
-from profuse.dialect.importers.numpy_ufuncs import COMPOSED
-from profuse.dialect.importers.registry import CREATION, FUNCTIONS, UFUNCS
+from profuse.dialect.importers.numpy.registry import CREATION, FUNCTIONS, UFUNCS
+from profuse.dialect.importers.numpy.ufuncs import COMPOSED
+from profuse.dialect.importers.tracing import tracer  # noqa: F401 - registers all functions
 
 NUMBERS = {
     "int": 3, "float": 2.5, "bool": True, "no axes": np.array(2.0, "f4"), "int16": np.int16(2),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import BoundsError, DTypeError, ShapeError, TraceError
-from profuse.dialect.importers.tracer import trace
+from profuse.dialect.importers.tracing.tracer import trace
 from tracing import call, check
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profuse.dialect.errors import ArgumentError, DTypeError
-from profuse.dialect.importers.pytree import (
+from profuse.dialect.importers.tracing.pytree import (
     flatten,
     flatten_call,
     leaf_kind,

@@ -1,9 +1,9 @@
 """Helpers of the importer tests: trace a function, run its graph, compare with NumPy."""
 
 import numpy as np
-from profuse.dialect.importers.pytree import flatten
-from profuse.dialect.importers.tracer import Trace, trace
-from profuse.executor.evaluate import evaluate
+from profuse.dialect.importers.tracing.pytree import flatten
+from profuse.dialect.importers.tracing.tracer import Trace, trace
+from profuse.executor.interpret.evaluate import evaluate
 
 
 def call(traced: Trace, *args, **kwargs):

@@ -2,7 +2,7 @@
 
 import numpy as np
 from profuse.lowering.gpu.module import emit_gpu
-from profuse.lowering.to_linalg import to_linalg
+from profuse.lowering.linalg.to_linalg import to_linalg
 from simt import run
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from graphs import Graph, tensor
-from profuse.dialect.dtypes import F32, I64
+from profuse.dialect.ir.dtypes import F32, I64
 
 ROWS = {"axes": (1,), "keepdims": True}
 

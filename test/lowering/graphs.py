@@ -2,12 +2,12 @@
 
 import numpy as np
 from profuse.dialect import ops  # noqa: F401  (fills the table of ops)
-from profuse.dialect.base import op_named
-from profuse.dialect.dtypes import F32, I64
 from profuse.dialect.errors import ShapeError
-from profuse.dialect.program import Instr, Program
-from profuse.dialect.symbolic import symbol
-from profuse.dialect.types import TensorType
+from profuse.dialect.ir.dtypes import F32, I64
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.program import Instr, Program
+from profuse.dialect.ir.symbolic import symbol
+from profuse.dialect.ir.types import TensorType
 
 CAST = op_named("cast")
 

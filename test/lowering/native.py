@@ -4,10 +4,10 @@ import ctypes
 
 import numpy as np
 from mlir import ir
-from profuse.dialect.context import context
-from profuse.dialect.dtypes import dtype_named
-from profuse.dialect.symbolic import evaluate, parse_dim
-from profuse.lowering.loader import load
+from profuse.dialect.ir.dtypes import dtype_named
+from profuse.dialect.ir.symbolic import evaluate, parse_dim
+from profuse.dialect.mlir.context import context
+from profuse.lowering.cpu.loader import load
 from profuse.lowering.stages import compile_linalg, compile_program
 from profuse.lowering.target import host_target
 

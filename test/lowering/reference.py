@@ -5,13 +5,13 @@ scheduler and code generation, so that `to_linalg` is judged on its own.
 import ctypes
 
 import numpy as np
-from profuse.dialect.base import Op, op_named
-from profuse.dialect.base import result as OpResult
-from profuse.dialect.dtypes import BOOL, dtype_of
-from profuse.dialect.program import Instr, Program
-from profuse.dialect.symbolic import evaluate
-from profuse.dialect.types import ScalarType, TensorType, type_of
-from profuse.lowering.to_linalg import to_linalg
+from profuse.dialect.ir.dtypes import BOOL, dtype_of
+from profuse.dialect.ir.op import Op, op_named
+from profuse.dialect.ir.op import result as OpResult
+from profuse.dialect.ir.program import Instr, Program
+from profuse.dialect.ir.symbolic import evaluate
+from profuse.dialect.ir.types import ScalarType, TensorType, type_of
+from profuse.lowering.linalg.to_linalg import to_linalg
 
 PIPELINE = (
     "builtin.module(canonicalize,"

@@ -7,8 +7,8 @@ import pytest
 from mlir import ir
 from native import kernel_of
 from profuse.dialect.errors import ShapeError
-from profuse.dialect.postorder import postorder
-from profuse.dialect.symbolic import MAX_DEPTH, parse_dim, symbol
+from profuse.dialect.ir.postorder import postorder
+from profuse.dialect.ir.symbolic import MAX_DEPTH, parse_dim, symbol
 from profuse.lowering.emit.module import emit_module
 from profuse.lowering.schedule.plan import schedule
 
@@ -36,8 +36,8 @@ def chain(count, body="arith.addf %e, %c : f64", lines=""):
 
 def emitted(text):
     """The loop form of a function, and its schedule."""
-    from profuse.dialect.context import context
-    from profuse.lowering.to_linalg import load_dialects
+    from profuse.dialect.mlir.context import context
+    from profuse.lowering.linalg.to_linalg import load_dialects
 
     with context() as ctx, ir.Location.unknown():
         load_dialects(ctx)

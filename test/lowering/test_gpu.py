@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from graphs import Graph, tensor
 from needs import needs_ptxas
-from profuse.dialect.dtypes import F16, F64, I64
 from profuse.dialect.errors import LoweringError
+from profuse.dialect.ir.dtypes import F16, F64, I64
 from profuse.lowering.gpu.abi import Choice, Condition, Launch, LaunchPlan, holds
 from profuse.lowering.gpu.nvvm import assemble
 from profuse.lowering.gpu.stages import compile_gpu

@@ -5,8 +5,8 @@ import pytest
 from emulation import Emulated
 from graphs import Graph, tensor
 from needs import needs_ptxas
-from profuse.dialect.dtypes import BF16, F16, F32, F64
-from profuse.executor.evaluate import Evaluator
+from profuse.dialect.ir.dtypes import BF16, F16, F32, F64
+from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.gpu.abi import LibraryProduct
 from profuse.lowering.gpu.artifact import GpuArtifact
 from profuse.lowering.gpu.module import emit_gpu

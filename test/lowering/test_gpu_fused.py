@@ -5,8 +5,8 @@ import pytest
 from emulation import Emulated, aligned, misaligned
 from fused_graphs import FUSED
 from needs import needs_ptxas
-from profuse.dialect.dtypes import BF16, F16, F32, F64
-from profuse.executor.evaluate import Evaluator
+from profuse.dialect.ir.dtypes import BF16, F16, F32, F64
+from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.gpu.stages import compile_gpu
 
 names = pytest.mark.parametrize("name", FUSED)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from emulation import Emulated
 from graphs import Graph, tensor
-from profuse.dialect.dtypes import BF16, F16, F32
-from profuse.executor.evaluate import Evaluator
+from profuse.dialect.ir.dtypes import BF16, F16, F32
+from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.gpu.abi import LibraryProduct
 from profuse.lowering.gpu.artifact import GpuArtifact
 from profuse.lowering.gpu.stages import compile_gpu

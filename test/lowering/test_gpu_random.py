@@ -7,8 +7,8 @@ from graphs import Graph, random_program, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import has_ptxas
-from profuse.dialect.dtypes import F32, F64, I8
-from profuse.executor.evaluate import Evaluator
+from profuse.dialect.ir.dtypes import F32, F64, I8
+from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.gpu.stages import compile_gpu
 
 

@@ -7,8 +7,8 @@ from emulation import Emulated, aligned, misaligned
 from fused_graphs import FUSED, ROWS
 from graphs import Graph, random_program, tensor
 from needs import needs_ptxas
-from profuse.dialect.dtypes import BF16, F16, F32, F64, I8
-from profuse.executor.evaluate import Evaluator
+from profuse.dialect.ir.dtypes import BF16, F16, F32, F64, I8
+from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.gpu import rows as rows_module
 from profuse.lowering.gpu.abi import Choice
 from profuse.lowering.gpu.chip import shared_bytes
@@ -113,7 +113,7 @@ def test_rows_of_any_size(accesses, name):
 
 def sized(kernels, *args):
     """`launches` with shared memory as numbers, for the sizes of a call."""
-    from profuse.dialect.symbolic import evaluate, parse_dim
+    from profuse.dialect.ir.symbolic import evaluate, parse_dim
 
     sizes = {n: args[k].shape[axis] for n, (k, axis) in kernels.plan.abi.symbols.items()}
     return [(n, evaluate(parse_dim(s), sizes)) for n, s in launches(kernels, *args)]

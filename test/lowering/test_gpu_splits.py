@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from emulation import Emulated, aligned
 from graphs import Graph, tensor
-from profuse.dialect.dtypes import BF16, F16, F32
+from profuse.dialect.ir.dtypes import BF16, F16, F32
 from profuse.lowering.gpu.split import LEAST, LEAST_FLAT, LONG
 
 KINDS = {"columns": (0,), "rows": (1,), "all": (0, 1)}

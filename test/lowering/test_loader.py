@@ -10,7 +10,7 @@ from graphs import Graph, tensor
 from native import Kernel
 from profuse.dialect.errors import InternalError
 from profuse.lowering.abi import KernelABI, KernelArtifact, TensorSpec
-from profuse.lowering.loader import load, set_library_threads
+from profuse.lowering.cpu.loader import load, set_library_threads
 from profuse.lowering.stages import compile_program
 from profuse.lowering.target import Target, host_target
 
@@ -65,7 +65,7 @@ def test_loading_imports_no_compiler():
 import sys, ctypes
 import numpy as np
 from profuse.lowering.abi import KernelArtifact
-from profuse.lowering.loader import load
+from profuse.lowering.cpu.loader import load
 loaded = load(KernelArtifact.from_json(sys.stdin.read()))
 a = np.arange(16, dtype=np.float32).reshape(4, 4)
 out = np.empty_like(a)

@@ -5,9 +5,9 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-from profuse.dialect.dtypes import DTYPES, F16, I32, dtype_of
 from profuse.dialect.errors import InternalError
-from profuse.lowering import scalar
+from profuse.dialect.ir.dtypes import DTYPES, F16, I32, dtype_of
+from profuse.lowering.linalg import scalar
 from reference import run_lowering, run_scalar
 
 INTS = [d.numpy for d in DTYPES if d.is_int]

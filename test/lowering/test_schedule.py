@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from graphs import Graph, random_program, tensor
 from native import Kernel, kernel_of
-from profuse.dialect.dtypes import F64, I64
 from profuse.dialect.errors import LoweringError
-from profuse.dialect.program import Module
-from profuse.executor.evaluate import Evaluator
+from profuse.dialect.ir.dtypes import F64, I64
+from profuse.dialect.ir.program import Module
+from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.stages import compile_function, compile_program
 from profuse.lowering.target import host_target
 

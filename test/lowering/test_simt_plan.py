@@ -147,7 +147,7 @@ def test_library_products(dtype):
     out = matrix(("output", 0), ("n", "n"), ("n", "1"))
     steps = [product(dtype, a, b, middle), product(dtype, middle, turned, out),
              product(dtype, middle, turned, out, accumulate=True)]  # fmt: skip
-    from profuse.dialect.dtypes import dtype_named
+    from profuse.dialect.ir.dtypes import dtype_named
 
     rng = np.random.default_rng(0)
     x, y = (rng.integers(-2, 3, s).astype(dtype_named(dtype).numpy) for s in ((3, 4), (3, 5)))

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from mlir import ir
 from profuse.dialect import ops  # noqa: F401  (fills the table of ops)
-from profuse.dialect.base import OPS, op_named
-from profuse.dialect.dtypes import BOOL, DTYPES, F32, F64, I64, U64
 from profuse.dialect.errors import Loc, LoweringError
+from profuse.dialect.ir.dtypes import BOOL, DTYPES, F32, F64, I64, U64
+from profuse.dialect.ir.op import OPS, op_named
+from profuse.dialect.ir.program import Instr, Program
+from profuse.dialect.ir.symbolic import parse_dim, sym_max, symbol
+from profuse.dialect.ir.types import ScalarType, TensorType, type_of
 from profuse.dialect.ops.families import Elementwise
 from profuse.dialect.ops.slicing import ABSENT
-from profuse.dialect.program import Instr, Program
-from profuse.dialect.symbolic import parse_dim, sym_max, symbol
-from profuse.dialect.types import ScalarType, TensorType, type_of
-from profuse.lowering.builder import SCAN
+from profuse.lowering.linalg.builder import SCAN
+from profuse.lowering.linalg.to_linalg import to_linalg
 from profuse.lowering.schedule.read import read_graph
-from profuse.lowering.to_linalg import to_linalg
 from reference import run, run_lowering, run_op
 
 RNG = np.random.default_rng(7)
@@ -294,7 +294,7 @@ def test_symbolic_views():
             parse_dim("((s0 // 2))*s0 - 4"), S0 // (S0 - S0 + 3)], ids=str,
 )  # fmt: skip
 def test_sizes(dim, value):
-    from profuse.dialect.symbolic import evaluate
+    from profuse.dialect.ir.symbolic import evaluate
 
     x = np.zeros((value,), "f4")
     result = TensorType(I64, ())

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 import profuse.dialect.ops  # noqa: F401  (fills OPS)
-from profuse.dialect.base import OPS, Op
-from profuse.dialect.dtypes import BOOL, DTYPES, DType
+from profuse.dialect.ir.dtypes import BOOL, DTYPES, DType
+from profuse.dialect.ir.op import OPS, Op
 
 Attrs = dict[str, Any]
 Generator = Callable[[DType, np.random.Generator], Iterable[tuple[Attrs, tuple]]]

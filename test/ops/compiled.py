@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from cases import Case, difference, silent
 from on_device import run_on_device
-from profuse.dialect.base import op_named
-from profuse.dialect.device import HOST
 from profuse.dialect.errors import ProfuseError
-from profuse.dialect.guards import generalize
-from profuse.dialect.program import Instr, Program
-from profuse.dialect.types import ScalarType, TensorType, Type, type_of
+from profuse.dialect.guards.checks import generalize
+from profuse.dialect.ir.device import HOST
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.program import Instr, Program
+from profuse.dialect.ir.types import ScalarType, TensorType, Type, type_of
+from profuse.executor.compile.proof.check import Budget, Difference, check_kernel
+from profuse.executor.compile.proof.verdict import CHECKED, PARTLY
 from profuse.executor.cuda.driver import CudaError
-from profuse.executor.events import Counters
-from profuse.executor.kernel import kernel_runner
-from profuse.executor.proof.check import Budget, Difference, check_kernel
-from profuse.executor.proof.verdict import CHECKED, PARTLY
+from profuse.executor.plans.kernel_call import kernel_runner
+from profuse.executor.settings.events import Counters
 from profuse.lowering.abi import KernelArtifact
 from profuse.lowering.stages import compile_program
 from profuse.lowering.target import host_target

@@ -20,8 +20,8 @@ from cases import (
     python_number,
     register,
 )
-from profuse.dialect.base import OPS, Op
-from profuse.dialect.dtypes import BOOL, C64, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType
+from profuse.dialect.ir.dtypes import BOOL, C64, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType
+from profuse.dialect.ir.op import OPS, Op
 from profuse.dialect.ops.families import PYTHON_NUMBERS, Elementwise
 
 # What each op is in NumPy, where the names differ; not read from the op, so that it can fail.

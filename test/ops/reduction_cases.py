@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from cases import Attrs, array, edge_values, laid_out, register
-from profuse.dialect.dtypes import BF16, F16, F32, F64, I8, U64, DType, dtype_of
+from profuse.dialect.ir.dtypes import BF16, F16, F32, F64, I8, U64, DType, dtype_of
 
 Args = tuple[Any, ...]
 HALF = (F16, BF16)

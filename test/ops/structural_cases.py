@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from cases import Attrs, array, laid_out, python_number, register
-from profuse.dialect.attrs import DYNAMIC
-from profuse.dialect.dtypes import DTYPES, F32, I8, I64, U64, DType, dtype_of
+from profuse.dialect.ir.attrs import DYNAMIC
+from profuse.dialect.ir.dtypes import DTYPES, F32, I8, I64, U64, DType, dtype_of
 from profuse.dialect.ops.slicing import ABSENT
 from reduction_cases import Args, shapes
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import difference, edge_values, silent
-from profuse.dialect.base import op_named
-from profuse.dialect.dtypes import DTYPES, F16, F32, F64, I8, I64, U8, U64
+from profuse.dialect.ir.dtypes import DTYPES, F16, F32, F64, I8, I64, U8, U64
+from profuse.dialect.ir.op import op_named
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
 from reference import run_scalar

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from cases import Case, all_suites, cases_of, edge_values
 from compiled import Call, dynamic_call, run_batches, static_call
-from profuse.dialect.base import Fusion
-from profuse.dialect.device import HOST
-from profuse.dialect.dtypes import DType, dtype_of
-from profuse.dialect.types import ScalarType, TensorType, Type
+from profuse.dialect.ir.device import HOST
+from profuse.dialect.ir.dtypes import DType, dtype_of
+from profuse.dialect.ir.op import Fusion
+from profuse.dialect.ir.types import ScalarType, TensorType, Type
 
 # Every case takes many minutes; without it, cases that repeat what others test are left out.
 EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profuse.dialect.base import op_named
 from profuse.dialect.errors import ShapeError
+from profuse.dialect.ir.op import op_named
 from profuse.dialect.ops.einsum import decompose_einsum
 
 RNG = np.random.default_rng(3)
@@ -28,7 +28,7 @@ def emit(name, *operands, **attrs):
 
 
 def _type(x):
-    from profuse.dialect.types import TensorType, type_of
+    from profuse.dialect.ir.types import TensorType, type_of
 
     found = type_of(int(x) if isinstance(x, np.integer) else np.asarray(x))
     return found.without_layout() if isinstance(found, TensorType) else found

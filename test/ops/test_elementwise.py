@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profuse.dialect.base import op_named
-from profuse.dialect.dtypes import BOOL, C128, F16, F32, F64, I8, I64, U8, U64
 from profuse.dialect.errors import DTypeError, ShapeError
-from profuse.dialect.ops.broadcast import broadcast_shapes
-from profuse.dialect.symbolic import sym_max, symbol
-from profuse.dialect.types import (
+from profuse.dialect.ir.dtypes import BOOL, C128, F16, F32, F64, I8, I64, U8, U64
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.symbolic import sym_max, symbol
+from profuse.dialect.ir.types import (
     BOOL_SCALAR,
     FLOAT_SCALAR,
     INT_SCALAR,
@@ -18,6 +17,7 @@ from profuse.dialect.types import (
     ScalarType,
     TensorType,
 )
+from profuse.dialect.ops.broadcast import broadcast_shapes
 
 S, T = symbol("s0"), symbol("s1")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profuse.dialect.attrs import DYNAMIC
-from profuse.dialect.base import op_named
-from profuse.dialect.dtypes import F32, F64, I64
 from profuse.dialect.errors import BoundsError, DTypeError, ProfuseError, ShapeError
-from profuse.dialect.types import ScalarType, type_of
+from profuse.dialect.ir.attrs import DYNAMIC
+from profuse.dialect.ir.dtypes import F32, F64, I64
+from profuse.dialect.ir.op import op_named
+from profuse.dialect.ir.types import ScalarType, type_of
 
 F = np.float32
 

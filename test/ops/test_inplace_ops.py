@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import OPS, SUITES, Case, cases_of, difference, load_suites, silent
-from profuse.dialect.attrs import DYNAMIC
-from profuse.dialect.base import Op, op_named
-from profuse.dialect.dtypes import F32, I8, DType
 from profuse.dialect.errors import BoundsError, DTypeError, ProfuseError, ShapeError
+from profuse.dialect.ir.attrs import DYNAMIC
+from profuse.dialect.ir.dtypes import F32, I8, DType
+from profuse.dialect.ir.op import Op, op_named
+from profuse.dialect.ir.types import type_of
 from profuse.dialect.ops.inplace import InPlace
-from profuse.dialect.types import type_of
 
 load_suites()
 IN_PLACE = [op for op in OPS.values() if issubclass(op, InPlace)]

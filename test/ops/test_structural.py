@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import SUITES, cases_of, difference, load_suites, silent
-from profuse.dialect.attrs import DYNAMIC
-from profuse.dialect.base import OPS, op_named
-from profuse.dialect.dtypes import BF16, BOOL, F16, F32, F64, I8, I64
+from profuse.dialect.ir.attrs import DYNAMIC
+from profuse.dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I8, I64
+from profuse.dialect.ir.op import OPS, op_named
+from profuse.dialect.ir.symbolic import evaluate, symbol
+from profuse.dialect.ir.types import TENSOR, ScalarType, TensorType, type_of
 from profuse.dialect.ops.slicing import ABSENT, encode_bound, sliced
-from profuse.dialect.symbolic import evaluate, symbol
-from profuse.dialect.types import TENSOR, ScalarType, TensorType, type_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
 from reference import run_op

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import OPS, SUITES, Case, all_suites, cases_of, difference, silent
-from profuse.dialect.dtypes import DType, dtype_of
 from profuse.dialect.errors import DTypeError, ProfuseError
+from profuse.dialect.ir.dtypes import DType, dtype_of
+from profuse.dialect.ir.symbolic import Sym, evaluate, symbol
+from profuse.dialect.ir.types import TENSOR, ListType, ScalarType, TensorType, Type, type_of
 from profuse.dialect.ops.families import Elementwise
-from profuse.dialect.symbolic import Sym, evaluate, symbol
-from profuse.dialect.types import TENSOR, ListType, ScalarType, TensorType, Type, type_of
 
 
 def suites(*, elementwise: bool = False) -> pytest.MarkDecorator:

@@ -7,14 +7,14 @@ from itertools import pairwise
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.context import parse_module
 from profuse.dialect.errors import PipelineError
+from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.base import PASSES
-from profuse.dialect.passes.form_fusions import FormFusions
-from profuse.dialect.pipeline import PIPELINES, run_pipeline
-from profuse.executor.compile import optimizing_pipeline
-from profuse.executor.knobs import KNOBS
+from profuse.dialect.passes.speculate.form_fusions import FormFusions
+from profuse.dialect.pipeline.run import PIPELINES, run_pipeline
+from profuse.executor.compile.request import optimizing_pipeline
+from profuse.executor.settings.knobs import KNOBS
 from profuse.tools.opt import main
 
 load_passes()

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import profuse as pf
-from profuse.executor.events import Event
+from profuse.executor.explain.state import Specialization
 from profuse.executor.observe.timeline import GAINS, Call
-from profuse.executor.state import Specialization
+from profuse.executor.settings.events import Event
 from profuse.tools.report.model import Compile, Function, Kernel, Run, Setting, Step
 
 SCRIPT = """

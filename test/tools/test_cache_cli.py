@@ -7,13 +7,13 @@ import os
 import time
 
 import pytest
-from profuse.executor.cache import key
-from profuse.executor.cache.codec import to_sections
-from profuse.executor.cache.entry import Entry
-from profuse.executor.cache.key import Key, key_of
-from profuse.executor.cache.store import Store
-from profuse.executor.compile import CompileRequest, compile_graph
-from profuse.executor.knobs import knobs
+from profuse.executor.compile.cache import key
+from profuse.executor.compile.cache.codec import to_sections
+from profuse.executor.compile.cache.entry import Entry
+from profuse.executor.compile.cache.key import Key, key_of
+from profuse.executor.compile.cache.store import Store
+from profuse.executor.compile.request import CompileRequest, compile_graph
+from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import Target
 from profuse.tools.cache import main
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.knobs import knobs
 from profuse.tools.report import cli
 from profuse.tools.report.page import render
 from profuse.tools.report.recorded import from_log

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profuse.executor.events import Event
 from profuse.executor.observe.timeline import Call
+from profuse.executor.settings.events import Event
 from profuse.tools.quantities import duration, plural, size
 from profuse.tools.report.calls import chart, errors, gains, kind_of, stretches
 from profuse.tools.report.charts import lanes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...executor.events import Event
 from ...executor.observe.perfetto import LANES, lane_of
+from ...executor.settings.events import Event
 from ..quantities import duration, plural
 from . import calls as calls_
 from .calls import KINDS, gains, kind_of

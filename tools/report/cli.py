@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...dialect.errors import ArgumentError, FileError, ProfuseError
-from ...executor.observe import live
+from ...executor.functions import registry
 from ...executor.observe.files import check_writable
 from ...executor.observe.perfetto import trace
 from ..console import tool
@@ -163,7 +163,7 @@ def _join_threads() -> None:
 def _wait_for_compiles() -> None:
     """What still compiles in the background belongs to the run."""
     deadline = time.monotonic() + _PATIENCE
-    for function in live.functions():
+    for function in registry.functions():
         function.wait(max(deadline - time.monotonic(), 0.0))
 
 

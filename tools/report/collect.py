@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ...executor.choice import AnyExecutor
-from ...executor.compile import CompileRequest, CompileResult
-from ...executor.engine import Executor
-from ...executor.events import events, totals
-from ...executor.function import GraphFunction
-from ...executor.keyed import KeyedExecutor
-from ...executor.knobs import KNOBS
-from ...executor.observe import live
-from ...executor.observe.log_file import environment
-from ...executor.observe.stages import grouped
+from ...executor.compile.request import CompileRequest, CompileResult
+from ...executor.compile.timings import grouped
+from ...executor.functions import registry
+from ...executor.functions.base import GraphFunction
 from ...executor.observe.timeline import Timeline, recording
+from ...executor.settings.event_log import environment
+from ...executor.settings.events import events, totals
+from ...executor.settings.knobs import KNOBS
+from ...executor.tiers.choice import AnyExecutor
+from ...executor.tiers.keyed import KeyedExecutor
+from ...executor.tiers.profiling import Executor
 from ...lowering.target import host_target
 from .model import Compile, Function, Run, Setting
 from .replay import replay
@@ -93,9 +93,9 @@ class _Budget:
 
 def _functions(timeline: Timeline | None) -> tuple[list[GraphFunction], list[str]]:
     """Functions that have been called: those still there, and those that a recording has kept."""
-    every = {live.number_of(f): f for f in live.functions()}
+    every = {registry.number_of(f): f for f in registry.functions()}
     if timeline is not None:
-        every |= {live.number_of(f): f for f in timeline.functions}
+        every |= {registry.number_of(f): f for f in timeline.functions}
     tried = set() if timeline is None else {call.function for call in timeline.calls}
     called = [f for n, f in sorted(every.items()) if f._executors() or n in tried]
     notes = []
@@ -105,7 +105,7 @@ def _functions(timeline: Timeline | None) -> tuple[list[GraphFunction], list[str
 
 
 def _function(function: GraphFunction, calls: Sequence, budget: _Budget) -> Function:
-    number, state = live.number_of(function), function.state()
+    number, state = registry.number_of(function), function.state()
     return Function(
         number=number,
         name=function._name,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...executor.events import Event
+from ...executor.explain.state import Specialization
 from ...executor.observe.timeline import Call
-from ...executor.state import Specialization
+from ...executor.settings.events import Event
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...dialect.errors import FileError
-from ...executor.events import Event
-from ...executor.knobs import KNOBS
+from ...executor.settings.events import Event
+from ...executor.settings.knobs import KNOBS
 from ..quantities import duration
 from .model import Compile, Function, Run, Setting
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...dialect.errors import ProfuseError
-from ...executor.compile import CompileRequest, compile_graph
-from ...executor.proof.verdict import Verdict
+from ...executor.compile.proof.verdict import Verdict
+from ...executor.compile.request import CompileRequest, compile_graph
 from .model import Kernel, Step
 
 

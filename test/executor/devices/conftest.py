@@ -11,9 +11,9 @@ import pytest  # noqa: E402
 import stand_ins  # noqa: E402
 from driver_api import Api  # noqa: E402
 from emulated import EmulatedDriver  # noqa: E402
-from profuse.executor import foreign  # noqa: E402
 from profuse.executor.cuda import bindings, libraries  # noqa: E402
 from profuse.executor.cuda.driver import using  # noqa: E402
+from profuse.executor.functions import device_arguments as foreign  # noqa: E402
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 from mlir import ir
-from profuse.dialect.dtypes import dtype_named
-from profuse.executor.cuda.blocks import ArgumentBlock, bits_float
+from profuse.dialect.ir.dtypes import dtype_named
+from profuse.executor.cuda.argument_block import ArgumentBlock, bits_float
 from profuse.executor.cuda.driver import CudaError, Direct, Node
 from profuse.executor.cuda.products import Gemm
 from simt import parse, programs, run_kernel, types

@@ -9,7 +9,7 @@ from typing import Any
 import exchange_api
 import numpy as np
 from fakelib import Array, array
-from profuse.dialect.dtypes import BF16
+from profuse.dialect.ir.dtypes import BF16
 from profuse.executor.cuda.driver import driver
 
 STREAM = 5

@@ -14,20 +14,19 @@ import stand_ins
 from dispatched import is_native
 from emulated import Fault
 from profuse.dialect.errors import ArgumentError
-from profuse.dialect.gradient_mode import gradients
-from profuse.dialect.guards import check_types, generalize
-from profuse.dialect.relaxed import fits_relaxed
-from profuse.dialect.types import type_of
-from profuse.executor.cuda import libraries
+from profuse.dialect.guards.checks import check_types, generalize
+from profuse.dialect.guards.gradient_mode import gradients
+from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.ir.types import type_of
+from profuse.executor.cuda import launches, libraries
 from profuse.executor.cuda.arrays import as_leaf
 from profuse.executor.cuda.driver import CudaError, NoEpilogueError
-from profuse.executor.dispatch import launches
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
+from profuse.executor.dispatch.leaf_spec import Leaf
 from profuse.executor.dispatch.relaxed_guards import relaxed_tests
-from profuse.executor.dispatch.spec import Leaf
-from profuse.executor.knobs import knobs
+from profuse.executor.settings.knobs import knobs
 from support import counts, host, modulus
 from test_device_calls import CASES
 from test_device_graphs import LONG, normalised

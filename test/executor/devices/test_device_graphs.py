@@ -8,10 +8,10 @@ import fakelib as xp
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.cuda.blocks import ArgumentBlock
+from profuse.executor.cuda.argument_block import ArgumentBlock
 from profuse.executor.cuda.driver import Node
 from profuse.executor.cuda.graphs import launch_all
-from profuse.executor.events import Counters
+from profuse.executor.settings.events import Counters
 from support import counts, host, modulus, warmed
 
 LONG = 20_000  # elements whose sum takes two kernels

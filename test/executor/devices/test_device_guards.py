@@ -4,13 +4,13 @@ import fakelib as xp
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.device import DeviceTensor
-from profuse.dialect.guards import check_types, explain_mismatch
-from profuse.dialect.types import TensorType, type_of
-from profuse.executor.events import Counters
-from profuse.executor.mismatch import mismatches
-from profuse.executor.plan import build_plan
-from profuse.executor.processor import Processor
+from profuse.dialect.guards.checks import check_types, explain_mismatch
+from profuse.dialect.ir.device import DeviceTensor
+from profuse.dialect.ir.types import TensorType, type_of
+from profuse.executor.explain.mismatch import mismatches
+from profuse.executor.plans.plan import build_plan
+from profuse.executor.plans.processor import Processor
+from profuse.executor.settings.events import Counters
 from support import counts, host
 
 TYPE = 'tensor<SIZESxf32, {device = "cpu", strides = "contiguous"}>'
@@ -31,8 +31,8 @@ func.func @main(%x: !profuse.tensor) -> !profuse.tensor {
 
 def test_relaxed_guards_are_dispatched_by_plans():
     """R3.42"""
-    from profuse.dialect.context import parse_module
-    from profuse.dialect.decode import decode_module
+    from profuse.dialect.mlir.context import parse_module
+    from profuse.dialect.mlir.decode import decode_module
 
     module = decode_module(parse_module(GUARDED))
     counters = Counters()
@@ -90,8 +90,8 @@ def test_type_checks_compare_devices(array):
 @pytest.mark.parametrize("home", ["cpu", "cuda:0"])
 def test_quick_checks_of_plans_agree_with_types(array, strides, home):
     """The plan's own comparison is a shortcut: never true where `check_types` is false."""
-    from profuse.dialect.context import parse_module
-    from profuse.dialect.decode import decode_module
+    from profuse.dialect.mlir.context import parse_module
+    from profuse.dialect.mlir.decode import decode_module
 
     text = GUARDED.replace("cuda_guard", "type_check").replace("?x?x", "4x8x")
     module = decode_module(parse_module(text))
@@ -134,9 +134,9 @@ def test_processors_are_values():
 
 def test_strict_fusion_counts_relaxed_guards():
     """R1.46: two guarded ifs are one too many, whatever guards them."""
-    from profuse.dialect.context import parse_module
-    from profuse.dialect.decode import decode_module
-    from profuse.executor.strict import check_strict
+    from profuse.dialect.mlir.context import parse_module
+    from profuse.dialect.mlir.decode import decode_module
+    from profuse.executor.settings.strict import check_strict
 
     module = decode_module(parse_module(GUARDED))
     (guard,) = [i for i in module.main.body.walk() if i.op.name == "cuda_guard"]

@@ -9,7 +9,8 @@ import numpy as np
 import profuse as pf
 import pytest
 import stand_ins
-from profuse.executor.cuda import exchange, libraries
+from profuse.executor.cuda import dlpack_exchange as exchange
+from profuse.executor.cuda import libraries
 from profuse.executor.cuda.dlpack import Loan, Tensor, data_type, read, take
 from profuse.executor.cuda.driver import using
 from support import counts, host, modulus

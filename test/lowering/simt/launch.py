@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from mlir import ir
-from profuse.dialect.dtypes import dtype_named
-from profuse.dialect.symbolic import evaluate, parse_dim
+from profuse.dialect.ir.dtypes import dtype_named
+from profuse.dialect.ir.symbolic import evaluate, parse_dim
 
 from .faults import SimtError
 from .kernel import contents, empty, holding, run_kernel

@@ -1,0 +1,1 @@
+"""What a guard checks of values: their types, sizes that are related, gradient mode."""

@@ -1,0 +1,82 @@
+"""``x[key] = value``: basic indexing, single elements, and one value where a mask holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import BoundsError
+from ...ir.attrs import DYNAMIC
+from ..tracing.mutation import check_owner, is_immutable, masked, write
+from ..tracing.operators import op
+from ..tracing.recorder import Recorder, size_error, trace_error
+from ..tracing.traced import Traced, TracedScalar
+from .indexing import get_item, is_index_array, items_of
+
+
+def set_item(x: Traced, key: Any, value: Any) -> None:
+    """``x[key] = value`` recorded; raises TraceError for index arrays and for arguments."""
+    check_owner(x)
+    if is_immutable(x):
+        raise trace_error("a NumPy scalar cannot be assigned to", "make an array: np.zeros(1)")
+    if isinstance(value, (list, tuple)):
+        from .creation import array
+
+        value = array(value)
+    if isinstance(key, (np.ndarray, Traced)) and key.dtype.kind == "b" and key.ndim == x.ndim:
+        _check_mask(x, key)
+        masked(x, key, value)
+        return
+    items = items_of(x, key)
+    if any(map(is_index_array, items)):
+        raise trace_error(
+            "assignment to elements picked by an index array is not supported while tracing",
+            "use x[...] = np.where(mask, values, x), or slices",
+        )
+    if (
+        items
+        and len(items) == x.ndim
+        and not any(item is None or isinstance(item, slice) for item in items)
+    ):
+        for item in items[:-1]:
+            x = get_item(x, item)
+        _put(x, items[-1], value)
+        return
+    target = get_item(x, key) if items else x  # of no axes, all of it
+    # ``x[key] += v`` has written to the view already; Python then assigns it to itself.
+    if not (isinstance(value, Traced) and _is_same_view(x.rec, target.value, value.value)):
+        write(target, value, strict=False)
+
+
+def _put(row: Traced, index: Any, value: Any) -> None:
+    if isinstance(index, TracedScalar):
+        op("put_", row, value, index, index=DYNAMIC)
+    else:
+        op("put_", row, value, index=index)
+
+
+def _check_mask(x: Traced, mask: Any) -> None:
+    given = mask.hint if isinstance(mask, Traced) else mask.shape
+    for axis, (a, b) in enumerate(zip(given, x.hint, strict=True)):
+        if a != b and None not in (a, b):
+            raise size_error(
+                BoundsError,
+                f"boolean index did not match indexed array along axis {axis}; size of axis is "
+                f"{b} but size of corresponding boolean axis is {a}",
+            )
+
+
+def _is_same_view(rec: Recorder, one: int, two: int) -> bool:
+    """True if two values are made of one array by the same ops on the same numbers."""
+    while one != two:
+        a, b = rec.defs.get(one), rec.defs.get(two)
+        if a is None or b is None or a.op is not b.op or a.attrs != b.attrs or not a.op.aliases:
+            return False
+        if a.operands[1:] != b.operands[1:] or len(a.results) != 1:
+            return False
+        one, two = a.operands[0], b.operands[0]
+    return True
+
+
+__all__ = ["set_item"]

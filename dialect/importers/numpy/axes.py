@@ -1,0 +1,114 @@
+"""Sizes, axes and ranks as NumPy functions take them, turned into attributes and operands."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...errors import AxisError
+from ...ir.attrs import DYNAMIC
+from ...ir.device import is_foreign
+from ..tracing.operators import as_value, op, recorder_of, wrap
+from ..tracing.recorder import user_loc
+from ..tracing.traced import Traced, TracedScalar
+
+
+def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
+    """``shape`` as a size attribute (`DYNAMIC` where traced) and the traced sizes in order.
+
+    Raises TypeError for a bool, as NumPy does.
+    """
+    if isinstance(shape, Traced) and shape.ndim == 1:
+        shape = tuple(shape)
+    items = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+    static: list[int] = []
+    dynamic: list[TracedScalar] = []
+    for item in items:
+        if isinstance(item, TracedScalar):
+            static.append(DYNAMIC)
+            dynamic.append(item)
+        elif type(item) is bool:
+            raise TypeError("an integer is required")
+        else:
+            static.append(operator.index(item))
+    return tuple(static), dynamic
+
+
+def ndim(x: Any) -> int:
+    """Rank of anything array-like."""
+    if isinstance(x, Traced):
+        return x.ndim
+    if isinstance(x, (list, tuple)):
+        return 1 + ndim(x[0]) if x else 1
+    if is_foreign(x):
+        return as_array(x).ndim
+    return np.ndim(x) if not isinstance(x, TracedScalar) else 0
+
+
+def dtype_like(x: Any) -> np.dtype:
+    """dtype of anything array-like."""
+    if isinstance(x, TracedScalar):
+        return np.dtype(x.kind)
+    x = as_array(x) if is_foreign(x) else x
+    return x.dtype if isinstance(x, (Traced, np.ndarray, np.generic)) else np.asarray(x).dtype
+
+
+def as_array(x: Any) -> Any:
+    """``x`` with ndarray attributes: a traced or an ordinary array."""
+    if isinstance(x, (Traced, np.ndarray)):
+        return x
+    if isinstance(x, TracedScalar):
+        return op("to_tensor", x)
+    if is_foreign(x):
+        rec = recorder_of()
+        return wrap(rec, as_value(rec, x))
+    from .creation import array
+
+    return array(x) if isinstance(x, (list, tuple)) else np.asarray(x)
+
+
+def as_traced(x: Any) -> Any:
+    """``x`` as a traced array, ordinary arrays captured."""
+    array = as_array(x)
+    if isinstance(array, Traced):
+        return array
+    rec = recorder_of()
+    return wrap(rec, as_value(rec, array))
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """``axis`` counted from the front; raises AxisError at the user's line."""
+    found = operator.index(axis)
+    if not -rank <= found < rank:
+        raise AxisError(
+            f"axis {found} is out of bounds for array of dimension {rank}", loc=user_loc()
+        )
+    return found % rank if rank else 0
+
+
+def axis_number(axis: Any) -> int:
+    """``axis`` where NumPy's C functions take one: a bool is none."""
+    if type(axis) is bool or (isinstance(axis, TracedScalar) and axis.kind is bool):
+        raise TypeError("an integer is required for the axis")
+    return operator.index(axis)
+
+
+def reduced_axes(axis: Any) -> tuple[int, ...] | None:
+    """``axis`` as reductions take it: None = all, one, or a tuple, but no list."""
+    if axis is None:
+        return None
+    return tuple(map(axis_number, axis)) if isinstance(axis, tuple) else (axis_number(axis),)
+
+
+def axis_tuple(axis: Any) -> tuple[int, ...]:
+    """One axis or several, as NumPy's Python functions take them, as a tuple."""
+    if not isinstance(axis, (tuple, list)):
+        try:
+            return (operator.index(axis),)
+        except TypeError:
+            if not isinstance(axis, Iterable):
+                raise
+    return tuple(operator.index(a) for a in axis)

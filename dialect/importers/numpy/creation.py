@@ -1,0 +1,318 @@
+"""Functions that make arrays. They do not dispatch on traced arguments, so they are substituted.
+
+In a traced function, ``np.zeros`` and its kin are thin wrappers (see `scope`): they record what has
+a traced argument or may be written to; otherwise they are what they always were.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.attrs import DYNAMIC
+from ...ir.dtypes import dtype_of
+from ..python.substitutes import FUNCTIONS as SUBSTITUTES
+from ..tracing.operators import NUMBERS, op, recorder_of
+from ..tracing.recorder import Recorder, current
+from ..tracing.traced import Traced, TracedScalar
+from .axes import sizes
+from .registry import CREATION, METHODS, creation_function, numpy_function
+
+_FILLED = frozenset({"zeros", "ones", "empty", "full"})
+
+
+def full_of(value: Any, shape: Any, dtype: Any) -> Any:
+    """A traced array filled with one number."""
+    static, dynamic = sizes(shape)
+    wanted = np.asarray(value).dtype if dtype is None and not _traced(value) else dtype
+    if wanted is None:
+        wanted = value.dtype if isinstance(value, Traced) else np.dtype(value.kind)
+    return op("full", value, *dynamic, shape=static, dtype=dtype_of(wanted))
+
+
+@creation_function("zeros")
+def zeros(shape: Any, dtype: Any = float) -> Any:
+    """`np.zeros`."""
+    return full_of(0, shape, dtype or float)
+
+
+@creation_function("ones")
+def ones(shape: Any, dtype: Any = float) -> Any:
+    """`np.ones`."""
+    return full_of(1, shape, dtype or float)
+
+
+@creation_function("empty")
+def empty(shape: Any, dtype: Any = float) -> Any:
+    """`np.empty`; the contents are zeros."""
+    return full_of(0, shape, dtype or float)
+
+
+@creation_function("full")
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`np.full` with one number."""
+    if isinstance(fill_value, Traced) and fill_value.ndim:
+        out = METHODS["astype"](fill_value, dtype or fill_value.dtype)
+        return op("copy", broadcast(out, shape))
+    return full_of(fill_value, shape, dtype)
+
+
+def broadcast(x: Any, shape: Any) -> Any:
+    """`np.broadcast_to`, recorded."""
+    static, dynamic = sizes(shape)
+    return op("broadcast_to", x, *dynamic, shape=static)
+
+
+@creation_function("arange")
+def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """`np.arange`."""
+    start = 0 if stop is None else start_or_stop
+    stop = start_or_stop if stop is None else stop
+    numbers = [_number(x) for x in (start, stop, 1 if step is None else step)]
+    start, stop, step = numbers
+    if all(_is_int(x) for x in numbers):
+        # -(-a // b) rounds up, as the number of steps must; never below none.
+        count = -((start - stop) // step)
+        count = _or_none(count)
+    else:
+        count = max(int(np.ceil((float(stop) - float(start)) / float(step))), 0)
+    wanted = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
+    if all(_is_int(x) for x in numbers) and wanted.kind not in "fc":
+        steps = iota(count, dtype_of(np.int64))
+        out = steps if _is_one(step) else steps * step
+        out = out if _is_zero(start) else out + start
+        return out if out.dtype == wanted else op("cast", out, dtype=dtype_of(wanted))
+    # As NumPy fills: by the difference of the first two elements, which have their dtype.
+    first, second = _element(start, wanted), _element(start + step, wanted)
+    steps = METHODS["astype"](iota(count, dtype_of(np.int64)), wanted)
+    return np.where(steps == 1, second, steps * (second - first) + first)
+
+
+def _or_none(count: Any) -> Any:
+    """A number of elements; 0 for a negative one."""
+    return op("maximum", count, 0) if isinstance(count, TracedScalar) else max(+count, 0)
+
+
+def _rounded_up(count: Any) -> Any:
+    return math.ceil(count) if _kind_of(count) is float else count
+
+
+def _kind_of(number: Any) -> type:
+    return number.kind if isinstance(number, TracedScalar) else type(number)
+
+
+def _promoting(x: Any) -> Any:
+    """What promotes as an operand does: a Python number, or a dtype."""
+    if isinstance(x, TracedScalar) or type(x) in NUMBERS:
+        return _kind_of(x)(1)
+    return array(x).dtype
+
+
+def _element(number: Any, dtype: np.dtype) -> Any:
+    """A number in a dtype, as an array of rank 0."""
+    if isinstance(number, TracedScalar):
+        return op("to_tensor", number, dtype=dtype_of(dtype))
+    return np.array(number).astype(dtype)[()]
+
+
+def iota(count: Any, dtype: Any) -> Any:
+    """``0, 1, 2, …`` of ``count`` elements."""
+    static, dynamic = sizes(count)
+    return op("iota", *dynamic, shape=static, dtype=dtype, axis=0)
+
+
+def _number(x: Any) -> Any:
+    """A Python number, a traced one, or what a rank-0 array holds."""
+    if isinstance(x, Traced):
+        return x.bake()
+    return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+
+
+def _is_int(x: Any) -> bool:
+    return x.kind in (int, bool) if isinstance(x, TracedScalar) else isinstance(x, int)
+
+
+def _is_one(x: Any) -> bool:
+    return not isinstance(x, TracedScalar) and x == 1
+
+
+def _is_zero(x: Any) -> bool:
+    return not isinstance(x, TracedScalar) and x == 0
+
+
+@creation_function("linspace")
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """`np.linspace`, step by step as NumPy computes it."""
+    count: Any = num if isinstance(num, TracedScalar) and num.kind is int else +operator.index(num)
+    float_type = np.result_type(*map(_promoting, (start, stop)))
+    if float_type.kind not in "fc":
+        float_type = np.dtype(float)
+    start, stop = (array(x, float_type) for x in (start, stop))
+    wanted = float_type if dtype is None else np.dtype(dtype)
+    steps = count - 1 if endpoint else count
+    last = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)
+    delta = stop - start
+    positions = METHODS["astype"](iota(count, dtype_of(np.int64)), float_type)
+    for _ in range(delta.ndim):
+        positions = op("expand_dims", positions, axes=(-1,))
+    step = delta / last
+    # Where the step is too small for a float, the difference may not be.
+    out = np.where(step == 0, positions / last * delta, positions * step) + start
+    if endpoint:  # the last point is exact; a single one is the start
+        out = np.where(positions == last, stop, out)
+    if wanted.kind in "iu":
+        out = np.floor(out)
+    out = METHODS["astype"](np.moveaxis(out, 0, axis) if axis else out, wanted)
+    if not retstep:
+        return out
+    return out, np.where(steps > 0, step, np.nan)[()]
+
+
+@creation_function("eye")
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    """`np.eye`."""
+    static, dynamic = sizes((N, N if M is None else M))
+    index = dtype_of(np.int64)
+    row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
+    column = op("iota", *dynamic, shape=static, dtype=index, axis=1)
+    return op("cast", op("eq", row + k, column), dtype=dtype_of(dtype))
+
+
+@creation_function("identity")
+def identity(n: Any, dtype: Any = None) -> Any:
+    """`np.identity`."""
+    return eye(n, dtype=dtype or float)
+
+
+@creation_function("tri")
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    """`np.tri`, which takes negative sizes for 0."""
+    static, dynamic = sizes([_or_none(_rounded_up(n)) for n in (N, N if M is None else M)])
+    index = dtype_of(np.int64)
+    row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
+    column = op("iota", *dynamic, shape=static, dtype=index, axis=1)
+    return op("cast", op("le", column, row + k), dtype=dtype_of(dtype))
+
+
+@creation_function("array")
+def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> Any:
+    if not isinstance(object, Traced) or copy is not True:
+        return array(object, dtype, ndmin)
+    # In the memory order of what is copied.
+    made = op("copy", object)
+    made.rec.unordered.add(made.value)
+    return array(made, dtype, ndmin)
+
+
+@creation_function("asarray", "asanyarray")
+def _asarray(a: Any, dtype: Any = None) -> Any:
+    return array(a, dtype)
+
+
+@creation_function("ascontiguousarray", "asfortranarray")
+def _ordered(a: Any, dtype: Any = None) -> Any:
+    # A view or a copy: what `reshape` is, too, where the shape does not change.
+    out = array(a, dtype, 1)
+    return op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
+
+
+def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
+    """`np.array` of traced arrays, numbers and nested sequences of them."""
+    out = _stacked(source)
+    if dtype is not None and out.dtype != np.dtype(dtype):
+        out = op("cast", out, dtype=dtype_of(dtype))
+    while out.ndim < ndmin:
+        out = op("expand_dims", out, axes=(0,), view_of=out)
+    return out
+
+
+def _stacked(source: Any) -> Any:
+    if isinstance(source, TracedScalar):
+        return op("to_tensor", source)
+    if not isinstance(source, (list, tuple)):
+        return source if isinstance(source, Traced) else np.asarray(source)
+    if not any(_traced(item) for item in source):
+        return remember(recorder_of(), np.array(source))
+    from .joins import stack
+
+    return stack([_stacked(item) for item in source])
+
+
+@numpy_function("zeros_like")
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.zeros_like`."""
+    return _like(a, 0, dtype, shape)
+
+
+@numpy_function("ones_like")
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.ones_like`."""
+    return _like(a, 1, dtype, shape)
+
+
+@numpy_function("empty_like")
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.empty_like`; the contents are zeros."""
+    return _like(prototype, 0, dtype, shape)
+
+
+@numpy_function("full_like")
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """`np.full_like`."""
+    return _like(a, fill_value, dtype, shape)
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
+    if isinstance(value, Traced) and value.ndim:
+        return full(a.shape, value, dtype or a.dtype)
+    wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
+    out = full_of(value, np.shape(a) if shape is None else shape, wanted)
+    out.rec.unordered.add(out.value)
+    return out
+
+
+def _traced(x: Any) -> bool:
+    """True if ``x`` is traced or a (nested) sequence with something traced inside."""
+    if isinstance(x, (Traced, TracedScalar)):
+        return True
+    return isinstance(x, (list, tuple)) and any(_traced(item) for item in x)
+
+
+# --- what users' code calls in their place ------------------------------------------------------
+
+
+def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rec = current()
+        if rec is None:
+            return original(*args, **kwargs)
+        # Traced values may be written to what is filled here.
+        if name in _FILLED or any(map(_traced, args)) or any(map(_traced, kwargs.values())):
+            return handler(*args, **kwargs)
+        made = original(*args, **kwargs)
+        return made if any(made is given for given in args) else remember(rec, made)
+
+    return call
+
+
+def remember(rec: Recorder, made: Any) -> Any:
+    """Note an array made while tracing: small ones become constants, not captured inputs."""
+    if isinstance(made, np.ndarray) and made.base is None:
+        rec.created[id(made)] = made
+    return made
+
+
+def enter_substitutes() -> None:
+    """Enter all creation functions in the table of substitutes, once all are registered."""
+    for name, handler in CREATION.items():
+        original = getattr(np, name)
+        SUBSTITUTES[original] = _wrapper(name, original, handler)

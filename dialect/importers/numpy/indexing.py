@@ -1,0 +1,215 @@
+"""``x[key]``: basic slicing, integers, newaxis, ellipsis, and integer index arrays."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import BoundsError
+from ...ir.attrs import DYNAMIC
+from ...ops.slicing import encode_bound
+from ..tracing.mutation import is_immutable, note_copy
+from ..tracing.operators import op
+from ..tracing.recorder import trace_error, user_loc
+from ..tracing.traced import Traced, TracedScalar
+
+
+def get_item(x: Traced, key: Any) -> Any:
+    """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
+    items = items_of(x, key)
+    if any(is_index_array(item) for item in items):
+        return _advanced(x, items)
+    if (
+        x.ndim
+        and not any(item is None or isinstance(item, slice) for item in items)
+        and any(k is Ellipsis for k in (key if type(key) is tuple else (key,)))
+    ):
+        # An array of no axes that is a view, where integers alone would give a NumPy scalar.
+        column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
+        return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
+    return _basic(x, items)
+
+
+def items_of(x: Traced, key: Any) -> list[Any]:
+    """The key with its ellipsis written out, one item per axis of ``x`` plus newaxes."""
+    items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > x.ndim:
+        raise BoundsError(
+            f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed",
+            loc=user_loc(),
+        )
+    ellipses = [k for k, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
+        raise BoundsError("an index can only have a single ellipsis ('...')", loc=user_loc())
+    rest = [slice(None)] * (x.ndim - used)
+    if not ellipses:
+        return [*items, *rest]
+    at = ellipses[0]
+    return [*items[:at], *rest, *items[at + 1 :]]
+
+
+def _item(item: Any) -> Any:
+    """One index, lists as arrays; refuses masks."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if isinstance(item, (list, tuple)):
+        from .creation import array
+
+        item = array(item)
+        if type(item) is np.ndarray and not item.size:
+            item = item.astype(np.int64)
+    if isinstance(item, (bool, np.bool)) or _kind(item) == "b":
+        raise trace_error(
+            "indexing with a boolean mask gives an array whose size depends on contents",
+            "use np.where(mask, x, neutral_element)",
+        )
+    if isinstance(item, (np.ndarray, Traced)):
+        if _kind(item) not in "iu":
+            raise BoundsError(
+                "arrays used as indices must be of integer (or boolean) type", loc=user_loc()
+            )
+        return item
+    if isinstance(item, TracedScalar) and item.kind is int:
+        return item
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise BoundsError(
+            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
+            "boolean arrays are valid indices", loc=user_loc(),
+        ) from None  # fmt: skip
+
+
+def _kind(item: Any) -> str:
+    if isinstance(item, TracedScalar):
+        return "b" if item.kind is bool else "i"
+    return item.dtype.kind if isinstance(item, (np.ndarray, np.generic, Traced)) else ""
+
+
+def is_index_array(item: Any) -> bool:
+    """True for an item of a key that picks elements by an array of indices."""
+    return isinstance(item, (np.ndarray, Traced))
+
+
+@dataclass
+class _Slices:
+    """Attributes and operands of one `slice` op."""
+
+    starts: list[int] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    axes: list[int] = field(default_factory=list)
+    operands: tuple[list[Any], list[Any], list[Any]] = field(default_factory=lambda: ([], [], []))
+
+    def add(self, axis: int, item: slice) -> None:
+        self.axes.append(axis)
+        for column, bound, operands in zip(
+            (self.starts, self.stops), (item.start, item.stop), self.operands[:2], strict=True
+        ):
+            column.append(self._bound(bound, operands))
+        step = 1 if item.step is None else item.step
+        self.steps.append(self._bound(step, self.operands[2]))
+
+    @staticmethod
+    def _bound(bound: Any, operands: list[Any]) -> int:
+        if isinstance(bound, Traced):
+            bound = op("item", bound)
+        if isinstance(bound, TracedScalar):
+            operands.append(bound)
+            return DYNAMIC
+        return encode_bound(None if bound is None else operator.index(bound))
+
+    def apply(self, x: Any) -> Any:
+        attrs: dict[str, Any] = {"starts": tuple(self.starts), "stops": tuple(self.stops)}
+        if any(step != 1 for step in self.steps):
+            attrs["steps"] = tuple(self.steps)
+        if self.axes != list(range(len(self.axes))):
+            attrs["axes"] = tuple(self.axes)
+        flat = [o for column in self.operands for o in column]
+        return op("slice", x, *flat, view_of=x, **attrs)
+
+
+def _basic(x: Traced, items: list[Any]) -> Any:
+    """Slices first, then integers from the back, then newaxes."""
+    slices, picks, new = _Slices(), [], []
+    axis = kept = 0
+    for item in items:
+        if item is None:
+            new.append(kept)
+            kept += 1
+            continue
+        if isinstance(item, slice):
+            if item != slice(None):
+                slices.add(axis, item)
+            kept += 1
+        else:
+            picks.append((axis, item))
+        axis += 1
+    out = slices.apply(x) if slices.axes else x
+    for axis, item in reversed(picks):
+        out = _pick(out, axis, item)
+    if new:
+        out = op("expand_dims", out, axes=tuple(new), view_of=out)
+    if out is x:  # x[:], x[...]: a view of its own
+        out = op("slice", x, starts=(), stops=(), view_of=x)
+    return out
+
+
+def _pick(x: Any, axis: int, item: Any) -> Any:
+    if isinstance(item, TracedScalar):
+        return op("pick", x, item, axis=axis, index=DYNAMIC, view_of=x)
+    return op("pick", x, axis=axis, index=item, view_of=x)
+
+
+def _advanced(x: Traced, items: list[Any]) -> Any:
+    """Index arrays and the integers beside them, with NumPy's rule where their axes go."""
+    slices = _Slices()
+    arrays: list[tuple[int, Any]] = []
+    places: list[int] = []
+    axis = 0
+    for k, item in enumerate(items):
+        if isinstance(item, slice):
+            if item != slice(None):
+                slices.add(axis, item)
+        elif item is not None:
+            arrays.append((axis, item))
+            places.append(k)
+        axis += item is not None
+    axes = tuple(a for a, _ in arrays)
+    rank = max(i.ndim for _, i in arrays if is_index_array(i))
+    out = slices.apply(x) if slices.axes else x
+    if len(axes) == 1:
+        out = op("take", out, arrays[0][1], axis=axes[0])
+    else:
+        out = op("index", out, *(i for _, i in arrays), axes=axes)
+    taken = out
+    adjacent = places[-1] - places[0] == len(places) - 1
+    consecutive = axes[-1] - axes[0] == len(axes) - 1
+    if consecutive and not adjacent and axes[0] and rank:
+        # A newaxis between index arrays sends their axes to the front; the op does not know it.
+        out = op("moveaxis", out, source=tuple(range(axes[0], axes[0] + rank)),
+                 destination=tuple(range(rank)))  # fmt: skip
+    new = []
+    position = 0 if adjacent else rank
+    for k, item in enumerate(items):
+        if k in places:
+            position += rank if adjacent and k == places[0] else 0
+            continue
+        if item is None:
+            new.append(position)
+        position += 1
+    if new:
+        out = op("expand_dims", out, axes=tuple(new))
+    if out.ndim and all(_is_number(item) for _, item in arrays):
+        note_copy(taken, x)
+        out.share(x)
+    return out
+
+
+def _is_number(item: Any) -> bool:
+    """True for an index that is a number in NumPy, of which none makes the result a copy."""
+    return is_immutable(item) if isinstance(item, Traced) else not isinstance(item, np.ndarray)

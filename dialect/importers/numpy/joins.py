@@ -1,0 +1,176 @@
+"""NumPy's functions that make larger arrays: joining, repeating, padding, as ops."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...ir.dtypes import dtype_of
+from ..tracing.operators import op
+from ..tracing.recorder import size_error, trace_error, user_loc
+from ..tracing.traced import Traced, TracedScalar
+from .axes import as_array, axis_number, axis_of, dtype_like, ndim, sizes
+from .registry import creation_function, numpy_function
+from .shape_functions import at_least, ravel, reshape
+
+# --- joining ----------------------------------------------------------------------------------
+
+
+@numpy_function("concatenate", "concat")
+def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    """`np.concatenate`."""
+    parts = [as_array(a) for a in arrays]
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    out = op("concatenate", *parts, axis=axis_number(axis))
+    return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
+
+
+@numpy_function("stack")
+def _stack(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    out = stack(list(arrays), axis)
+    return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
+
+
+def stack(arrays: Sequence[Any], axis: Any = 0) -> Any:
+    """`np.stack`."""
+    return op("stack", *map(as_array, arrays), axis=operator.index(axis))
+
+
+@numpy_function("vstack")
+def vstack(tup: Any) -> Any:
+    """`np.vstack`."""
+    return concatenate([at_least(2, [a]) for a in tup], 0)
+
+
+@numpy_function("hstack")
+def hstack(tup: Any) -> Any:
+    """`np.hstack`."""
+    parts = [at_least(1, [a]) for a in tup]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+@numpy_function("dstack")
+def dstack(tup: Any) -> Any:
+    """`np.dstack`."""
+    return concatenate([at_least(3, [a]) for a in tup], 2)
+
+
+@numpy_function("column_stack")
+def column_stack(tup: Any) -> Any:
+    """`np.column_stack`."""
+    parts = [as_array(a) for a in tup]
+    return concatenate([a if a.ndim >= 2 else reshape(a, (-1, 1)) for a in parts], 1)
+
+
+@numpy_function("append")
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """`np.append`."""
+    return concatenate([arr, values], axis)
+
+
+# --- repeating and padding --------------------------------------------------------------------
+
+
+@numpy_function("tile")
+def tile(A: Any, reps: Any) -> Any:
+    """`np.tile`."""
+    reps = reps if isinstance(reps, (tuple, list)) else (reps,)
+    static, dynamic = sizes([+n if type(n) is bool else n for n in reps])
+    if dynamic:
+        raise trace_error(
+            "np.tile with a number of repetitions known only at run time is not supported",
+            "use np.broadcast_to and reshape",
+        )
+    shape = as_array(A).shape
+    ahead = len(static) - len(shape)
+    # NumPy multiplies sizes by repetitions, so that 0 times a negative number is 0.
+    none = [k >= ahead and n < 0 and bool(shape[k - ahead] == 0) for k, n in enumerate(static)]
+    return op("tile", A, reps=tuple(0 if z else n for z, n in zip(none, static, strict=True)))
+
+
+@numpy_function("repeat")
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """`np.repeat` with one number of repetitions."""
+    if isinstance(repeats, Traced) or np.size(repeats) != 1:
+        raise trace_error(
+            "np.repeat with one count per element is not supported while tracing: the size of the "
+            "result depends on the counts", "use a single integer, or np.take with indices",
+        )  # fmt: skip
+    number = np.asarray(repeats).reshape(()).item()
+    is_array = isinstance(repeats, (np.ndarray, list, tuple))  # NumPy converts numbers as it likes
+    count = operator.index(number) if is_array else int(number)
+    place = 0 if axis is None else axis_number(axis)
+    a = ravel(a) if axis is None else at_least(1, [a])  # which has no axis, but may name it
+    if count < 0 and a.shape[axis_of(place, a.ndim)] == 0:
+        count = 0
+    return op("repeat", a, repeats=count, axis=place)
+
+
+@creation_function("pad")  # an ordinary array by traced widths
+@numpy_function("pad")
+def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    """`np.pad` with a constant, the edge, or by reflection."""
+    rank = ndim(array)
+    if isinstance(pad_width, dict):
+        widths: list[Any] = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
+        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in widths]
+    given = np.asarray(_baked(pad_width))
+    if given.dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    pairs = np.broadcast_to(given, (rank, 2))
+    low, high = ([int(v) for v in pairs[:, k]] for k in (0, 1))
+    if min((*low, *high), default=0) < 0:
+        raise ShapeError("index can't contain negative values", loc=user_loc())
+    if mode == "constant":
+        if isinstance(constant_values, (list, tuple)) or np.ndim(constant_values) > 0:
+            raise trace_error(
+                "np.pad with several constants is not supported while tracing",
+                "pad one side at a time",
+            )
+        value = op("cast", constant_values, dtype=dtype_of(dtype_like(array)))
+        return op("pad", array, value, widths=tuple(int(v) for v in pairs.reshape(-1)))
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise trace_error(
+            f"np.pad with mode={mode!r} is not supported while tracing",
+            "use mode='constant', 'edge', 'reflect', 'symmetric' or 'wrap'",
+        )
+    out = as_array(array)
+    for axis in range(rank):
+        out = _pad_axis(out, axis, low[axis], high[axis], mode)
+    return out
+
+
+def _baked(widths: Any) -> Any:
+    """Nested widths as numbers: those that follow from sizes are baked into the graph."""
+    if isinstance(widths, (list, tuple)):
+        return [_baked(width) for width in widths]
+    return widths.bake() if isinstance(widths, TracedScalar) else widths
+
+
+def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
+    if not low and not high:
+        return x
+    from .creation import iota
+
+    n = x.shape[axis]
+    if n == 0:
+        raise size_error(
+            ShapeError,
+            f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'",
+        )
+    position = iota(n + (low + high), dtype_of(np.int64)) - low
+    if mode == "edge":
+        index = op("clip", position, 0, n - 1)
+    elif mode == "wrap":
+        index = op("remainder", position, n)
+    else:
+        period = 2 * n if mode == "symmetric" else op("maximum", 2 * n - 2, 1)
+        folded = op("remainder", position, period)
+        last = period - 1 if mode == "symmetric" else period
+        index = op("minimum", folded, op("sub", last, folded))
+    return op("take", x, index, axis=axis)

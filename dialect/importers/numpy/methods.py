@@ -1,0 +1,170 @@
+"""Methods of ndarray that are not reductions; reductions register theirs beside the function."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...ir.dtypes import dtype_of
+from ..tracing.mutation import is_immutable, write, write_out
+from ..tracing.operators import op
+from ..tracing.recorder import trace_error
+from ..tracing.traced import Traced
+from . import joins, linalg, selection
+from . import shape_functions as shapes
+from .registry import array_method
+
+
+def _sizes_of(args: tuple) -> Any:
+    return args[0] if len(args) == 1 else args
+
+
+@array_method("astype")
+def astype(
+    self: Traced, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+    copy: bool = True,
+) -> Any:  # fmt: skip
+    """`ndarray.astype`."""
+    wanted = dtype_of(dtype)
+    if not np.can_cast(self.dtype, wanted.numpy, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {self.dtype!r} to {wanted.numpy!r} according to the "
+            f"rule {casting!r}"
+        )
+    if self.dtype == wanted.numpy:
+        return self.copy() if copy else self
+    return op("cast", self, dtype=wanted)
+
+
+@array_method("copy", "__copy__")
+def copy(self: Traced, order: str = "C") -> Traced:
+    """`ndarray.copy`; a rank-0 result is a NumPy scalar, which cannot change."""
+    if is_immutable(self):
+        return self
+    made = op("copy", self)
+    if order != "C":
+        made.rec.unordered.add(made.value)
+    return made
+
+
+@array_method("__deepcopy__")
+def deepcopy(self: Traced, memo: Any) -> Traced:
+    """`copy.deepcopy`."""
+    return copy(self)
+
+
+@array_method("reshape")
+def reshape(self: Traced, *shape: Any, order: str = "C", copy: Any = None) -> Any:
+    """`ndarray.reshape`."""
+    return shapes.reshape(self, _sizes_of(shape), order)
+
+
+@array_method("ravel")
+def ravel(self: Traced, order: str = "C") -> Any:
+    """`ndarray.ravel`."""
+    return shapes.exposed_ravel(self, order)
+
+
+@array_method("flatten")
+def flatten(self: Traced, order: str = "C") -> Any:
+    """`ndarray.flatten`, always a copy."""
+    return copy(shapes.ravel(self, order))
+
+
+@array_method("transpose")
+def transpose(self: Traced, *axes: Any) -> Any:
+    """`ndarray.transpose`."""
+    if not axes or axes == (None,):
+        return shapes.transpose(self)
+    return shapes.transpose(self, _sizes_of(axes))
+
+
+@array_method("swapaxes")
+def swapaxes(self: Traced, axis1: Any, axis2: Any) -> Any:
+    """`ndarray.swapaxes`."""
+    return shapes.swapaxes(self, axis1, axis2)
+
+
+@array_method("squeeze")
+def squeeze(self: Traced, axis: Any = None) -> Any:
+    """`ndarray.squeeze`."""
+    return shapes.squeeze(self, axis)
+
+
+@array_method("repeat")
+def repeat(self: Traced, repeats: Any, axis: Any = None) -> Any:
+    """`ndarray.repeat`."""
+    return joins.repeat(self, repeats, axis)
+
+
+@array_method("take")
+def take(self: Traced, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """`ndarray.take`."""
+    found = selection.take(self, indices, axis, mode)
+    return found if out is None else write_out("ndarray.take", out, found)
+
+
+@array_method("clip")
+def clip(self: Traced, min: Any = None, max: Any = None, out: Any = None) -> Any:
+    """`ndarray.clip`."""
+    found = selection.clip(self, min, max)
+    return found if out is None else write_out("ndarray.clip", out, found)
+
+
+@array_method("round")
+def round_(self: Traced, decimals: Any = 0, out: Any = None) -> Any:
+    """`ndarray.round`."""
+    found = selection.round_(self, decimals)
+    return found if out is None else write_out("ndarray.round", out, found)
+
+
+@array_method("dot")
+def dot(self: Traced, b: Any, out: Any = None) -> Any:
+    """`ndarray.dot`."""
+    found = linalg.dot(self, b)
+    return found if out is None else write_out("ndarray.dot", out, found)
+
+
+@array_method("conj", "conjugate")
+def conj(self: Traced) -> Any:
+    """`ndarray.conj`."""
+    return op("conj", self) if self.dtype.kind == "c" else self
+
+
+@array_method("diagonal")
+def diagonal(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """`ndarray.diagonal`."""
+    return linalg.diagonal(self, offset, axis1, axis2)
+
+
+@array_method("trace")
+def trace(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """`ndarray.trace`."""
+    return linalg.trace_(self, offset, axis1, axis2, dtype)
+
+
+@array_method("item")
+def item(self: Traced, *args: Any) -> Any:
+    """`ndarray.item`: a Python number known at run time."""
+    if not args:
+        return op("item", self)
+    key = args[0] if len(args) == 1 else args
+    if isinstance(key, tuple):
+        return op("item", self[key])
+    return op("item", shapes.ravel(self)[operator.index(key)])
+
+
+@array_method("fill")
+def fill(self: Traced, value: Any) -> None:
+    """`ndarray.fill`."""
+    write(self, value, strict=False)
+
+
+@array_method("put", "sort", "partition", "resize", "itemset", "setfield", "byteswap")
+def _mutating(self: Traced, *args: Any, **kwargs: Any) -> Any:
+    raise trace_error(
+        "methods that change an array in place are not supported while tracing",
+        "build a new array: np.full, np.where, np.concatenate",
+    )

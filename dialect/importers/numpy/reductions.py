@@ -1,0 +1,257 @@
+"""NumPy's reductions and scans as ops."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.dtypes import dtype_of
+from ..tracing.operators import op
+from ..tracing.recorder import trace_error
+from ..tracing.traced import Traced, TracedScalar
+from .axes import as_array, axis_number, axis_of, axis_tuple, ndim, reduced_axes
+from .registry import array_method, creation_function, numpy_function
+
+
+def _ufunc_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
+    """Those of a ufunc's reduction: what has no axes has a first and a last one all the same."""
+    if axis is not None and not isinstance(axis, tuple) and not ndim(a):
+        axis = None if axis_number(axis) in (0, -1) else axis
+    return _attrs(axis, keepdims)
+
+
+def _attrs(axis: Any, keepdims: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    axes = reduced_axes(axis)
+    if axes is not None:
+        out["axes"] = axes
+    if keepdims:
+        out["keepdims"] = True
+    return out
+
+
+@creation_function("sum")  # NumPy dispatches on arrays, not on sequences of numbers
+@numpy_function("sum")
+def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
+    """`np.sum`."""
+    return _accumulate("sum", "add", a, axis, dtype, keepdims, initial)
+
+
+@creation_function("prod")
+@numpy_function("prod")
+def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
+    """`np.prod`."""
+    return _accumulate("prod", "mul", a, axis, dtype, keepdims, initial)
+
+
+def _accumulate(
+    name: str, join: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any
+) -> Any:
+    attrs = _ufunc_attrs(a, axis, keepdims)
+    if dtype is not None:
+        attrs["dtype"] = dtype_of(dtype)
+    if isinstance(a, (list, tuple)) and not attrs and all(map(_is_size, a)):
+        # A number again, so that it can be a size, too. In NumPy it is an np.int64.
+        out = functools.reduce(lambda x, y: op(join, x, y), a)
+    else:
+        out = op(name, a, **attrs)
+    return out if initial is None else op(join, out, initial)
+
+
+def _is_size(x: Any) -> bool:
+    return type(x) is int or (isinstance(x, TracedScalar) and x.kind is int)
+
+
+@numpy_function("max", "amax")
+def max_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None):
+    """`np.max`."""
+    return _extremum("max", "maximum", a, axis, keepdims, initial)
+
+
+@numpy_function("min", "amin")
+def min_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None):
+    """`np.min`."""
+    return _extremum("min", "minimum", a, axis, keepdims, initial)
+
+
+def _extremum(name: str, join: str, a: Any, axis: Any, keepdims: Any, initial: Any) -> Any:
+    if initial is None:
+        return op(name, a, **_ufunc_attrs(a, axis, keepdims))
+    if axis is not None or keepdims:
+        # Only the first element joins, so that an empty reduction still has no identity to need.
+        raise trace_error(
+            f"np.{name}(…, axis=…, initial=…) is not supported while tracing",
+            f"use np.{join}(np.{name}(x, axis), initial)",
+        )
+    flat = op("reshape", a, shape=(-1,))
+    first = op("reshape", op("to_tensor", initial), shape=(1,))
+    return op(name, op("concatenate", op("cast", first, dtype=dtype_of(flat.dtype)), flat, axis=0))
+
+
+@numpy_function("any")
+def any_(a: Any, axis: Any = None, keepdims: Any = False):
+    """`np.any`."""
+    return op("any", a, **_ufunc_attrs(a, axis, keepdims))
+
+
+@numpy_function("all")
+def all_(a: Any, axis: Any = None, keepdims: Any = False):
+    """`np.all`."""
+    return op("all", a, **_ufunc_attrs(a, axis, keepdims))
+
+
+@numpy_function("mean")
+def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
+    """`np.mean`; in a dtype of integers the sum is made of these, and the quotient cut to one."""
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        x, attrs = as_array(a), _attrs(axis, keepdims)
+        axes = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
+        whole = op("sum", x, dtype=dtype_of(dtype), **attrs)
+        return op("cast", whole / math.prod(x.shape[k] for k in axes), dtype=dtype_of(dtype))
+    attrs = _attrs(axis, keepdims)
+    if dtype is not None:
+        attrs["dtype"] = dtype_of(dtype)
+    return op("mean", a, **attrs)
+
+
+@numpy_function("var")
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
+    correction: Any = 0,
+):  # fmt: skip
+    """`np.var`."""
+    return _spread("var", a, axis, dtype, ddof or correction, keepdims)
+
+
+@numpy_function("std")
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
+    correction: Any = 0,
+):  # fmt: skip
+    """`np.std`."""
+    return _spread("std", a, axis, dtype, ddof or correction, keepdims)
+
+
+def _spread(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any) -> Any:
+    attrs = _attrs(axis, keepdims)
+    if dtype is not None:
+        attrs["dtype"] = dtype_of(dtype)
+    if float(ddof):
+        attrs["ddof"] = float(ddof)
+    return op(name, a, **attrs)
+
+
+@numpy_function("argmax")
+def argmax(a: Any, axis: Any = None, keepdims: Any = False):
+    """`np.argmax`."""
+    return _arg("argmax", a, axis, keepdims)
+
+
+@numpy_function("argmin")
+def argmin(a: Any, axis: Any = None, keepdims: Any = False):
+    """`np.argmin`."""
+    return _arg("argmin", a, axis, keepdims)
+
+
+def _arg(name: str, a: Any, axis: Any, keepdims: Any) -> Any:
+    attrs: dict[str, Any] = {}
+    if axis is not None:
+        attrs["axis"] = axis_number(axis)
+    if keepdims:
+        attrs["keepdims"] = True
+    return op(name, a, **attrs)
+
+
+@numpy_function("cumsum")
+def cumsum(a: Any, axis: Any = None, dtype: Any = None):
+    """`np.cumsum`."""
+    return _scan("cumsum", a, axis, dtype)
+
+
+@numpy_function("cumprod")
+def cumprod(a: Any, axis: Any = None, dtype: Any = None):
+    """`np.cumprod`."""
+    return _scan("cumprod", a, axis, dtype)
+
+
+def _scan(name: str, a: Any, axis: Any, dtype: Any) -> Any:
+    attrs: dict[str, Any] = {}
+    if axis is not None:
+        attrs["axis"] = axis_number(axis)
+    if dtype is not None:
+        attrs["dtype"] = dtype_of(dtype)
+    return op(name, a, **attrs)
+
+
+@numpy_function("ptp")
+def ptp(a: Any, axis: Any = None, keepdims: Any = False):
+    """`np.ptp`."""
+    return max_(a, axis, keepdims) - min_(a, axis, keepdims)
+
+
+@numpy_function("count_nonzero")
+def count_nonzero(a: Any, axis: Any = None, keepdims: Any = False):
+    """`np.count_nonzero`."""
+    return sum_(op("ne", a, 0), axis, np.int64, keepdims)
+
+
+@numpy_function("average")
+def average(a: Any, axis: Any = None, weights: Any = None, keepdims: Any = False):
+    """`np.average` with weights of the array's shape, or 1-d along ``axis``."""
+    axis = None if axis is None else axis_tuple(axis)
+    if weights is None:
+        return mean(a, axis, None, keepdims)
+    axes = reduced_axes(axis)
+    if _rank(weights) == 1 and _rank(a) > 1 and axes is not None and len(axes) == 1:
+        shape = [1] * _rank(a)
+        shape[axes[0]] = -1
+        weights = op("reshape", weights, shape=tuple(shape))
+    dtype = np.result_type(_dtype(a), _dtype(weights), *(["f8"] if _dtype(a).kind in "biu" else []))
+    total = sum_(op("cast", weights, dtype=dtype_of(dtype)), axis, None, keepdims)
+    weighted = op("mul", op("cast", a, dtype=dtype_of(dtype)), weights)
+    return op("div", sum_(weighted, axis, None, keepdims), total)
+
+
+def _dtype(x: Any) -> np.dtype:
+    return x.dtype if isinstance(x, Traced) else np.asarray(x).dtype
+
+
+def _rank(x: Any) -> int:
+    return x.ndim if isinstance(x, Traced) else np.ndim(x)
+
+
+_SIGNATURES = {
+    "sum": ("axis", "dtype", "out", "keepdims", "initial", "where"),
+    "prod": ("axis", "dtype", "out", "keepdims", "initial", "where"),
+    "max": ("axis", "out", "keepdims", "initial", "where"),
+    "min": ("axis", "out", "keepdims", "initial", "where"),
+    "any": ("axis", "out", "keepdims", "where"),
+    "all": ("axis", "out", "keepdims", "where"),
+    "mean": ("axis", "dtype", "out", "keepdims", "where"),
+    "var": ("axis", "dtype", "out", "ddof", "keepdims", "where", "mean", "correction"),
+    "std": ("axis", "dtype", "out", "ddof", "keepdims", "where", "mean", "correction"),
+    "argmax": ("axis", "out", "keepdims"),
+    "argmin": ("axis", "out", "keepdims"),
+    "cumsum": ("axis", "dtype", "out"),
+    "cumprod": ("axis", "dtype", "out"),
+}
+
+
+def _method(name: str, parameters: tuple[str, ...]) -> None:
+    from .registry import FUNCTIONS
+
+    function = FUNCTIONS[getattr(np, name)]
+
+    @array_method(name)
+    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(parameters):
+            raise TypeError(f"{name}() takes at most {len(parameters)} arguments")
+        given = dict(zip(parameters, args, strict=False)) | kwargs
+        return function(self, **{k: v for k, v in given.items() if v is not None or k == "axis"})
+
+
+for _name, _parameters in _SIGNATURES.items():
+    _method(_name, _parameters)

@@ -1,0 +1,161 @@
+"""Tables from NumPy callables to handlers, and the one way a NumPy call reaches its handler.
+
+A handler is a small function whose parameters carry NumPy's names.  A call is bound by NumPy's own
+signature, arguments left at their defaults are dropped, and the rest reaches the handler by name:
+a parameter that the handler does not have is refused in one place, here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..tracing.recorder import trace_error
+
+Handler = Callable[..., Any]
+
+FUNCTIONS: dict[Any, Handler] = {}  # NumPy function -> handler
+UFUNCS: dict[str, str] = {}  # ufunc name -> op name
+METHODS: dict[str, Handler] = {}  # ndarray method -> handler (first parameter: the array)
+CREATION: dict[str, Handler] = {}  # functions that do not dispatch; see `substitutes`
+
+# Arguments that say where or how a result is laid out, not what it is.
+_HARMLESS = {
+    "order": ("C", "K", "A"), "casting": ("same_kind", "unsafe"), "subok": (True, False),
+    "copy": (True, False, None), "device": (None, "cpu"), "like": (None,), "mode": ("raise",),
+    "optimize": None, "method": ("linear",), "kind": (None,), "stable": (None, True, False),
+}  # fmt: skip
+_WAY_OUT = {
+    "where": "use np.where(condition, x, neutral_element) on the operand",
+    "casting": "convert with astype",
+    "order": "results have no memory order of their own; drop order=",
+    "mode": "clip the indices with np.clip first",
+}
+
+
+def numpy_function(
+    *names: str, raw: bool = False, weak: bool = False
+) -> Callable[[Handler], Handler]:
+    """Register a handler for ``np.<name>``.
+
+    Args:
+        names: of the functions.
+        raw: the handler is called with the arguments as given.
+        weak: a Python number given as the first argument stays one, without a dtype of its own;
+            most functions make an array of it.
+    """
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            target = _named(name)
+            if target is not None:
+                bound = handler if raw else _bound(target, f"np.{name}", handler, strong=not weak)
+                FUNCTIONS[target] = bound
+        return handler
+
+    return register
+
+
+def creation_function(*names: str) -> Callable[[Handler], Handler]:
+    """Register a handler for a function that does not dispatch on traced arguments."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            CREATION[name] = _bound(getattr(np, name), f"np.{name}", handler)
+        return handler
+
+    return register
+
+
+def array_method(*names: str) -> Callable[[Handler], Handler]:
+    """Register a handler for ``ndarray.<name>``; it is called with the arguments as given."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            METHODS[name] = handler
+        return handler
+
+    return register
+
+
+def refuse_parameter(where: str, name: str) -> Exception:
+    """The error for an argument that has no meaning in a graph."""
+    return trace_error(f"{where}(…, {name}=…) is not supported while tracing", _WAY_OUT.get(name))
+
+
+def _named(name: str) -> Any:
+    found: Any = np
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _bound(target: Callable, where: str, handler: Handler, strong: bool = False) -> Handler:
+    first = next(iter(_parameters(target)), None)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        accepted = _accepted(handler)  # asked for here: there are many handlers to import
+        given = _bind(target, where, args, kwargs)
+        out = None if "out" in accepted else given.pop("out", None)
+        for name in list(given):
+            if name in accepted:
+                continue
+            allowed = _HARMLESS.get(name, ())
+            value = given.pop(name)
+            if allowed is not None and not any(value is a or value == a for a in allowed):
+                raise refuse_parameter(where, name)
+        if strong and first is not None and first.name in given:
+            given[first.name] = _array_of_number(given[first.name])
+        found = handler(**given)
+        if out is None:
+            return found
+        from ..tracing.mutation import write_out
+
+        return write_out(where, out, found)
+
+    return call
+
+
+def _array_of_number(x: Any) -> Any:
+    from ..tracing.operators import op
+    from ..tracing.traced import TracedScalar
+
+    return op("to_tensor", x) if isinstance(x, TracedScalar) else x
+
+
+def _bind(target: Callable, where: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by parameter name, without those left at (or given as) their default."""
+    parameters = _parameters(target)
+    out: dict[str, Any] = {}
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(args) > len(positional):
+        raise TypeError(f"{where}() takes {len(positional)} arguments but {len(args)} were given")
+    for parameter, value in zip(positional, args, strict=False):
+        out[parameter.name] = value
+    names = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
+    open_ended = len(names) < len(parameters)
+    for name, value in kwargs.items():
+        if name in out or not (open_ended or name in names):
+            raise TypeError(f"{where}() got an unexpected keyword argument {name!r}")
+        out[name] = value
+    for p in parameters:
+        value = out.get(p.name, p.empty)
+        if p.default is not p.empty and value is not p.empty and value is p.default:
+            del out[p.name]
+        elif value is p.empty and p.default is p.empty and p.kind is not p.VAR_KEYWORD:
+            raise TypeError(f"{where}() missing a required argument: {p.name!r}")
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _accepted(handler: Handler) -> frozenset[str]:
+    return frozenset(inspect.signature(handler).parameters)
+
+
+@lru_cache(maxsize=1024)
+def _parameters(target: Callable) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(target).parameters.values())

@@ -1,0 +1,298 @@
+"""NumPy's functions that choose, limit, round and test elements, as ops."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError
+from ...ir.dtypes import dtype_of
+from ..tracing.mutation import is_immutable
+from ..tracing.operators import NUMBERS, op
+from ..tracing.recorder import trace_error, user_loc
+from ..tracing.traced import Traced, TracedScalar
+from .axes import as_array, axis_number, dtype_like
+from .registry import creation_function, numpy_function
+
+_MISSING = object()
+
+
+@numpy_function("where")
+def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
+    """`np.where` of three operands."""
+    if x is _MISSING or y is _MISSING:
+        raise trace_error(
+            "np.where(condition) gives arrays whose size depends on contents",
+            "use np.where(condition, x, y)",
+        )
+    return op("select", condition, _strong(x, y), _strong(y, x))
+
+
+def _strong(x: Any, other: Any) -> Any:
+    """Two Python numbers make an array of their own dtype, not a Python number."""
+    if isinstance(x, TracedScalar) and (isinstance(other, TracedScalar) or type(other) in NUMBERS):
+        return op("to_tensor", x)
+    return x
+
+
+@numpy_function("clip")
+def _clip(
+    a: Any, a_min: Any = _MISSING, a_max: Any = _MISSING, min: Any = _MISSING, max: Any = _MISSING,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    if a_min is not a_max and _MISSING in (a_min, a_max):
+        name = "a_min" if a_min is _MISSING else "a_max"
+        raise TypeError(f"clip() missing 1 required positional argument: {name!r}")
+    if a_min is _MISSING:
+        a_min, a_max = (None if bound is _MISSING else bound for bound in (min, max))
+    elif min is not max:
+        raise ValueError("np.clip is given its bounds twice, by position and as min or max")
+    out = clip(a, a_min, a_max)
+    return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
+
+
+def clip(a: Any, low: Any, high: Any) -> Any:
+    """`np.clip`; either bound may be None."""
+    if low is None and high is None:
+        return op("positive", a)
+    if low is None:
+        return op("minimum", a, high)
+    if high is None:
+        return op("maximum", a, low)
+    return op("clip", a, low, high)
+
+
+@numpy_function("round", "around")
+def round_(a: Any, decimals: Any = 0) -> Any:
+    """`np.round`."""
+    digits = operator.index(decimals)
+    if dtype_like(a).kind in "iub" and digits >= 0:
+        return op("round", a) if dtype_like(a).kind == "b" else op("positive", a)
+    if digits == 0:
+        return op("round", a)
+    scale = 10.0 ** abs(digits)
+    if dtype_like(a).kind in "iu":
+        raise trace_error(
+            "np.round of integers to negative decimals is not supported while tracing",
+            "convert to float first",
+        )
+    there, back = ("mul", "div") if digits > 0 else ("div", "mul")
+    out = op(back, op("rint", op(there, a, scale)), scale)
+    # bfloat16 by a Python number is float32.
+    wanted = dtype_like(a)
+    return out if dtype_like(out) == wanted else op("cast", out, dtype=dtype_of(wanted))
+
+
+@numpy_function("fix")
+def fix(x: Any) -> Any:
+    """`np.fix`."""
+    return op("trunc", x)
+
+
+@creation_function("take")  # NumPy dispatches on the array alone, not on the indices
+@numpy_function("take")
+def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
+    return take(a, indices, axis, mode)
+
+
+def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
+    """`np.take`; ``mode`` may clip or wrap the indices."""
+    from .shape_functions import ravel
+
+    x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
+    index = as_array(indices)
+    loose = (
+        is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray
+    )
+    if index.dtype.kind == "f" and loose:
+        index = index.astype(np.int64)  # no array: NumPy converts numbers and lists as it likes
+    if index.dtype.kind == "b" or mode != "raise":  # no mask, and sizes have to fit beside it
+        index = index.astype(np.int64, casting="same_kind")
+    if mode == "clip":
+        index = op("clip", index, 0, x.shape[place] - 1)
+    elif mode == "wrap":
+        index = op("remainder", index, x.shape[place])
+    return op("take", x, index, axis=place)
+
+
+@numpy_function("take_along_axis")
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """`np.take_along_axis`."""
+    if axis is None:
+        return op("gather", arr, indices)
+    return op("gather", arr, indices, axis=operator.index(axis))
+
+
+@numpy_function("nan_to_num")
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """`np.nan_to_num`."""
+    if not copy:
+        raise trace_error("np.nan_to_num(copy=False) writes to its argument", "leave copy away")
+    dtype = dtype_like(x)
+    if dtype.kind in "iu":
+        return op("positive", x)
+    if dtype.kind not in "fc":  # NumPy leaves alone also what it does not know to be floats
+        return as_array(x).copy()
+    limits = np.finfo(dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    out = op("select", op("isnan", x), nan, x)
+    out = op("select", op("eq", out, np.inf), high, out)
+    return op("select", op("eq", out, -np.inf), low, out)
+
+
+@numpy_function("triu")
+def triu(m: Any, k: Any = 0) -> Any:
+    """`np.triu`."""
+    return _triangle(m, k - 1, upper=True)
+
+
+@numpy_function("tril")
+def tril(m: Any, k: Any = 0) -> Any:
+    """`np.tril`."""
+    return _triangle(m, k, upper=False)
+
+
+def _triangle(m: Any, k: Any, upper: bool) -> Any:
+    """What lies above diagonal ``k`` of ``m``, or on and below it."""
+    from .creation import iota
+
+    x = as_array(m)
+    if not x.ndim:
+        raise DTypeError("a triangle is of an array of one axis or more", loc=user_loc())
+    index = dtype_of(np.int64)
+    # Of one axis, every row is the array.
+    rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
+    columns = iota(x.shape[-1], index)
+    kept = op("gt" if upper else "le", columns, op("add", rows, k))
+    return op("select", kept, x, _zero(x))
+
+
+def _zero(x: Any) -> Any:
+    return np.zeros((), x.dtype)[()]
+
+
+@numpy_function("isclose", weak=True)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """`np.isclose`."""
+    # In floats, where integers differ by more than fits.
+    if isinstance(b, (Traced, TracedScalar, np.ndarray, np.generic)):
+        wanted = np.result_type(dtype_like(b), 1.0)
+        b = b if dtype_like(b) == wanted else op("cast", b, dtype=dtype_of(wanted))
+    elif isinstance(b, int):
+        b = float(b)
+    near = op("le", op("abs", op("sub", a, b)), op("add", op("mul", op("abs", b), rtol), atol))
+    out = op("logical_or", op("logical_and", near, op("isfinite", b)), op("eq", a, b))
+    if equal_nan:
+        out = op("logical_or", out, op("logical_and", op("isnan", a), op("isnan", b)))
+    return out
+
+
+@numpy_function("allclose", weak=True)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """`np.allclose`."""
+    return op("truth", op("all", isclose(a, b, rtol, atol, equal_nan)))
+
+
+@numpy_function("array_equal")
+def array_equal(a1: Any, a2: Any) -> Any:
+    """`np.array_equal`; whether the shapes agree is baked into the graph."""
+    one, two = as_array(a1), as_array(a2)
+    if one.ndim != two.ndim or any(bool(m != n) for m, n in zip(one.shape, two.shape, strict=True)):
+        return False
+    return op("truth", op("all", op("eq", one, two)))
+
+
+@numpy_function("isneginf")
+def isneginf(x: Any) -> Any:
+    """`np.isneginf`."""
+    return op("eq", x, -np.inf)
+
+
+@numpy_function("isposinf")
+def isposinf(x: Any) -> Any:
+    """`np.isposinf`."""
+    return op("eq", x, np.inf)
+
+
+@numpy_function("iscomplexobj")
+def iscomplexobj(x: Any) -> bool:
+    """`np.iscomplexobj`."""
+    return dtype_like(x).kind == "c"
+
+
+@numpy_function("isrealobj")
+def isrealobj(x: Any) -> bool:
+    """`np.isrealobj`."""
+    return dtype_like(x).kind != "c"
+
+
+@numpy_function("real", weak=True)
+def real(val: Any) -> Any:
+    """`np.real`."""
+    return op("real", val, view_of=val)
+
+
+@numpy_function("imag", weak=True)
+def imag(val: Any) -> Any:
+    """`np.imag`."""
+    return op("imag", val, view_of=val)
+
+
+@numpy_function("angle")
+def angle(z: Any, deg: bool = False) -> Any:
+    """`np.angle`."""
+    # Bools beside the number 0 are int64, as in NumPy.
+    out = op("atan2", op("imag", z) if dtype_like(z).kind == "c" else 0, op("real", z))
+    return op("mul", out, 180 / np.pi) if deg else out
+
+
+@numpy_function("sinc")
+def sinc(x: Any) -> Any:
+    """`np.sinc`."""
+    y = op("mul", x, np.pi)
+    dtype = dtype_like(y)
+    nearly = float(np.finfo(dtype).eps) if dtype.kind == "f" else 1e-20
+    y = op("select", op("ne", y, 0), y, nearly)
+    return op("div", op("sin", y), y)
+
+
+@numpy_function("copy")
+def copy(a: Any) -> Any:
+    """`np.copy`."""
+    return a.copy()
+
+
+@numpy_function("astype")
+def astype(x: Any, dtype: Any) -> Any:
+    """`np.astype`."""
+    return op("cast", x, dtype=dtype_of(dtype))
+
+
+@numpy_function("result_type", raw=True)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """`np.result_type`; dtypes are constants of the trace."""
+    weak = {bool: True, int: 0, float: 0.0, complex: 0j}
+    given = [
+        x.dtype if isinstance(x, Traced) else weak[x.kind] if isinstance(x, TracedScalar) else x
+        for x in arrays_and_dtypes
+    ]
+    return np.result_type(*given)
+
+
+@numpy_function("can_cast")
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """`np.can_cast`; dtypes are constants of the trace."""
+    return np.can_cast(dtype_like(from_), to, casting)  # type: ignore[arg-type]
+
+
+@numpy_function("may_share_memory", "shares_memory")
+def may_share_memory(a: Any, b: Any) -> bool:
+    """True if two traced arrays are views of one."""
+    if isinstance(a, Traced) and isinstance(b, Traced):
+        return a is b or (a.storage is not None and a.storage is b.storage)
+    return False

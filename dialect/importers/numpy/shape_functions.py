@@ -1,0 +1,318 @@
+"""NumPy's functions that rearrange, join and cut arrays, as ops."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import DivisionError, ShapeError
+from ..tracing.operators import op
+from ..tracing.recorder import size_error, user_loc
+from ..tracing.traced import Traced, TracedScalar
+from .axes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes
+from .registry import numpy_function
+
+
+@numpy_function("reshape")
+def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
+    return reshape(a, shape, order)
+
+
+def reshape(a: Any, shape: Any, order: str = "C") -> Any:
+    """`np.reshape` in C or Fortran order; one size may be -1."""
+    if not isinstance(order, str | None):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    static, dynamic = sizes(shape)
+    if order in ("C", "A", None) or ndim(a) == len(static) == 1:
+        return op("reshape", a, *dynamic, shape=static, view_of=a)
+    if order != "F":
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    # Fortran order is C order with the axes reversed on both sides.
+    turned = op("reshape", transpose(a), *reversed(dynamic), shape=static[::-1], view_of=a)
+    return transpose(turned)
+
+
+@numpy_function("ravel")
+def exposed_ravel(a: Any, order: str = "C") -> Any:
+    """`np.ravel` for users, who may write to it: a copy of what is not contiguous."""
+    flat = ravel(a, order)
+    flat.rec.raveled.add(flat.value)
+    return flat
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """All elements along one axis, to be read."""
+    return reshape(a, (-1,), "C" if order == "K" else order)
+
+
+@numpy_function("transpose", "permute_dims")
+def transpose(a: Any, axes: Any = None) -> Any:
+    """`np.transpose`."""
+    if axes is None:
+        return op("transpose", a, view_of=a)
+    return op("transpose", a, perm=axis_tuple(axes), view_of=a)
+
+
+@numpy_function("matrix_transpose", "linalg.matrix_transpose")
+def matrix_transpose(x: Any) -> Any:
+    """`np.matrix_transpose`."""
+    return swapaxes(x, -1, -2)
+
+
+@numpy_function("swapaxes")
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    """`np.swapaxes`."""
+    return op("swapaxes", a, axis1=operator.index(axis1), axis2=operator.index(axis2), view_of=a)
+
+
+@numpy_function("moveaxis")
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """`np.moveaxis`."""
+    return op(
+        "moveaxis", a, source=axis_tuple(source), destination=axis_tuple(destination), view_of=a
+    )
+
+
+@numpy_function("rollaxis")
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+    """`np.rollaxis`."""
+    rank = ndim(a)
+    source = axis_of(axis, rank)
+    target = operator.index(start)
+    target += rank if target < 0 else 0
+    return moveaxis(a, source, target - 1 if source < target else target)
+
+
+@numpy_function("squeeze")
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """`np.squeeze`; without ``axis``, which axes have size 1 is baked into the graph."""
+    if axis is None:
+        axes = tuple(k for k, size in enumerate(a.shape) if bool(size == 1))
+    else:
+        # NumPy takes the first and the last axis of what has none.
+        axes = () if not ndim(a) and axis in (0, -1) else reduced_axes(axis) or ()
+    return op("squeeze", a, axes=axes, view_of=a)
+
+
+@numpy_function("expand_dims")
+def expand_dims(a: Any, axis: Any) -> Any:
+    """`np.expand_dims`."""
+    several = axis if isinstance(axis, (tuple, list)) else (operator.index(axis),)
+    return op("expand_dims", a, axes=axis_tuple(several), view_of=a)
+
+
+@numpy_function("atleast_1d", raw=True)
+def atleast_1d(*arrays: Any) -> Any:
+    """`np.atleast_1d`."""
+    return at_least(1, arrays)
+
+
+@numpy_function("atleast_2d", raw=True)
+def atleast_2d(*arrays: Any) -> Any:
+    """`np.atleast_2d`."""
+    return at_least(2, arrays)
+
+
+@numpy_function("atleast_3d", raw=True)
+def atleast_3d(*arrays: Any) -> Any:
+    """`np.atleast_3d`."""
+    return at_least(3, arrays)
+
+
+def at_least(rank: int, arrays: Sequence[Any]) -> Any:
+    """Arrays of at least this rank, new axes where NumPy puts them; one array for one."""
+    places = {(1, 0): (0,), (2, 0): (0, 1), (2, 1): (0,),
+              (3, 0): (0, 1, 2), (3, 1): (0, 2), (3, 2): (2,)}  # fmt: skip
+    out = []
+    for x in map(as_array, arrays):
+        new = places.get((rank, x.ndim))
+        out.append(x if new is None else op("expand_dims", x, axes=new, view_of=x))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+@numpy_function("broadcast_to")
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """`np.broadcast_to`."""
+    static, dynamic = sizes(shape)
+    return op("broadcast_to", array, *dynamic, shape=static, view_of=array)
+
+
+@numpy_function("broadcast_arrays", raw=True)
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    """`np.broadcast_arrays`: all operands in their common shape."""
+    arrays = [as_array(a) for a in args]
+    if len({a.ndim for a in arrays}) == 1 and all(a.shape == arrays[0].shape for a in arrays):
+        return tuple(arrays)  # which can be written
+    common = _common(arrays)
+    return tuple(broadcast_to(a, common.shape) for a in arrays)
+
+
+def _common(arrays: Sequence[Any]) -> Any:
+    """An array of the common shape; only its sizes are used."""
+    out: Any = op("ne", arrays[0], arrays[0])
+    for x in arrays[1:]:
+        out = op("logical_or", out, op("ne", x, x))
+    return out
+
+
+@numpy_function("flip")
+def flip(m: Any, axis: Any = None) -> Any:
+    """`np.flip`."""
+    if axis is None:
+        return op("flip", m, view_of=m)
+    return op("flip", m, axes=axis_tuple(axis), view_of=m)
+
+
+@numpy_function("fliplr")
+def fliplr(m: Any) -> Any:
+    """`np.fliplr`."""
+    if ndim(m) < 2:
+        raise ShapeError("Input must be >= 2-d.", loc=user_loc())
+    return flip(m, 1)
+
+
+@numpy_function("flipud")
+def flipud(m: Any) -> Any:
+    """`np.flipud`."""
+    if ndim(m) < 1:
+        raise ShapeError("Input must be >= 1-d.", loc=user_loc())
+    return flip(m, 0)
+
+
+@numpy_function("rot90")
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """`np.rot90`."""
+    one, two = axes
+    if axis_of(one, ndim(m)) == axis_of(two, ndim(m)):
+        raise ValueError("Axes must be different.")
+    turns = operator.index(k) % 4
+    if turns == 0:
+        return flip(m, ())
+    if turns == 2:
+        return flip(flip(m, one), two)
+    return swapaxes(flip(m, two), one, two) if turns == 1 else flip(swapaxes(m, one, two), two)
+
+
+# --- cutting ----------------------------------------------------------------------------------
+
+
+@numpy_function("split")
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """`np.split`: equal pieces, or pieces between the given indices."""
+    return _split(ary, indices_or_sections, axis, True)
+
+
+@numpy_function("array_split")
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """`np.array_split`."""
+    return _split(ary, indices_or_sections, axis, False)
+
+
+def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
+    place = operator.index(axis)
+    if isinstance(where, (list, tuple, np.ndarray)):
+        if any(isinstance(i, TracedScalar) for i in where):
+            before: Any = [slice(None)] * axis_of(place, x.ndim)
+            edges = [0, *where, None]
+            return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(edges)]
+        attrs: dict[str, Any] = {"indices": tuple(operator.index(i) for i in where)}
+    else:
+        if even and not where:
+            raise size_error(DivisionError, "integer modulo by zero")
+        # np.array_split converts floats, np.split does not.
+        attrs = {"sections": operator.index(where)} if even else {
+            "sections": int(where), "even": False
+        }  # fmt: skip
+    pieces = op("split", x, axis=place, **attrs)
+    found = list(pieces) if isinstance(pieces, tuple) else [pieces]
+    if isinstance(x, Traced):
+        for piece in found:
+            piece.share(x)
+    return found
+
+
+@numpy_function("hsplit")
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`np.hsplit`."""
+    return split(ary, indices_or_sections, 1 if ndim(ary) > 1 else 0)
+
+
+@numpy_function("vsplit")
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`np.vsplit`."""
+    if ndim(ary) < 2:
+        raise ShapeError("vsplit only works on arrays of 2 or more dimensions", loc=user_loc())
+    return split(ary, indices_or_sections, 0)
+
+
+@numpy_function("unstack")
+def unstack(x: Any, axis: Any = 0) -> tuple[Any, ...]:
+    """`np.unstack`; the number of arrays is baked into the graph."""
+    return tuple(moveaxis(x, operator.index(axis), 0))
+
+
+# --- along an axis -----------------------------------------------------------------------------
+
+
+@numpy_function("roll")
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """`np.roll` by one shift, or one per axis."""
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), a.shape)
+    axes = axis_tuple(axis)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    out = as_traced(a)
+    for amount, place in zip(shifts, axes, strict=True):
+        where = axis_of(place, ndim(a))
+        if dtype_like(amount).kind == "f":
+            amount = int(amount)  # as NumPy does
+        elif isinstance(amount, (Traced, np.ndarray, np.generic)):
+            amount = as_array(amount).astype(np.int64)  # of the opposite sign
+        n = out.shape[where]
+        if type(amount) is int and abs(amount) >= 2**63:  # more than a number of the graph can hold
+            amount %= max(int(n), 1)
+        # An empty axis has nothing to roll, but a remainder by its size would be undefined.
+        first = (0 - amount) % op("maximum", n, 1)
+        before = (slice(None),) * where
+        head, tail = out[(*before, slice(None, first))], out[(*before, slice(first, None))]
+        out = op("concatenate", tail, head, axis=where)
+    return out
+
+
+@numpy_function("diff", weak=True)
+def diff(a: Any, n: int = 1, axis: Any = -1) -> Any:
+    """`np.diff`."""
+    count = operator.index(n)
+    if count == 0:
+        return a
+    if count < 0:
+        raise ValueError(f"order must be non-negative but got {count}")
+    out = as_array(a)
+    where = axis_of(axis, out.ndim)
+    before = (slice(None),) * where
+    for _ in range(count):
+        later, earlier = out[(*before, slice(1, None))], out[(*before, slice(None, -1))]
+        out = op("ne" if out.dtype.kind == "b" else "sub", later, earlier)
+    return out
+
+
+@numpy_function("shape")
+def shape(a: Any) -> Any:
+    """`np.shape`."""
+    return a.shape if isinstance(a, Traced) else np.shape(as_array(a))
+
+
+@numpy_function("size")
+def size(a: Any, axis: Any = None) -> Any:
+    """`np.size`."""
+    x = as_array(a)
+    return x.size if axis is None else x.shape[operator.index(axis)]
+
+
+@numpy_function("ndim")
+def _ndim(a: Any) -> int:
+    return ndim(a)

@@ -1,0 +1,199 @@
+"""NumPy's ufuncs as ops: one table, and the ufunc methods that have a graph form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ..tracing.mutation import check_owner, traced_out, write
+from ..tracing.operators import NUMBERS, op, recorder_of
+from ..tracing.recorder import user_loc
+from ..tracing.traced import Traced, TracedScalar
+from .axes import as_array, dtype_like, ndim
+from .registry import FUNCTIONS, UFUNCS, refuse_parameter
+
+# Names of ufuncs whose op is called differently.
+_RENAMED = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
+    "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
+    "conjugate": "conj", "divide": "div", "equal": "eq", "expit": "sigmoid",
+    "floor_divide": "floor_div", "greater": "gt", "greater_equal": "ge", "invert": "bitwise_not",
+    "left_shift": "shift_left", "less": "lt", "less_equal": "le", "multiply": "mul",
+    "negative": "neg", "not_equal": "ne", "power": "pow", "right_shift": "shift_right",
+    "subtract": "sub",
+}  # fmt: skip
+_SAME = (
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "erf",
+    "exp", "exp2", "expm1", "floor", "fmod", "hypot", "isfinite", "isinf", "isnan", "log", "log10",
+    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "matmul", "maximum", "minimum", "positive", "reciprocal", "remainder", "rint", "sign", "sin",
+    "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+)  # fmt: skip
+UFUNCS.update(_RENAMED)
+UFUNCS.update({name: name for name in _SAME})
+
+# Ufuncs that are two or three ops.
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "fabs": lambda x: op("abs", *_in_loop(np.fabs, x)),
+    "float_power": lambda a, b: op("pow", _as_double(a), _as_double(b)),
+    "deg2rad": lambda x: _times(np.pi / 180.0, *_in_loop(np.deg2rad, x)),
+    "radians": lambda x: _times(np.pi / 180.0, *_in_loop(np.radians, x)),
+    "rad2deg": lambda x: _times(180.0 / np.pi, *_in_loop(np.rad2deg, x)),
+    "degrees": lambda x: _times(180.0 / np.pi, *_in_loop(np.degrees, x)),
+    "fmax": lambda a, b: _fmax("maximum", a, b),
+    "fmin": lambda a, b: _fmax("minimum", a, b),
+    "heaviside": lambda x, h: _heaviside(*_in_loop(np.heaviside, x, h)),
+    "signbit": lambda x: op("lt", op("copysign", 1.0, x), 0),
+    "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
+    "modf": lambda x: _modf(*_in_loop(np.modf, x)),
+    "vecdot": lambda a, b: _vecdot(a, b),
+}
+COMPOSED = frozenset(_COMPOSED)
+
+# ufunc -> the NumPy function that its ``reduce`` is.
+_REDUCE = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
+    "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+
+
+def is_supported(ufunc: np.ufunc) -> bool:
+    """True if calling this ufunc on traced values works."""
+    return ufunc.__name__ in UFUNCS or ufunc.__name__ in COMPOSED
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    """``ufunc(*inputs, **kwargs)`` or one of its methods, recorded."""
+    name = ufunc.__name__
+    if method in ("reduce", "accumulate"):
+        return _reduce(ufunc, method, inputs, kwargs)
+    rec = recorder_of(inputs)
+    if method != "__call__":
+        from .unsupported import unsupported_call
+
+        raise unsupported_call(rec, ufunc, f"np.{name}.{method}")
+    out = kwargs.pop("out", None)
+    targets = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
+    for target in targets:
+        check_owner(traced_out(f"np.{name}", target))
+    dtype = kwargs.pop("dtype", None)
+    _refuse_keywords(f"np.{name}", kwargs, inputs)
+    if not is_supported(ufunc):
+        from .unsupported import unsupported_call
+
+        raise unsupported_call(rec, ufunc)
+    if dtype is not None:
+        inputs = tuple(_cast(x, dtype) for x in inputs)
+    elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):
+        # NumPy's result for Python numbers is a NumPy scalar, not a Python number. Beside arrays,
+        # captured ones among them, numbers stay weakly typed.
+        inputs = tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
+    found = _COMPOSED[name](*inputs) if name in _COMPOSED else op(UFUNCS[name], *inputs)
+    if not targets:
+        return found
+    if isinstance(found, tuple):
+        raise refuse_parameter(f"np.{name}", "out")
+    return write(targets[0], found)
+
+
+def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    name = ufunc.__name__
+    if method == "accumulate" and name in ("add", "multiply"):
+        target = np.cumsum if name == "add" else np.cumprod
+    elif method == "reduce" and name in _REDUCE:
+        target = getattr(np, _REDUCE[name])
+    else:
+        from .unsupported import unsupported_call
+
+        raise unsupported_call(recorder_of(inputs), ufunc, f"np.{name}.{method}")
+    array, *rest = inputs
+    # Unlike np.sum, a ufunc's reduce takes the first axis.
+    given = {"axis": 0} | kwargs | dict(zip(("axis", "dtype", "out"), rest, strict=False))
+    wanted = {k: v for k, v in given.items() if v is not None or k == "axis"}
+    return FUNCTIONS[target](array, **wanted)
+
+
+def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
+    for name, value in kwargs.items():
+        if value is None or (name == "where" and value is True) or (
+            name == "casting" and value == "same_kind"
+        ) or name in ("order", "subok"):  # fmt: skip
+            continue
+        raise refuse_parameter(where, name)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    from .methods import astype
+
+    return astype(x, dtype) if isinstance(x, Traced) else op("cast", x, dtype=_dtype(dtype))
+
+
+def _dtype(dtype: Any) -> Any:
+    from ...ir.dtypes import dtype_of
+
+    return dtype_of(dtype)
+
+
+def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
+    """The operands as arrays of the dtypes that ``ufunc`` computes in."""
+    given = [
+        _weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x)))
+        for x in inputs
+    ]
+    loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+    return [
+        x if x_given == wanted else _cast(x, wanted)
+        for x, x_given, wanted in zip(inputs, given, loop, strict=False)
+    ]
+
+
+def _weak(kind: type) -> Any:
+    return np.dtype(bool) if kind is bool else kind
+
+
+def _times(factor: float, x: Any) -> Any:
+    # What has no weak numbers in NumPy, as bfloat16, would become float32.
+    return _cast(op("mul", x, factor), x.dtype) if x.dtype.kind == "V" else op("mul", x, factor)
+
+
+def _as_double(x: Any) -> Any:
+    if isinstance(x, Traced) and x.dtype.kind != "c":
+        return _cast(x, np.float64)
+    return x
+
+
+def _zero(x: Any) -> Any:
+    return np.zeros((), x.dtype)[()]
+
+
+def _heaviside(x: Any, h: Any) -> Any:
+    positive = op("select", op("lt", x, 0), _zero(x), op("sign", x))
+    return op("select", op("eq", x, 0), h, positive)
+
+
+def _modf(x: Any) -> tuple[Any, Any]:
+    whole = op("trunc", x)
+    rest = op("select", op("isinf", x), _zero(x), op("sub", x, whole))
+    return op("copysign", rest, x), whole
+
+
+def _vecdot(a: Any, b: Any) -> Any:
+    for k, x in enumerate((a, b)):
+        if not ndim(x):
+            raise ShapeError(
+                f"vecdot: operand {k} is a number, and has to have an axis at least",
+                loc=user_loc(),
+            )
+    if dtype_like(a).kind == "c":
+        a = op("conj", a)  # which would make small ints of bools
+    product = op("mul", as_array(a), as_array(b))
+    return FUNCTIONS[np.sum](product, axis=-1, dtype=product.dtype)
+
+
+def _fmax(name: str, a: Any, b: Any) -> Any:
+    """The maximum or minimum in which NaN loses."""
+    picked = op(name, a, b)
+    return op("select", op("ne", a, a), b, op("select", op("ne", b, b), a, picked))

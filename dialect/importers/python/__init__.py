@@ -1,0 +1,1 @@
+"""The user's Python code under a trace: its globals, calls, caught errors and effects."""

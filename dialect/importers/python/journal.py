@@ -1,0 +1,379 @@
+"""What a trace has changed outside of the call: told, undone, and refused.
+
+A trace runs the user's code once; later calls run the graph. So whatever the code does to objects
+that were there before the call would happen once and never again. The journal notes what such
+objects hold when the function first reads them, shallowly and by identity, and compares when the
+trace has ended, well or not. What the function itself makes is never in it, and is free.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import types
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ..tracing.operators import Recording
+from ..tracing.recorder import checksum
+from .substitutes import is_generator
+from .users_code import is_users_file, is_users_module, is_users_name
+
+_OBJECTS = 20_000  # looked into
+_ITEMS = 4_000_000  # of containers, compared
+_BYTES = 1 << 26  # of arrays that are kept as copies; what is beyond is compared by checksum
+_ATOMS = frozenset({
+    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
+    np.ufunc, types.BuiltinFunctionType, types.FunctionType, types.CodeType, types.GenericAlias,
+})  # fmt: skip
+_MUTABLE = (list, dict, set, np.ndarray)
+_STATES = (types.SimpleNamespace,)  # of Python's library, and nothing but attributes
+
+
+@dataclass(eq=False)
+class _Watch:
+    """One object, what it held, and what the user calls it."""
+
+    kind: str
+    target: Any
+    held: Any
+    name: str
+
+
+class Journal:
+    """The objects that one trace can reach from outside of the call."""
+
+    def __init__(self) -> None:
+        self._watches: list[_Watch] = []
+        self._seen: dict[int, Any] = {}
+        self._items = self._bytes = 0
+
+    def is_outer(self, value: Any) -> bool:
+        """True for an object that was there before the call, as far as it has been reached."""
+        return id(value) in self._seen
+
+    def watches_array(self, array: np.ndarray) -> bool:
+        """True if changes of this array are seen here."""
+        return id(array) in self._seen
+
+    def watch_attributes(self, target: Any, name: str) -> None:
+        """Note what an object's attributes are."""
+        held = getattr(target, "__dict__", None)
+        if held and id(held) not in self._seen:
+            self._note("attributes", target, dict(held), name)
+            self._seen[id(held)] = held
+
+    def watch(self, value: Any, name: str) -> None:
+        """Note what an object holds, and what is in it."""
+        if type(value) in _ATOMS:
+            return
+        todo = [(value, name)]
+        while todo and len(self._seen) < _OBJECTS and self._items < _ITEMS:
+            value, name = todo.pop()
+            kind = type(value)
+            if kind in _ATOMS or id(value) in self._seen:
+                continue
+            if issubclass(kind, (np.generic, Recording)):
+                continue
+            self._seen[id(value)] = value
+            todo += self._enter(value, kind, name)
+
+    def _enter(self, value: Any, kind: type, name: str) -> list[tuple[Any, str]]:
+        """Note one object; its parts. Types are asked, since tracers pass for arrays."""
+        if issubclass(kind, np.ndarray):
+            self._array(value, name)
+            return []
+        if issubclass(kind, (list, deque)):
+            return self._container("list", value, list(value), value, name)
+        if issubclass(kind, dict):
+            return self._container("dict", value, dict(value), value.values(), name)
+        if issubclass(kind, (set, bytearray)):
+            return self._container("set", value, kind(value), (), name)
+        if issubclass(kind, (tuple, frozenset)):
+            return [(item, name) for item in value]
+        if is_generator(value):
+            self._note("generator", value, _state(value), name)
+            return []
+        if issubclass(kind, type):
+            if _is_users(value):
+                self._note("class", value, dict(vars(value)), value.__name__)
+                return [
+                    (v, f"{value.__name__}.{k}")
+                    for k, v in vars(value).items()
+                    if not k.startswith("__") and issubclass(type(v), _MUTABLE)
+                ]
+            return []
+        if issubclass(kind, types.ModuleType):
+            if is_users_module(value):
+                self._note("attributes", value, dict(vars(value)), name)
+            return []
+        if issubclass(kind, types.MethodType):
+            return [(value.__self__, name)]
+        if issubclass(kind, partial):
+            return [(part, name) for part in (value.func, *value.args, *value.keywords.values())]
+        if not (_is_users(kind) or kind in _STATES or hasattr(kind, "__dataclass_fields__")):
+            return []
+        parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
+        attributes = getattr(value, "__dict__", None)
+        if attributes is not None:
+            self._note("attributes", value, dict(attributes), name)
+            self._seen[id(attributes)] = attributes
+            parts += [(v, f"{name}.{k}") for k, v in attributes.items()]
+        slots = dict(_slots(value, kind))
+        if slots:
+            self._note("slots", value, slots, name)
+            parts += [(v, f"{name}.{k}") for k, v in slots.items()]
+        return parts
+
+    def _container(
+        self, kind: str, value: Any, held: Any, parts: Any, name: str
+    ) -> list[tuple[Any, str]]:
+        self._items += len(held)
+        self._note(kind, value, held, name)
+        return [(item, name) for item in parts if type(item) not in _ATOMS]
+
+    def _array(self, array: np.ndarray, name: str) -> None:
+        if array.dtype.hasobject:
+            self._note("objects", array, list(array.flat), name)
+        elif array.flags.writeable or isinstance(array.base, np.ndarray):
+            if self._bytes + array.nbytes <= _BYTES:
+                self._bytes += array.nbytes
+                self._note("array", array, np.array(array, subok=False), name)
+            else:
+                self._note("checksum", array, checksum(array), name)
+
+    def _note(self, kind: str, target: Any, held: Any, name: str) -> None:
+        self._watches.append(_Watch(kind, target, held, name))
+
+    # --- afterwards ---------------------------------------------------------------------------
+
+    def undo(self) -> list[tuple[str, str, str | None]]:
+        """Give every object back what it held; the journal is empty afterwards.
+
+        What had changed, each as a sentence's subject, the name of the object or attribute, and
+        the attribute, if it is one.
+        """
+        told = []
+        for watch in self._watches:
+            change = _RESTORE[watch.kind](watch.target, watch.held)
+            if change is not None:
+                told.append((*_told(watch, change), change or None))
+        # The trace is part of cycles, which may live on for long: the copies need not.
+        self._watches.clear()
+        self._seen.clear()
+        return told
+
+
+def _told(watch: _Watch, attribute: str) -> tuple[str, str]:
+    name = watch.name
+    if watch.kind in ("attributes", "slots", "class"):
+        return f"the attribute {name}.{attribute}", attribute
+    what = {
+        "list": type(watch.target).__name__, "dict": type(watch.target).__name__,
+        "set": type(watch.target).__name__, "generator": "random generator",
+    }.get(watch.kind, "array")  # fmt: skip
+    return f"the {what} {name}", name.rpartition(".")[2]
+
+
+def _list(target: Any, held: list) -> str | None:
+    if len(target) == len(held) and all(map(operator.is_, target, held)):
+        return None
+    target.clear()
+    target.extend(held)
+    return ""
+
+
+def _same_items(target: Any, held: dict) -> bool:
+    return (
+        len(target) == len(held)
+        and all(map(operator.is_, target.keys(), held.keys()))
+        and all(map(operator.is_, target.values(), held.values()))
+    )
+
+
+def _dict(target: Any, held: dict) -> str | None:
+    if _same_items(target, held):
+        return None
+    dict.clear(target)
+    for key, value in held.items():
+        dict.__setitem__(target, key, value)
+    return ""
+
+
+def _attributes(target: Any, held: dict) -> str | None:
+    found = target.__dict__
+    if _same_items(found, held):
+        return None
+    changed = [
+        k for k in {**held, **found}
+        if found.get(k, _ABSENT) is not held.get(k, _ABSENT)
+        and not _memoised(target, k, found, held)
+    ]  # fmt: skip
+    if changed:
+        kept = {k: v for k, v in found.items() if k not in held and k not in changed}
+        found.clear()  # what was deleted would come last otherwise
+        found.update({**held, **kept})
+    return changed[0] if changed else None
+
+
+_ABSENT = object()
+
+
+def _memoised(target: Any, key: str, found: dict, held: dict) -> bool:
+    """True for what a `cached_property` has kept, unless it comes from traced values."""
+    if key in held or not isinstance(getattr(type(target), key, None), cached_property):
+        return key.startswith("__") and isinstance(target, types.ModuleType)
+    return not holds_tracer(found[key])
+
+
+def holds_tracer(value: Any, depth: int = 0) -> bool:
+    """True if there is a traced value in an object, as far as its attributes and items tell."""
+    kind = type(value)
+    if issubclass(kind, Recording):
+        return True
+    if depth > 4:
+        return False
+    parts: list[Any] = []
+    if kind is types.FunctionType:
+        parts = [*(value.__defaults__ or ()), *map(_contents, value.__closure__ or ())]
+    elif kind is types.MethodType:
+        parts = [value.__self__]
+    elif kind not in _ATOMS and not issubclass(kind, (type, types.ModuleType)):
+        if issubclass(kind, dict):
+            parts = list(value.values())
+        elif issubclass(kind, (list, tuple, set)):
+            parts = list(value)
+        parts += getattr(value, "__dict__", {}).values()
+        parts += (v for _, v in _slots(value, kind))
+    return any(holds_tracer(part, depth + 1) for part in parts)
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _slots(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    for cls in kind.__mro__:
+        names = vars(cls).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                if name.startswith("__") and not name.endswith("__"):
+                    name = f"_{cls.__name__.lstrip('_')}{name}"
+                yield name, getattr(value, name, _ABSENT)
+
+
+def _restore_slots(target: Any, held: dict) -> str | None:
+    changed = [k for k, v in held.items() if getattr(target, k, _ABSENT) is not v]
+    for key in changed:
+        if held[key] is _ABSENT:
+            object.__delattr__(target, key)
+        else:
+            object.__setattr__(target, key, held[key])
+    return changed[0] if changed else None
+
+
+def _class(target: type, held: dict) -> str | None:
+    found = vars(target)
+    if _same_items(found, held):
+        return None
+    changed = [
+        k for k in {**held, **found}
+        if found.get(k, _ABSENT) is not held.get(k, _ABSENT) and not k.startswith(("__", "_abc_"))
+    ]  # fmt: skip
+    for key in changed:
+        if key in held:
+            setattr(target, key, held[key])
+        else:
+            delattr(target, key)
+    return changed[0] if changed else None
+
+
+def _set(target: Any, held: Any) -> str | None:
+    if target == held:
+        return None
+    target.clear()
+    (target.extend if isinstance(target, bytearray) else target.update)(held)
+    return ""
+
+
+def _array(target: np.ndarray, held: np.ndarray) -> str | None:
+    if target.shape == held.shape and _same_bits(target, held):
+        return None
+    if target.shape == held.shape:
+        target[...] = held
+    return ""
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.flags.c_contiguous and b.flags.c_contiguous and a.size:
+        word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
+        a, b = (np.asarray(x).reshape(-1).view(word) for x in (a, b))
+        return not (a != b).any()
+    return checksum(a) == checksum(b)
+
+
+def _objects(target: np.ndarray, held: list) -> str | None:
+    if all(map(operator.is_, target.flat, held)):
+        return None
+    target.flat[:] = held
+    return ""
+
+
+def _sum_only(target: np.ndarray, held: int) -> str | None:
+    return None if checksum(target) == held else ""
+
+
+def _state(generator: Any) -> Any:
+    if hasattr(generator, "bit_generator"):
+        return generator.bit_generator.state
+    if hasattr(generator, "getstate"):
+        try:
+            return generator.getstate()
+        except NotImplementedError:
+            return None  # of the system: there is nothing to restore
+    return generator.get_state(legacy=False) if hasattr(generator, "get_state") else generator.state
+
+
+def _generator(target: Any, held: Any) -> str | None:
+    if same_state(_state(target), held):
+        return None
+    if hasattr(target, "bit_generator"):
+        target.bit_generator.state = held
+    elif hasattr(target, "setstate"):
+        target.setstate(held)
+    elif hasattr(target, "set_state"):
+        target.set_state(held)
+    else:
+        target.state = held
+    return ""
+
+
+def same_state(a: Any, b: Any) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same_state(a[k], b[k]) for k in a)
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+
+
+def _is_users(cls: type) -> bool:
+    name = cls.__module__
+    module = sys.modules.get(name)
+    if not is_users_name(name) or name == "builtins":
+        return False
+    return module is None or is_users_file(getattr(module, "__file__", None) or "<input>")
+
+
+_RESTORE: dict[str, Any] = {
+    "list": _list, "dict": _dict, "set": _set, "attributes": _attributes, "slots": _restore_slots,
+    "class": _class, "array": _array, "objects": _objects, "checksum": _sum_only,
+    "generator": _generator,
+}  # fmt: skip
+
+__all__ = ["Journal", "holds_tracer", "same_state"]

@@ -1,0 +1,258 @@
+"""The world that a traced function sees: its own globals, cells and defaults, with substitutes.
+
+A trace runs the user's code object in a new function whose globals are a `dict` subclass: reads of
+globals ask it (`LOAD_GLOBAL` does for all but exact dicts), so that NumPy's creation functions,
+clocks and the like are substituted *by value* for this code, in this trace, and for nobody else.
+Functions of the user's that it calls get the same treatment; C code and libraries get none.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..tracing.recorder import trace_error
+from .calls import CALLEE, with_callees
+from .substitutes import BUILTINS, substitute
+from .users_code import is_users_file, is_users_name
+
+if TYPE_CHECKING:
+    from ..tracing.recorder import Recorder
+
+_MISSING = object()
+_PLAIN = frozenset({
+    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.ufunc,
+    np.dtype,
+})  # fmt: skip
+_Cached = type(functools.lru_cache(lambda: None))
+
+
+class Globals(dict):
+    """A module's globals for one trace: reads are substituted, writes stay here."""
+
+    __slots__ = ("real", "scope", "seen", "start")
+
+    def __init__(self, scope: Scope, real: dict[str, Any]) -> None:
+        super().__init__(real)
+        dict.__setitem__(self, "__builtins__", scope.builtins)
+        dict.__setitem__(self, CALLEE, scope.callee)
+        self.scope, self.real = scope, real
+        self.start = dict(self)
+        self.seen: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        value = dict.__getitem__(self, name)
+        if name not in self.seen:
+            self.seen.add(name)
+            self.scope.watch(value, name)
+        return self.scope.given(value)
+
+    def written(self) -> list[str]:
+        """Names that the traced code has assigned."""
+        return [
+            name for name in {**self.start, **self}
+            if dict.get(self, name, _MISSING) is not self.start.get(name, _MISSING)
+            and name != "__warningregistry__"
+        ]  # fmt: skip
+
+
+@dataclass(eq=False)
+class _Cell:
+    """A closure cell, and the one that the traced code has in its place."""
+
+    original: types.CellType
+    made: types.CellType
+    name: str
+    given: Any = _MISSING
+    filled: bool = False
+
+
+class Scope:
+    """The substitutes of one trace, made as they are needed."""
+
+    def __init__(self, rec: Recorder, fn: Callable) -> None:
+        self._rec = rec
+        module = getattr(fn, "__module__", None) or type(fn).__module__
+        self._package = module.partition(".")[0]  # of the traced function: the user's
+        builtin = vars(builtins)
+        self.builtins = {**builtin, **BUILTINS}
+        self._globals: dict[int, Globals] = {}
+        self._functions: dict[int, tuple[Any, Any]] = {}
+        self._cells: dict[int, _Cell] = {}
+        self.codes: list[types.CodeType] = []
+
+    # --- what is handed to the user's code ----------------------------------------------------
+
+    def watch(self, value: Any, name: str) -> None:
+        """Remember what a value that the function reads holds now (see `journal`)."""
+        self._rec.journal.watch(value, name)
+
+    def given(self, value: Any) -> Any:
+        """What the user's code gets for a value that it reads by name."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is types.FunctionType:
+            return self.function(value)
+        if kind is types.MethodType or kind is functools.partial or kind is _Cached:
+            return self.callee(value, called=False)
+        return substitute(value)
+
+    def callee(self, value: Any, called: bool = True) -> Any:
+        """What is called in place of a callable; raises TraceError for what must not be called."""
+        kind = type(value)
+        if kind is types.FunctionType:
+            return self.function(value)
+        if kind is types.MethodType:
+            function = self.callee(value.__func__, called=False)
+            if function is not value.__func__:
+                return types.MethodType(function, value.__self__)
+        elif kind is functools.partial:
+            function = self.callee(value.func, called=False)
+            if function is not value.func:
+                made = functools.partial(function, *value.args, **value.keywords)
+                made.__dict__.update(vars(value))
+                return made
+        elif kind is _Cached:
+            return self._cached(value)
+        elif called and isinstance(value, type):
+            return self._constructor(value)
+        found = substitute(value)
+        if not called or found is not value:
+            return found
+        function = getattr(kind, "__call__", None)  # noqa: B004
+        if type(function) is types.FunctionType and self._is_users(function):
+            return types.MethodType(self.function(function), value)
+        return value
+
+    def function(self, fn: types.FunctionType) -> Any:
+        """A function of the user's as this trace runs it; one of a library by the table."""
+        globals_ = fn.__globals__
+        if type(globals_) is Globals:
+            if globals_.scope is self:
+                return fn
+            globals_ = globals_.real
+        known = self._functions.get(id(fn))
+        if known is not None:
+            return known[1]
+        if not self._is_users(fn):
+            return substitute(fn)
+        code = with_callees(fn)
+        self.codes.append(code)
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        # Cells are shared among functions, and may hold the function itself.
+        closure = [self._cell(cells[name], name) for name in code.co_freevars]
+        made = types.FunctionType(
+            code, self._of(globals_), fn.__name__, None, tuple(c.made for c in closure)
+        )
+        self._functions[id(fn)] = (fn, made)
+        for cell in closure:
+            self._fill(cell)
+        if fn.__defaults__:
+            last = code.co_varnames[: code.co_argcount][-len(fn.__defaults__) :]
+            made.__defaults__ = tuple(map(self._read, fn.__defaults__, last))
+        if fn.__kwdefaults__:
+            made.__kwdefaults__ = {k: self._read(v, k) for k, v in fn.__kwdefaults__.items()}
+        for name in ("__qualname__", "__doc__", "__module__", "__annotations__"):
+            setattr(made, name, getattr(fn, name))
+        made.__dict__ = fn.__dict__
+        self._rec.journal.watch_attributes(fn, fn.__name__)
+        return made
+
+    def _is_users(self, fn: types.FunctionType) -> bool:
+        module = dict.get(fn.__globals__, "__name__") or ""  # __module__ is copied by decorators
+        if not is_users_name(module):
+            return False
+        return is_users_file(fn.__code__.co_filename) or module.partition(".")[0] == self._package
+
+    def _of(self, real: dict[str, Any]) -> Globals:
+        found = self._globals.get(id(real))
+        if found is None:
+            found = self._globals[id(real)] = Globals(self, real)
+        return found
+
+    def _read(self, value: Any, name: str) -> Any:
+        self.watch(value, name)
+        return self.given(value)
+
+    def _cell(self, cell: types.CellType, name: str) -> _Cell:
+        found = self._cells.get(id(cell))
+        if found is None:
+            found = self._cells[id(cell)] = _Cell(cell, types.CellType(), name)
+        return found
+
+    def _fill(self, cell: _Cell) -> None:
+        if not cell.filled:
+            cell.filled = True
+            try:
+                value = cell.original.cell_contents
+            except ValueError:
+                return  # not bound yet
+            cell.given = self._read(value, cell.name)
+            cell.made.cell_contents = cell.given
+
+    def _cached(self, value: Any) -> Callable:
+        """An ``lru_cache`` of the user's: traced numbers must not stay in it as keys."""
+        known = self._functions.get(id(value))
+        if known is not None:
+            return known[1]
+        from ..tracing.traced import Traced, TracedScalar
+
+        @functools.wraps(value)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            def plain(x: Any) -> Any:
+                if isinstance(x, tuple) and type(x) is tuple:
+                    return tuple(map(plain, x))
+                if type(x) is Traced:
+                    raise trace_error(
+                        f"{value.__name__}, which keeps its results, is called with a traced array",
+                        "call what it wraps: f.__wrapped__(x)",
+                    )
+                return x.bake() if type(x) is TracedScalar else x
+
+            return value(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+
+        for name in ("cache_info", "cache_clear", "cache_parameters"):
+            setattr(call, name, getattr(value, name))
+        self._functions[id(value)] = (value, call)
+        return call
+
+    def _constructor(self, cls: type) -> Any:
+        """A class, or what makes its instances with ``__init__`` as this trace runs it."""
+        init = cls.__init__  # type: ignore[misc]
+        if (
+            type(cls) is not type or cls.__new__ is not object.__new__
+            or type(init) is not types.FunctionType or not self._is_users(init)
+        ):  # fmt: skip
+            return substitute(cls)
+        made = self.function(init)
+
+        def construct(*args: Any, **kwargs: Any) -> Any:
+            instance: Any = object.__new__(cls)
+            made(instance, *args, **kwargs)
+            return instance
+
+        return construct if not getattr(cls, "__abstractmethods__", None) else cls
+
+    # --- what it did with that ----------------------------------------------------------------
+
+    def assigned(self) -> list[tuple[str, str]]:
+        """Kind and name of each global and nonlocal variable that the traced code has assigned."""
+        out = [("global", name) for table in self._globals.values() for name in table.written()]
+        for cell in self._cells.values():
+            try:
+                value = cell.made.cell_contents
+            except ValueError:
+                value = _MISSING
+            if value is not cell.given:
+                out.append(("nonlocal", cell.name))
+        return out
+
+
+__all__ = ["Globals", "Scope"]

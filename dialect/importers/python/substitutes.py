@@ -1,0 +1,218 @@
+"""What a traced function gets in place of some values, whatever it calls them.
+
+NumPy's creation functions do not dispatch on traced arguments, and clocks and random numbers would
+be those of the trace for ever. Nothing of NumPy or Python is patched for this: `scope` hands the
+substitutes to the user's own Python code alone, and no other code ever meets them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ..tracing.recorder import current, trace_error
+from .caught import catches
+from .types_seen import traced_type
+
+DRAW_OUTSIDE = "draw them outside and pass them as an argument"
+_CLOCKS = frozenset({
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
+    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime",
+    "clock_gettime_ns", "localtime", "gmtime", "ctime",
+})  # fmt: skip
+_DATES = frozenset({"now", "utcnow", "today"})
+_UNIQUE = frozenset({"uuid1", "uuid4"})
+_GENERATORS = frozenset({"Generator", "RandomState", "BitGenerator"})
+_READS_STATE = frozenset({"getstate", "get_state", "bit_generator", "state"})
+_METHODS = (types.BuiltinFunctionType, types.MethodType)
+
+# By value: the function that the user names -> what a traced function calls in its place.
+FUNCTIONS: dict[Any, Callable] = {}
+# By name, of Python's builtins.  An entry acts like the builtin where no trace is in progress.
+BUILTINS: dict[str, Any] = {}
+# Modules of which some attributes are substituted.
+_MODULES = frozenset({"numpy", "numpy.random", "time", "random", "secrets", "uuid", "contextlib"})
+
+
+class Module(types.ModuleType):
+    """A module whose attributes are substituted as they are read."""
+
+    def __init__(self, real: types.ModuleType) -> None:
+        super().__init__(real.__name__, real.__doc__)
+        self.__dict__["__profuse_real__"] = real
+        for name in ("__spec__", "__loader__", "__package__", "__path__", "__file__"):
+            self.__dict__.pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        return substitute(getattr(self.__dict__["__profuse_real__"], name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise trace_error(f"{self.__name__}.{name} is assigned while tracing", "assign it outside")
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["__profuse_real__"])
+
+
+def substitute(value: Any) -> Any:
+    """What stands for a value in a traced function; mostly the value itself."""
+    if isinstance(value, types.ModuleType):
+        return _module(value) if value.__name__ in _MODULES else value
+    if isinstance(value, type):
+        return _Suppress if value is contextlib.suppress else value
+    if not callable(value):
+        return value
+    try:
+        found = FUNCTIONS.get(value)
+    except TypeError:
+        return value  # unhashable
+    if found is not None:
+        return found
+    why = refusal(value)
+    return value if why is None else _refuser(value, *why)
+
+
+@functools.lru_cache(maxsize=64)
+def _module(real: types.ModuleType) -> Module:
+    return Module(real)
+
+
+def refusal(value: Any) -> tuple[str, str] | None:
+    """Why a callable must not be called while tracing, and what to write; None if it may."""
+    name = getattr(value, "__name__", "")
+    if isinstance(value, _METHODS):
+        owner = value.__self__
+        if is_generator(owner):
+            return None if name in _READS_STATE else _random(_of(owner, name))
+        if isinstance(owner, type):
+            if name in _DATES and any(cls.__module__ == "datetime" for cls in owner.__mro__):
+                return _clock(f"{owner.__name__}.{name}")
+        elif isinstance(owner, types.ModuleType):
+            if owner.__name__ == "time" and name in _CLOCKS:
+                return _clock(f"time.{name}")
+            if name in ("urandom", "getrandom"):
+                return _random(f"os.{name}")
+        elif name == "rvs" and type(owner).__module__.startswith("scipy.stats"):
+            return _random(f"scipy.stats.{getattr(owner, 'name', type(owner).__name__)}.rvs")
+    module = getattr(value, "__module__", None)
+    if module == "uuid" and name in _UNIQUE:
+        return _random(f"uuid.{name}")
+    if isinstance(value, types.FunctionType) and module == "secrets":
+        return _random(f"secrets.{name}")
+    if name == "default_rng" and (module or "").startswith("numpy.random"):
+        return _random("np.random.default_rng")
+    return None
+
+
+def is_generator(value: Any) -> bool:
+    """True for what draws random numbers and keeps a state."""
+    kind: Any = type(value)
+    return _draws(kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _draws(kind: Any) -> bool:
+    # By name: neither module need be loaded, and another thread may be importing one right now.
+    return any(
+        (cls.__name__ in _GENERATORS and (cls.__module__ or "").startswith("numpy.random"))
+        or (cls.__name__ == "Random" and cls.__module__ == "random")
+        for cls in kind.__mro__
+    )
+
+
+def _of(owner: Any, name: str) -> str:
+    if owner is getattr(sys.modules.get("random"), "_inst", None):
+        return f"random.{name}"
+    if owner is getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None):
+        return f"np.random.{name}"
+    return f"{type(owner).__name__}.{name}"
+
+
+def _random(name: str) -> tuple[str, str]:
+    return f"{name} is called while tracing: every call would get the same numbers", DRAW_OUTSIDE
+
+
+def _clock(name: str) -> tuple[str, str]:
+    return (
+        f"{name} is called while tracing: every call would get the same time",
+        "call it outside and pass the time as an argument",
+    )
+
+
+def _refuser(original: Callable, what: str, hint: str) -> Callable:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return original(*args, **kwargs)
+        raise trace_error(what, hint)
+
+    return call
+
+
+class _Suppress(contextlib.suppress):
+    """`contextlib.suppress` that tells the trace where it is in force (see `caught`)."""
+
+    def __enter__(self) -> None:
+        rec = current()
+        self._rec = rec if catches(self._exceptions) else None  # type: ignore[attr-defined]
+        if self._rec is not None:
+            self._rec.suppressing += 1
+
+    def __exit__(self, *raised: Any) -> Any:
+        if self._rec is not None:
+            self._rec.suppressing -= 1
+        return super().__exit__(*raised)
+
+
+def _builtin(name: str) -> Callable[[Callable], Callable]:
+    """Register a substitute for a builtin."""
+
+    def register(made: Callable) -> Callable:
+        BUILTINS[name] = functools.wraps(getattr(builtins, name))(made)
+        return made
+
+    return register
+
+
+@_builtin("__import__")
+def _import(*args: Any, **kwargs: Any) -> Any:
+    return substitute(builtins.__import__(*args, **kwargs))
+
+
+def _calls_first(name: str) -> None:
+    """Substitute a builtin that calls its first argument, which may be the user's method."""
+    original = getattr(builtins, name)
+
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        rec = current()
+        return original(function if rec is None else rec.callee(function), *args, **kwargs)
+
+    _builtin(name)(call)
+
+
+for _name in ("map", "filter"):
+    # Not where the builtin's type is asked for: `isinstance(x, map)` is hardly ever written.
+    _calls_first(_name)
+
+
+@_builtin("next")
+def _next(iterator: Any, *default: Any) -> Any:
+    rec = current()
+    if rec is not None and rec.journal.is_outer(iterator):
+        raise trace_error(
+            f"the {type(iterator).__name__} that next() reads was there before the call: it would "
+            "be read once, while tracing",
+            "read it outside and pass the value as an argument",
+        )
+    return next(iterator, *default)
+
+
+BUILTINS["type"] = traced_type
+
+__all__ = [
+    "BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "is_generator", "substitute",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""One trace: traced values, the recorder, trace guards, control flow, argument trees."""

@@ -1,0 +1,176 @@
+"""A graph recorded earlier as part of the trace in progress (R2.14).
+
+Ops are inferred anew for the values they get, so types are specialised on the way; control flow
+stays. What tracing baked into the graph is guarded by the outer trace as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InternalError
+from ...ir.program import Block, Instr, Program
+from ...ir.types import INT_SCALAR, Type
+from .control import join_hints, own_arguments, unknown_number
+from .operators import as_value, recorder_of, wrap
+from .recorder import Recorder, trace_error
+from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr
+from .traced import Traced, TracedScalar
+from .tracer import Trace
+
+
+def example_of(leaf: Any) -> Any:
+    """A stand-in for a traced leaf, of its dtype, shape and value; None if these are not known.
+
+    Arrays and numbers stand for themselves.
+    """
+    if isinstance(leaf, Traced):
+        sizes = [d for d in leaf.hint if isinstance(d, int)]
+        if len(sizes) < leaf.ndim:
+            return None
+        # Not np.zeros: NumPy's creation functions record while a trace is running.
+        item = bytes(leaf.dtype.itemsize)
+        return np.ndarray(sizes, leaf.dtype, item, strides=(0,) * leaf.ndim)
+    if isinstance(leaf, TracedScalar):
+        return leaf.rec.known.get(leaf.value)
+    return leaf
+
+
+def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
+    """The result of a traced function on leaves of which some are traced.
+
+    Raises TraceError as the outer trace does, and what `infer` raises for operands that do not fit.
+    """
+    rec = recorder_of([leaf for leaf in leaves if isinstance(leaf, (Traced, TracedScalar))])
+    for guard in trace.guards:
+        value = _guarded(rec, guard.expr, leaves)
+        if value in rec.known:
+            rec.bake(value)
+    operands = [as_value(rec, leaf) for leaf in leaves]
+    operands += [as_value(rec, array) for array in trace.captured]
+    outputs = inline_program(rec, trace.module.main, operands)
+    return trace.out_tree.unflatten([wrap(rec, value) for value in outputs])
+
+
+def inline_program(rec: Recorder, program: Program, operands: Sequence[int]) -> list[int]:
+    """Record a program's instructions on these operands; its outputs."""
+    return list(_Inliner(rec, dict(zip(program.inputs, operands, strict=True))).block(program.body))
+
+
+def _guarded(rec: Recorder, expr: Expr, leaves: Sequence[Any]) -> int:
+    """The value of a guard's expression in the outer trace."""
+    if isinstance(expr, DimExpr):
+        leaf = leaves[expr.leaf]
+        if isinstance(leaf, Traced):
+            return rec.dim(leaf.value, expr.axis)
+        return rec.constant(leaf.shape[expr.axis])
+    if isinstance(expr, LeafExpr):
+        return as_value(rec, leaves[expr.leaf])
+    if isinstance(expr, OpExpr):
+        args = [_guarded(rec, arg, leaves) for arg in expr.args]
+        if expr.op in ("max_size", "min_size"):
+            # No op of the table: the sizes themselves are guarded instead.
+            sizes = [rec.bake(arg) for arg in args]
+            return rec.constant(max(sizes) if expr.op == "max_size" else min(sizes))
+        return rec.emit(expr.op, args, dict(expr.attrs))[0]
+    assert isinstance(expr, ConstExpr)
+    return rec.constant(expr.value)
+
+
+class _Inliner:
+    """Copies instructions; ``values`` maps those of the graph to those of the trace."""
+
+    def __init__(self, rec: Recorder, values: dict[int, int]) -> None:
+        self.rec, self.values = rec, values
+
+    def block(self, block: Block) -> tuple[int, ...]:
+        """Record a block's instructions; what it yields."""
+        for instr in block.instrs:
+            self._instr(instr)
+        return self._of(block.outputs)
+
+    def _of(self, values: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.values[v] for v in values)
+
+    def _bind(self, values: Sequence[int], new: Sequence[int]) -> None:
+        self.values.update(zip(values, new, strict=True))
+
+    def _instr(self, instr: Instr) -> None:
+        if "callee" in instr.op.attrs:
+            raise trace_error(f"a graph that calls @{instr.attrs['callee']} cannot be traced")
+        if instr.blocks:
+            kind = {"if": self._if, "for": self._for, "while": self._while}
+            kind[instr.op.name](instr)
+            return
+        results = self.rec.emit(instr.op, self._of(instr.operands), instr.attrs)
+        self._bind(instr.results, results)
+        self.rec.blocks[-1].instrs[-1].loc = instr.loc
+
+    def _if(self, instr: Instr) -> None:
+        blocks = []
+        for block in instr.blocks:
+            made = Block()
+            with self.rec.nested(made):
+                made.outputs = self.block(block)
+            blocks.append(made)
+        ends = zip(*(block.outputs for block in blocks), strict=True)
+        hints = [self._joined(*(self.rec.hints[v] for v in end)) for end in ends]
+        self._append(instr, self._of(instr.operands), hints, blocks)
+
+    def _for(self, instr: Instr) -> None:
+        (body,) = instr.blocks
+        inits = self._of(instr.operands[3:])
+        hints = [unknown_number(self.rec.hints[v]) for v in inits]
+        while True:
+            block = self._round(body, [INT_SCALAR, *hints])
+            if not self._widened(hints, block.outputs):
+                self._append(instr, self._of(instr.operands), hints, [block])
+                return
+
+    def _while(self, instr: Instr) -> None:
+        before, body = instr.blocks
+        hints = [unknown_number(self.rec.hints[v]) for v in self._of(instr.operands)]
+        while True:
+            test = self._round(before, hints)
+            passed = [self.rec.hints[v] for v in test.outputs[1:]]
+            block = self._round(body, passed)
+            if not self._widened(hints, block.outputs):
+                self._append(instr, self._of(instr.operands), passed, [test, block])
+                return
+
+    def _round(self, block: Block, hints: Sequence[Type]) -> Block:
+        """A loop's block, recorded for arguments of these hints."""
+        made = Block()
+        with self.rec.nested(made):
+            made.args = tuple(self.rec.new_value(h) for h in hints)
+            own_arguments(self.rec, made)
+            self._bind(block.args, made.args)
+            made.outputs = self.block(block)
+        return made
+
+    def _widened(self, hints: list[Type], outputs: Sequence[int]) -> bool:
+        """Make hints hold after a round, too; True if that took something from them."""
+        after = [unknown_number(self.rec.hints[v]) for v in outputs]
+        both = [self._joined(a, b) for a, b in zip(hints, after, strict=True)]
+        changed = both != hints
+        hints[:] = both
+        return changed
+
+    @staticmethod
+    def _joined(a: Type, b: Type) -> Type:
+        found = join_hints(a, b)
+        if found is None:
+            raise InternalError(f"control flow of a traced graph joins {a} and {b}")
+        return found
+
+    def _append(
+        self, instr: Instr, operands: tuple[int, ...], hints: Sequence[Type], blocks: list[Block]
+    ) -> None:
+        results = tuple(self.rec.new_value(h) for h in hints)
+        self._bind(instr.results, results)
+        self.rec.append(
+            Instr(instr.op, operands, results, dict(instr.attrs), tuple(blocks), instr.loc)
+        )

@@ -1,0 +1,197 @@
+"""Writes to traced arrays: in-place operators, ``out=``, assignment to elements.
+
+They become ops that write. A write must not be seen by the caller: what is known at once (an
+argument, a view of one) is refused at once, the rest when the graph is complete.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...analysis.alias import forbidden
+from ...analysis.must_alias import Accesses
+from ...errors import TraceError
+from ...ir.op import OPS
+from .operators import op
+from .recorder import Recorder, trace_error
+
+if TYPE_CHECKING:
+    from .traced import Traced
+
+_COPY_FIRST = "write to a copy: y = x.copy()"
+
+
+class Storage:
+    """Memory that views share, and why it must not be written."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: str | None = None) -> None:
+        self.owner = owner
+
+
+def check_owner(array: Traced) -> None:
+    """Raise TraceError for an argument or a view of one."""
+    if array.storage and array.storage.owner:
+        raise trace_error(
+            f"an in-place operation would change {array.storage.owner}, which the caller still "
+            "sees",
+            f"write x = x + … instead of x += …, or {_COPY_FIRST}",
+        )
+
+
+_REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
+
+
+def is_immutable(array: Traced) -> bool:
+    """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array of no axes.
+
+    That is what creation functions make, views that have lost the last axis to anything but an
+    integer index, and ``x[...]``.
+    """
+    value, rec = array.value, array.rec
+    while not rec.shape(value):
+        made = rec.defs.get(value)
+        if made is None or made.op.name not in _REARRANGES:
+            return made is None or made.op.name not in ("full", "slice")
+        value = made.operands[0]
+    return False
+
+
+def note_copy(copy: Any, source: Any) -> None:
+    """Have later writes refused that would tell ``copy`` from the view of ``source`` in NumPy."""
+    from .traced import Traced
+
+    if isinstance(source, Traced) and copy.value != source.value:
+        copy.rec.copied[copy.value] = source.value
+        copy.share(source)
+
+
+def operate(array: Traced, name: str, *others: Any) -> Traced:
+    """``array <op>= others``; the array, or the new NumPy scalar that the name is bound to.
+
+    Raises TraceError for arguments, DTypeError and ShapeError as NumPy does.
+    """
+    check_owner(array)
+    if is_immutable(array):
+        return op(name, array, *others)
+    if f"profuse.{name}_" in OPS:
+        op(f"{name}_", array, *others)
+        return _written(array)
+    return write(array, op(name, array, *others))
+
+
+def write(array: Traced, result: Any, *, strict: bool = True) -> Traced:
+    """Give ``array`` the elements of ``result``, as ``out=`` does (``strict``) or assignment."""
+    check_owner(array)
+    if is_immutable(array):
+        raise trace_error("a NumPy scalar cannot be written to", "make an array: np.zeros(1)")
+    op("copy_", array, result, strict=strict)
+    return _written(array)
+
+
+def _written(array: Traced) -> Traced:
+    array.rec.known.pop(array.value, None)
+    return array
+
+
+def filled_array(array: Traced) -> np.ndarray | None:
+    """The array itself, read-only, if the function has made it of one number: for other libraries.
+
+    They may keep it: from here on the traced code must not write to it. None for any other array,
+    and where something has been written that this one might share.
+    """
+    rec = array.rec
+    made = rec.defs.get(array.value)
+    if made is None or made.op.name != "full" or len(made.operands) != 1:
+        return None
+    number = rec.known.get(made.operands[0])
+    shape: Any = rec.shape(array.value)
+    if number is None or any(i.op.writes for block in rec.blocks for i in block.walk()):
+        return None
+    if array.storage is None:
+        array.storage = Storage()
+    array.storage.owner = array.storage.owner or "an array that other code was given"
+    filled = np.full(shape, number, array.dtype)
+    filled.flags.writeable = False
+    rec.created[id(filled)] = filled
+    return filled
+
+
+def write_out(where: str, out: Any, result: Any) -> Any:
+    """``out=`` of a function that is no ufunc: its dtype must be that of the result."""
+    from .traced import Traced
+
+    targets = out if isinstance(out, tuple) else (out,)
+    if len(targets) != 1 or isinstance(result, tuple):
+        raise trace_error(f"{where} with several outputs cannot take out= while tracing")
+    target = traced_out(where, targets[0])
+    if not isinstance(result, Traced) or result.dtype != target.dtype:
+        raise trace_error(
+            f"{where}(…, out=) of another dtype than its result is not supported while tracing",
+            "assign the result: out[...] = result",
+        )
+    return write(target, result)
+
+
+def traced_out(where: str, out: Any) -> Traced:
+    """An ``out=`` argument; raises TraceError for an array from outside of the trace."""
+    from .traced import Traced
+
+    if isinstance(out, Traced):
+        return out
+    raise trace_error(
+        f"{where} is asked to write into an existing array (out=, or an in-place operator on "
+        "an array from outside the trace)",
+        "use the returned array: y = y + x instead of y += x or out=y; arrays made with "
+        "np.zeros_like(x) or np.zeros(x.shape) can be written",
+    )
+
+
+def check_writes(rec: Recorder) -> None:
+    """Raise TraceError for writes that a caller would see, or of which the layout decides who sees.
+
+    Called with the complete graph; the error names the line of the write.
+    """
+    body = rec.program.body
+    if not any(instr.op.writes for instr in body.walk()):
+        return
+    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled, rec.copied)
+    for instr in found.aliases.writing():
+        complaint = forbidden(found.aliases, instr)
+        if complaint:
+            raise TraceError(
+                f"this in-place operation {complaint}", loc=instr.loc, hint=_COPY_FIRST
+            )
+    for conflict in found.conflicts:
+        raise TraceError(
+            f"it depends on the memory order of an array, which is known only at run time, "
+            f"whether the {conflict.view.op.name} at {conflict.view.loc} is a view that sees "
+            "this write or a copy that does not",
+            loc=conflict.write.loc,
+            hint="say which: take the view of x.copy(), or copy the reshaped array",
+        )
+    for write_, view in found.missed:
+        raise TraceError(
+            f"the result at {view.loc} shares memory with an array in NumPy, but is a copy here: "
+            "this write would not be seen as it is there",
+            loc=write_.loc,
+            hint="say which: copy the result where it is made, y = x[i].copy(), or index with "
+            "numbers, x[i.item()], for a view",
+        )
+
+
+def masked(array: Traced, mask: Any, value: Any) -> None:
+    """``array[mask] = value`` for one value and a mask of the array's shape."""
+    if np.ndim(value):
+        raise trace_error(
+            "assignment of an array to the elements of a mask is not supported while tracing",
+            "use x[...] = np.where(mask, values, x) with values of the shape of x",
+        )
+    new = op("conform", value, array, assign=True)
+    write(array, op("select", mask, new, array), strict=False)
+
+
+__all__ = ["Storage", "check_writes", "masked", "operate", "write", "write_out"]

@@ -1,0 +1,195 @@
+"""Recording one op, and the operators that traced arrays and numbers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.device import is_foreign
+from ...ir.types import ScalarType
+from ..numpy.registry import FUNCTIONS
+from .recorder import Recorder, current, trace_error
+
+NUMBERS = (bool, int, float, complex)
+_OPERATORS = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div",
+    "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "shift_left", "rshift": "shift_right",
+}  # fmt: skip
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+IN_PLACE = {**_OPERATORS, "matmul": "matmul"}
+
+
+def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
+    """Record one op on anything array-like; the traced result (a tuple if there are several).
+
+    ``view_of``: the array whose memory the result shares under NumPy.
+    """
+    rec = recorder_of(operands)
+    results = rec.emit(name, [as_value(rec, x) for x in operands], attrs)
+    if len(results) != 1:
+        return tuple(wrap(rec, r) for r in results)
+    out = wrap(rec, results[0])
+    if isinstance(view_of, Recording):
+        out.share(view_of)
+    return out
+
+
+def recorder_of(operands: Any = ()) -> Recorder:
+    """The trace in progress; raises TraceError if there is none or the values are another's."""
+    rec = current()
+    for x in operands:
+        if isinstance(x, Recording):
+            x.check_live()
+    if rec is None:
+        raise trace_error("no function is being traced")
+    return rec
+
+
+def wrap(rec: Recorder, value: int) -> Any:
+    """The traced object of a graph value."""
+    from .traced import Traced, TracedScalar
+
+    return (TracedScalar if isinstance(rec.hints[value], ScalarType) else Traced)(rec, value)
+
+
+def as_value(rec: Recorder, x: Any) -> int:
+    """The graph value of an operand: traced, a number, or an array the function closes over."""
+    if isinstance(x, Recording):
+        return x.value
+    if type(x) in NUMBERS or isinstance(x, np.generic):
+        return rec.constant(x)
+    if isinstance(x, np.ndarray):
+        return rec.capture(x)
+    if is_foreign(x):
+        from .pytree import converted
+
+        return rec.capture(x, converted(x).stand_in())
+    if isinstance(x, (list, tuple)):
+        from ..numpy.creation import array
+
+        return as_value(rec, array(x))
+    raise trace_error(f"an object of type {type(x).__name__} is no operand of an array operation")
+
+
+def is_operand(x: Any) -> bool:
+    """True for what `as_value` takes."""
+    known = (Recording, *NUMBERS, np.generic, np.ndarray, list, tuple)
+    return isinstance(x, known) or is_foreign(x)
+
+
+class Recording:
+    """Operators shared by traced arrays and numbers."""
+
+    __slots__ = ("__weakref__", "_value", "rec")
+    __array_priority__ = 1000.0
+
+    def __init__(self, rec: Recorder, value: int | None) -> None:
+        self.rec = rec
+        self._value = value
+
+    @property
+    def value(self) -> int:
+        """The graph value this stands for."""
+        assert self._value is not None
+        return self._value
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from ..numpy.ufuncs import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        handler = FUNCTIONS.get(func)
+        if handler is None:
+            from ..numpy.unsupported import unsupported_call
+
+            raise unsupported_call(self.rec, func)
+        return handler(*args, **kwargs)
+
+    def takes(self, other: Any) -> bool:
+        """True if operators combine this with ``other``.
+
+        Raises TraceError for arrays of other libraries, whose own operators would take this apart.
+        """
+        if is_operand(other):
+            return True
+        if getattr(type(other), "__array_ufunc__", None) is not None:
+            raise trace_error(
+                f"an object of type {type(other).__name__} is no operand while tracing: it gives "
+                "NumPy's functions a meaning of their own",
+                "make a plain array of it outside: np.asarray(x)",
+            )
+        return False
+
+    def check_live(self) -> None:
+        """Raise TraceError outside of the trace that this belongs to."""
+        if self.rec is not current():
+            raise trace_error(
+                "a traced value is used outside of the trace that made it",
+                "return it from the traced function instead of storing it elsewhere",
+            )
+
+    def share(self, base: Recording) -> None:
+        """Note that this has the memory of ``base``; numbers have none."""
+
+    def __neg__(self) -> Any:
+        return op("neg", self)
+
+    def __pos__(self) -> Any:
+        return op("positive", self)
+
+    def __abs__(self) -> Any:
+        return op("abs", self)
+
+    def __invert__(self) -> Any:
+        return op("bitwise_not", self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __bool__(self) -> bool:
+        return bool(self.bake())
+
+    def __int__(self) -> int:
+        return int(self.bake())
+
+    def __float__(self) -> float:
+        return float(self.bake())
+
+    def __complex__(self) -> complex:
+        return complex(self.bake())
+
+    def __index__(self) -> int:
+        number = self.bake()
+        if not isinstance(number, int):
+            raise TypeError(f"{type(number).__name__!r} object cannot be interpreted as an integer")
+        return number
+
+    def bake(self) -> Any:
+        """The number for the example arguments, guarded; raises TraceError if none is known."""
+        self.check_live()
+        return self.rec.bake(self.value)
+
+
+def _operator(name: str) -> tuple[Callable, Callable]:
+    def forward(self: Any, other: Any) -> Any:
+        return op(name, self, other) if self.takes(other) else NotImplemented
+
+    def reflected(self: Any, other: Any) -> Any:
+        return op(name, other, self) if self.takes(other) else NotImplemented
+
+    return forward, reflected
+
+
+for _python, _name in _OPERATORS.items():
+    _forward, _reflected = _operator(_name)
+    setattr(Recording, f"__{_python}__", _forward)
+    setattr(Recording, f"__r{_python}__", _reflected)
+for _name in _COMPARISONS:
+    setattr(Recording, f"__{_name}__", _operator(_name)[0])

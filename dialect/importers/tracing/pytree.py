@@ -1,0 +1,431 @@
+"""Nested arguments and results as flat lists of leaves plus a hashable structure.
+
+Containers are tuples, lists, dicts, OrderedDicts, named tuples and dataclass instances.  Leaves
+are arrays, NumPy scalars and Python numbers; anything else that is hashable (strings, None,
+enums, dtypes, functions …) is *static*: part of the structure, compared by type and value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import sys
+import textwrap
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, DTypeError
+from ...ir.device import DeviceTensor
+from ...ir.dtypes import dtype_of
+
+LEAF = ("leaf",)
+_NUMBERS = (bool, int, float, complex)
+_LONGEST_TEXT = 300  # of a call's arguments, in characters
+_LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers, device tensors
+_conversions: list[Callable[[Any], Any]] = []  # of objects that are no leaves themselves
+
+
+class TreeDef:
+    """A structure with holes for leaves; equal structures compare and hash equal."""
+
+    __slots__ = ("_hash", "leaves", "spec")
+
+    def __init__(self, spec: tuple, leaves: int) -> None:
+        self.spec, self.leaves = spec, leaves
+        self._hash = hash(spec)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeDef) and self.spec == other.spec
+
+    def __reduce__(self) -> tuple:
+        return TreeDef, (self.spec, self.leaves)
+
+    def __repr__(self) -> str:
+        return f"TreeDef({_show(self.spec, repeat('*'))})"
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """The nested object with these leaves; raises ArgumentError on a wrong number."""
+        if self.spec is LEAF and len(leaves) == 1:
+            return leaves[0]
+        if len(leaves) != self.leaves:
+            raise ArgumentError(f"structure has {self.leaves} leaves, {len(leaves)} given")
+        return _build(self.spec, iter(leaves))
+
+    def paths(self) -> list[str]:
+        """Where each leaf sits, e.g. ``[0]['w']``."""
+        return list(_paths(self.spec, ""))
+
+    def statics(self) -> list[Any]:
+        """The objects that are part of the structure."""
+        return list(_statics(self.spec))
+
+    def depths(self) -> list[int]:
+        """How many containers each leaf is nested in."""
+        return list(_depths(self.spec, 0))
+
+
+def register_leaf_type(cls: type) -> type:
+    """Make instances of exactly this class leaves."""
+    _LEAF_TYPES.append(cls)
+    return cls
+
+
+def register_leaf_conversion(convert: Callable[[Any], Any]) -> None:
+    """Ask this of every object that is none of the above; what it makes of one is the leaf.
+
+    It returns None for an object that it knows nothing of.
+    """
+    _conversions.append(convert)
+
+
+def converted(value: Any) -> Any:
+    """What the registered conversions make of an object; None if they know nothing of it."""
+    for convert in _conversions:
+        leaf = convert(value)
+        if leaf is not None:
+            return leaf
+    return None
+
+
+def unflatten(tree: TreeDef, leaves: Sequence[Any]) -> Any:
+    """The nested object of this structure with these leaves."""
+    return tree.unflatten(leaves)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """Leaves in order and the structure.
+
+    Raises ArgumentError for an unhashable object that is no container, and DTypeError for arrays
+    of an unsupported dtype; both say where (``[0]['w']``).
+    """
+    leaves: list[Any] = []
+    try:
+        spec = _flatten(tree, leaves, "")
+    except RecursionError:
+        raise _nested_too_deeply() from None
+    return leaves, TreeDef(spec, len(leaves))
+
+
+def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
+    """`flatten` of ``(args, kwargs)``; errors name the argument: ``argument 'x'[1]``."""
+    leaves: list[Any] = []
+    names: list[str] | None = None
+    specs = []
+    where = ""
+    try:
+        for index, arg in enumerate(args):
+            where = f"@{index}"
+            specs.append(_flatten(arg, leaves, where))
+        named = []
+        for key, arg in kwargs.items():
+            where = f"@{key}"
+            named.append(_flatten(arg, leaves, where))
+    except RecursionError:
+        raise _nested_too_deeply() from None
+    except (ArgumentError, DTypeError) as error:
+        names = positional_names(fn, len(args))
+        key = where[1:]
+        name = names[int(key)] if key.isdigit() else key
+        told = error.what if where in error.what else f"{where}: {error.what}"
+        raise type(error)(told.replace(where, f"argument '{name}'", 1), hint=error.hint) from None
+    spec = (
+        "tuple", None,
+        (("tuple", None, tuple(specs)), ("dict", tuple(kwargs), tuple(named))),
+    )  # fmt: skip
+    return leaves, TreeDef(spec, len(leaves))
+
+
+def leaf_names(fn: Callable, tree: TreeDef) -> list[str]:
+    """For each leaf of a `flatten_call` structure, ``'x'[1]`` with the parameter's name."""
+    args, kwargs = tree.spec[2]
+    names = positional_names(fn, len(args[2]))
+    out: list[str] = []
+    for name, spec in zip((*names, *kwargs[1]), (*args[2], *kwargs[2]), strict=True):
+        out += (f"'{name}'{path}" for path in _paths(spec, ""))
+    return out
+
+
+def call_text(fn: Callable, tree: TreeDef, kinds: Sequence[Any]) -> str:
+    """What calls of a `flatten_call` structure pass: ``x: f32[?, ?], mode: 'max'``.
+
+    ``kinds`` are the `leaf_kind` of the leaves.
+    """
+    args, kwargs = tree.spec[2]
+    names = (*positional_names(fn, len(args[2])), *kwargs[1])
+    leaves = map(_kind_text, kinds)
+    shown = (_show(spec, leaves) for spec in (*args[2], *kwargs[2]))
+    text = ", ".join(f"{name}: {what}" for name, what in zip(names, shown, strict=True))
+    return textwrap.shorten(text, _LONGEST_TEXT, placeholder=" …")
+
+
+def _kind_text(kind: Any) -> str:
+    if isinstance(kind, type):
+        return kind.__name__
+    dtype, rank, *device = kind
+    return " on ".join((f"{dtype_of(dtype)}[{', '.join('?' * rank)}]", *map(str, device)))
+
+
+def leaf_kind(leaf: Any) -> Any:
+    """What a trace assumes about a leaf, hashable: (dtype, rank) or the number's type.
+
+    A NumPy scalar is no array of rank 0: code may ask, and ``+=`` changes the one, not the other.
+    """
+    kind = type(leaf)
+    if kind in _NUMBERS or isinstance(leaf, np.generic):
+        return kind
+    if isinstance(leaf, DeviceTensor):
+        return leaf.kind
+    return leaf.dtype, leaf.ndim
+
+
+def _nested_too_deeply() -> ArgumentError:
+    return ArgumentError(
+        "containers are nested too deeply, or one contains itself",
+        hint="pass and return flatter ones",
+    )
+
+
+def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
+    kind = type(tree)
+    if kind in _NUMBERS or kind in _LEAF_TYPES:
+        leaves.append(tree)
+        return LEAF
+    if kind is np.ndarray or isinstance(tree, (np.generic, np.ndarray)):
+        check_array(tree, f"{path}: " if path else "")
+        leaves.append(tree)
+        return LEAF
+    if kind in (tuple, list):
+        children = tuple(_flatten(item, leaves, f"{path}[{k}]") for k, item in enumerate(tree))
+        return (kind.__name__, None, children)
+    if kind in (dict, OrderedDict):
+        children = tuple(_flatten(item, leaves, f"{path}[{key!r}]") for key, item in tree.items())
+        return ("dict" if kind is dict else "ordered", _keys(tree), children)
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        children = tuple(
+            _flatten(item, leaves, f"{path}.{name}")
+            for name, item in zip(kind._fields, tree, strict=True)
+        )
+        return ("namedtuple", kind, children)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = tuple(f.name for f in dataclasses.fields(tree) if f.init)
+        children = tuple(_flatten(getattr(tree, name), leaves, f"{path}.{name}") for name in names)
+        return ("dataclass", (kind, names), children)
+    leaf = converted(tree)
+    if leaf is not None:
+        leaves.append(leaf)
+        return LEAF
+    return _static(tree, path)
+
+
+class _Keys(tuple):
+    """Keys of which some are no strings: 1, 1.0 and True are equal, and code may compute with them.
+
+    Compared by type and value, as statics are.
+    """
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, other) is True and _types(self) == _types(other)
+
+
+def _types(key: Any) -> Any:
+    return tuple(map(_types, key)) if isinstance(key, tuple) else type(key)
+
+
+def _keys(table: dict) -> tuple:
+    keys = tuple(table)
+    return keys if all(type(key) is str for key in keys) else _Keys(keys)
+
+
+PLAIN_ARRAY = "pass a plain array: np.asarray(x)"
+# What a subclass may define and still compute what plain arrays do.
+_HARMLESS = frozenset({
+    "__new__", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__",
+    "__array_finalize__", "__reduce__", "__reduce_ex__", "__setstate__", "__repr__", "__str__",
+    "__format__", "__init_subclass__", "__class_getitem__", "__array_priority__", "__slots__",
+    "__firstlineno__", "__static_attributes__", "__annotations__", "__orig_bases__",
+    "__parameters__", "__hash__", "__del__", "__copy__", "__deepcopy__",
+})  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def overrides(kind: Any) -> str | None:
+    """Why arrays of this subclass of `np.ndarray` are no plain ones; None if they are.
+
+    Operators, functions and methods that a class defines give its arrays another meaning (units,
+    masks, matrix products); results here would be those of plain arrays.
+    """
+    if kind is np.memmap:
+        return None
+    for cls in kind.__mro__[: kind.__mro__.index(np.ndarray)]:
+        if cls is np.memmap:
+            continue
+        for name in vars(cls):
+            if name in _HARMLESS or not hasattr(np.ndarray, name):
+                continue
+            return f"{kind.__name__}, which has its own {name}: it differs from plain arrays"
+    return None
+
+
+def check_array(array: Any, where: str) -> None:
+    """Raise ArgumentError or DTypeError, at ``where``, for arrays that no graph can take."""
+    if type(array) is not np.ndarray and isinstance(array, np.ndarray):
+        if isinstance(array, np.matrix) or _is_masked(array):
+            raise ArgumentError(
+                f"{where}{type(array).__name__} arrays are not supported, their operators differ "
+                "from those of plain arrays",
+                hint=PLAIN_ARRAY,
+            )
+        kind: Any = type(array)
+        why = overrides(kind)
+        if why is not None:
+            raise ArgumentError(f"{where}array of type {why}", hint=PLAIN_ARRAY)
+    try:
+        dtype_of(array.dtype)
+    except DTypeError as error:
+        raise DTypeError(f"{where}{error.what}", hint=error.hint) from None
+
+
+def _is_generator(value: Any) -> bool:
+    from ..python.substitutes import is_generator
+
+    return is_generator(value)
+
+
+def _is_masked(array: Any) -> bool:
+    """Whether a masked array; there is none while its module, which is slow to load, is not."""
+    module = sys.modules.get("numpy.ma")
+    return isinstance(array, getattr(module, "MaskedArray", ()))
+
+
+def _static(value: Any, path: str) -> tuple:
+    where = f"{path}: " if path else ""
+    # Python numbers of a subclass would lose their class as leaves; enums are meant as choices.
+    if isinstance(value, _NUMBERS) and not isinstance(value, enum.Enum):
+        raise ArgumentError(
+            f"{where}numbers of type {type(value).__name__} are not supported",
+            hint="pass a plain int or float",
+        )
+    # Code that has yet to run; as an argument it would run only once, while tracing.
+    if isinstance(value, (Iterator, Coroutine, AsyncIterator)):
+        raise ArgumentError(
+            f"{where}objects of type {type(value).__name__} are not supported: what they give is "
+            "not there yet",
+            hint="make a list or tuple of it; write functions without yield and async",
+        )
+    if _is_generator(value):
+        raise ArgumentError(
+            f"{where}random generators ({type(value).__name__}) are not supported: every call "
+            "would get the numbers that are drawn while tracing",
+            hint="draw them outside and pass them as an argument",
+        )
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"{where}objects of type {type(value).__name__} are not supported: neither arrays, "
+            "numbers or containers of them, nor hashable",
+            hint="pass arrays, numbers, tuples, lists, dicts or dataclasses of them",
+        ) from None
+    return ("static", type(value), value)
+
+
+def _build(spec: tuple, leaves: Iterator[Any]) -> Any:
+    if spec is LEAF or spec == LEAF:
+        return next(leaves)
+    kind, meta, children = spec
+    if kind == "static":
+        return children
+    items = [_build(child, leaves) for child in children]
+    if kind == "tuple":
+        return tuple(items)
+    if kind == "list":
+        return items
+    if kind == "dict":
+        return dict(zip(meta, items, strict=True))
+    if kind == "ordered":
+        return OrderedDict(zip(meta, items, strict=True))
+    if kind == "namedtuple":
+        return meta(*items)
+    cls, names = meta
+    return cls(**dict(zip(names, items, strict=True)))
+
+
+def _children(spec: tuple) -> Iterator[tuple[str, tuple]]:
+    kind, meta, children = spec
+    if kind in ("tuple", "list"):
+        labels: Any = (f"[{k}]" for k in range(len(children)))
+    elif kind in ("dict", "ordered"):
+        labels = (f"[{key!r}]" for key in meta)
+    else:
+        labels = (f".{n}" for n in (meta._fields if kind == "namedtuple" else meta[1]))
+    return zip(labels, children, strict=True)
+
+
+def _paths(spec: tuple, path: str) -> Iterator[str]:
+    if spec == LEAF:
+        yield path
+    elif spec[0] != "static":
+        for label, child in _children(spec):
+            yield from _paths(child, path + label)
+
+
+def _statics(spec: tuple) -> Iterator[Any]:
+    if spec != LEAF:
+        if spec[0] == "static":
+            yield spec[2]
+        else:
+            for child in spec[2]:
+                yield from _statics(child)
+
+
+def _depths(spec: tuple, depth: int) -> Iterator[int]:
+    if spec == LEAF:
+        yield depth
+    elif spec[0] != "static":
+        for _, child in _children(spec):
+            yield from _depths(child, depth + 1)
+
+
+def _show(spec: tuple, leaves: Iterator[str]) -> str:
+    if spec == LEAF:
+        return next(leaves)
+    kind, meta, children = spec
+    if kind == "static":
+        return repr(children)
+    shown = [_show(child, leaves) for child in children]
+    if kind == "tuple":
+        return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
+    if kind == "list":
+        return f"[{', '.join(shown)}]"
+    if kind in ("dict", "ordered"):
+        return f"{{{', '.join(f'{key!r}: {c}' for key, c in zip(meta, shown, strict=True))}}}"
+    name = meta.__name__ if kind == "namedtuple" else meta[0].__name__
+    labels = (label for label, _ in _children(spec))
+    return f"{name}({', '.join(f'{label}: {c}' for label, c in zip(labels, shown, strict=True))})"
+
+
+def positional_names(fn: Callable, count: int) -> list[str]:
+    """Names of the first ``count`` positional parameters; ``args[k]`` for variadic ones."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for p in parameters:
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+        elif p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{k}]" for k in range(count - len(names))]
+    return (names + [f"args[{k}]" for k in range(len(names), count)])[:count]

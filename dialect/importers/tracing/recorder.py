@@ -1,0 +1,424 @@
+"""The graph being recorded by a trace: emits instructions, infers, captures arrays, bakes numbers.
+
+Values in the IR are untyped tensors or scalars.  Beside it the recorder keeps, per value, a *hint*:
+dtype and the shape the example arguments give (None for a size known only at run time).  Hints
+serve errors at the user's line, result dtypes and ranks, and numbers that Python insists on;
+whatever of them shapes the graph is recorded as a `TraceGuard`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ...errors import (
+    COMPLAINTS,
+    DTypeError,
+    InternalError,
+    Loc,
+    ProfuseError,
+    RangeError,
+    TraceError,
+    located,
+)
+from ...ir.dtypes import dtype_of
+from ...ir.op import Op, op_named
+from ...ir.program import Block, Instr, Program
+from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
+from ..python.caught import catching
+from ..python.failures import may_fail
+from ..python.users_code import is_users_file
+from .derivation import Derivation
+from .pytree import check_array
+from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, TraceGuard
+
+if TYPE_CHECKING:
+    from ..python.journal import Journal
+    from ..python.scope import Scope
+
+_SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
+_LOCAL = threading.local()
+
+
+def current() -> Recorder | None:
+    """The innermost trace running in this thread."""
+    stack = getattr(_LOCAL, "stack", None)
+    return stack[-1] if stack else None
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[Recorder]:
+    """Make ``recorder`` this thread's current one."""
+    if not hasattr(_LOCAL, "stack"):
+        _LOCAL.stack = []
+    _LOCAL.stack.append(recorder)
+    try:
+        yield recorder
+    finally:
+        _LOCAL.stack.pop()
+
+
+def user_loc() -> Loc | None:
+    """Where the innermost frame of the user's code is; of any library's, if there is none."""
+    frame = sys._getframe(1)
+    other = None
+    while frame is not None:
+        code = frame.f_code
+        name = frame.f_globals.get("__name__") or ""
+        if not name.startswith(_SKIPPED[:2]) and name not in _SKIPPED[2:]:
+            if is_users_file(code.co_filename):
+                return Loc(code.co_filename, frame.f_lineno)
+            other = other or Loc(code.co_filename, frame.f_lineno)
+        elif other is not None and code is Recorder.entry:
+            break  # the traced function is a library's
+        frame = frame.f_back  # type: ignore[assignment]
+    return other
+
+
+def trace_error(what: str, hint: str | None = None) -> TraceError:
+    """A TraceError at the user's line; the trace is lost, even if the user's code catches it."""
+    error = TraceError(what, loc=user_loc(), hint=hint)
+    rec = current()
+    if rec is not None and rec.refused is None and rec.catching():
+        rec.refused = error
+    return error
+
+
+def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
+    """An error that sizes decide, at the user's line: if it is caught, they hold for the graph."""
+    rec = current()
+    if rec is not None:
+        rec.pin()
+    return kind(what, loc=user_loc())
+
+
+class Recorder:
+    """One graph under construction.
+
+    Args:
+        name: of the main program.
+        leaves: example arguments; each becomes an input.
+        fn: the traced function, for messages.
+    """
+
+    # Code of the frame that the traced function is called from; what it sees; what it may change.
+    entry: ClassVar[CodeType]
+    scope: Scope
+    journal: Journal
+
+    def __init__(self, name: str, leaves: Sequence[Any], fn: Any = None) -> None:
+        self.fn = fn
+        self.leaves = list(leaves)
+        self.program = Program(name)
+        self.blocks = [self.program.body]
+        self.hints: dict[int, Type] = {}
+        self.known: dict[int, Any] = {}  # numbers computed from sizes and number leaves only
+        self.home: dict[int, Block] = {}
+        self.defs: dict[int, Instr] = {}
+        self.guards: list[TraceGuard] = []
+        self.captured: dict[int, tuple[Any, int, int | None]] = {}
+        self.created: dict[int, np.ndarray] = {}
+        self.unordered: set[int] = set()  # made like another array: in its memory order
+        self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
+        self.copied: dict[int, int] = {}  # results that NumPy has as views -> what of
+        # Holds the blocks as well: ids of dropped ones would be used again.
+        self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
+        self._derivation = Derivation(self)
+        self._resolved = 0
+        self.inputs = [self._input(leaf) for leaf in leaves]
+        self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
+        self.capture_inputs: list[int] = []
+        self.strict = False  # the function asks for strict fusion
+        self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
+        self.refused: TraceError | None = None  # what the user's code may have caught
+
+    # --- values -------------------------------------------------------------------------------
+
+    def _input(self, leaf: Any) -> int:
+        type_ = type_of(leaf)
+        if isinstance(type_, ScalarType):
+            if type(leaf) is int and not -(2**63) <= leaf < 2**63:
+                raise DTypeError(f"integer argument {leaf} does not fit 64 bits")
+            value = self.new_value(ScalarType(type_.dtype, leaf))
+            self.known[value] = leaf
+            return value
+        return self.new_value(TensorType(type_.dtype, np.shape(leaf)))  # type: ignore[union-attr]
+
+    def new_value(self, hint: Type, home: Block | None = None) -> int:
+        """A value of this hint, defined in ``home`` (default: the current block)."""
+        bare = ScalarType(hint.dtype) if isinstance(hint, ScalarType) else TENSOR
+        value = self.program.new_value(bare)
+        self.hints[value] = hint
+        self.home[value] = home or self.blocks[-1]
+        return value
+
+    def shape(self, value: int) -> Shape:
+        """Hint of a tensor's shape (rank is always known)."""
+        hint = self.hints[value]
+        if isinstance(hint, ScalarType):
+            return ()
+        if not isinstance(hint, TensorType) or hint.shape is None:
+            raise trace_error("the rank of a result is not known while tracing")
+        return hint.shape
+
+    def dtype(self, value: int) -> np.dtype:
+        """NumPy dtype of a value."""
+        hint = self.hints[value]
+        if isinstance(hint, (TensorType, ScalarType)) and hint.dtype is not None:
+            return hint.dtype.numpy
+        raise InternalError("a traced value has no dtype", loc=user_loc())
+
+    # --- instructions -------------------------------------------------------------------------
+
+    def emit(
+        self, op: str | type[Op], operands: Sequence[int], attrs: Mapping[str, Any] | None = None
+    ) -> tuple[int, ...]:
+        """Append an instruction; its result values. Errors of `infer` name the user's line."""
+        cls = op_named(op) if isinstance(op, str) else op
+        attrs = dict(attrs or {})
+        loc = user_loc()
+        for operand in operands:
+            self.check_visible(operand)
+        hints = tuple(self.hints[o] for o in operands)
+        caught = self.catching()
+        if caught:
+            self._check_caught(cls, operands, hints)
+        try:
+            if caught and all(isinstance(h, ScalarType) and o in self.known
+                              for o, h in zip(operands, hints, strict=True)):  # fmt: skip
+                cls.evaluate(cls.full_attrs(attrs), *(self.known[o] for o in operands))
+            types = cls.infer(hints, cls.full_attrs(attrs))
+        except ProfuseError as error:
+            self._failed(error)
+            raise type(error)(error.what, loc=error.loc or loc, hint=error.hint) from None
+        except COMPLAINTS as error:
+            self._failed(error)
+            raise located(error, loc) from None
+        results = tuple(self.new_value(_bare_hint(t)) for t in types)
+        instr = Instr(cls, tuple(operands), results, attrs, (), loc)
+        self.append(instr)
+        if len(results) == 1:
+            self._know(results[0], instr, hints)
+        return results
+
+    # --- errors that the user's code catches --------------------------------------------------
+
+    def catching(self) -> bool:
+        """True if the user's code would catch an error that is raised now."""
+        return self.suppressing > 0 or catching(self.entry)
+
+    def _failed(self, error: Exception) -> None:
+        """An op cannot be recorded. If the function goes on, that holds for its sizes alone."""
+        if not isinstance(error, TypeError):
+            self.pin()
+
+    def _check_caught(self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]) -> None:
+        """An op is recorded where its error would be caught: no other outcome is in the graph.
+
+        Raises TraceError if contents decide whether there is one; sizes are pinned.
+        """
+        decides = may_fail(self, op, operands, hints)
+        if decides == "contents":
+            raise trace_error(
+                f"whether {op.name} raises an error here, which the function would catch, depends "
+                "on array contents and is known only at run time",
+                "test for it with np.where or pf.cond instead of try and except",
+            )
+        if decides == "sizes":
+            self.pin()
+
+    def callee(self, function: Any) -> Any:
+        """What this trace calls in place of a callable."""
+        return self.scope.callee(function)
+
+    def append(self, instr: Instr) -> None:
+        """Append a finished instruction to the current block."""
+        self.blocks[-1].instrs.append(instr)
+        for result in instr.results:
+            self.defs[result] = instr
+
+    def _know(self, result: int, instr: Instr, hints: tuple[Type, ...]) -> None:
+        """Record the number a result has, if it follows from sizes and number leaves alone."""
+        value: Any = None
+        hint = self.hints[result]
+        if isinstance(hint, TensorType) and hint.shape != ():
+            return
+        if instr.op.name == "constant":
+            value = instr.attrs["value"]
+        elif instr.op.name in ("dim", "size"):
+            shape = self.shape(instr.operands[0])
+            if instr.op.name == "dim":
+                value = shape[instr.attrs["axis"]]
+            elif None not in shape:
+                value = math.prod(shape)
+        elif instr.operands and all(o in self.known for o in instr.operands):
+            try:
+                with np.errstate(all="ignore"):
+                    value = instr.op.evaluate(
+                        instr.op.full_attrs(instr.attrs), *(self.known[o] for o in instr.operands)
+                    )
+            except (ArithmeticError, ValueError):
+                return
+        if value is None or not isinstance(value, (int, float, complex, np.generic, np.ndarray)):
+            return
+        self.known[result] = value
+        if isinstance(hint, ScalarType):
+            self.hints[result] = ScalarType(hint.dtype, value)
+
+    def check_visible(self, value: int) -> None:
+        """Raise TraceError if a value of a finished branch or loop body is used outside of it."""
+        home = self.home.get(value)
+        if home is None or not any(home is b for b in self.blocks):
+            raise trace_error(
+                "a value computed inside a branch or loop body is used outside of it",
+                "return it from the function given to cond / while_loop / fori_loop",
+            )
+
+    @contextmanager
+    def nested(self, block: Block) -> Iterator[Block]:
+        """Emit into ``block`` for the duration."""
+        self.blocks.append(block)
+        try:
+            yield block
+        finally:
+            self.blocks.pop()
+
+    def cached(self, key: tuple, make: Callable[[], int]) -> int:
+        """The value made for ``key`` in a block that encloses the current one."""
+        for block in self.blocks:
+            _, made = self._cache.get(id(block), (block, {}))
+            if key in made:
+                return made[key]
+        value = make()
+        block = self.blocks[-1]
+        self._cache.setdefault(id(block), (block, {}))[1][key] = value
+        return value
+
+    def dim(self, value: int, axis: int) -> int:
+        """Scalar value: size of a tensor along an axis."""
+        return self.cached(
+            ("dim", value, axis), lambda: self.emit("dim", [value], {"axis": axis})[0]
+        )
+
+    # --- constants and captured arrays --------------------------------------------------------
+
+    def constant(self, value: Any) -> int:
+        """A Python number or a small array as a constant in the graph."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not -(2**63) <= value < 2**64:
+                raise RangeError(
+                    f"Python integer {value} does not fit 64 bits", loc=user_loc(),
+                    hint="write it as a float, or compute with it outside of the function",
+                )  # fmt: skip
+            if value >= 2**63:
+                value = np.uint64(value)
+        if isinstance(value, (np.generic, np.ndarray)):
+            array = np.array(value)
+            array = array.astype(array.dtype.newbyteorder("="), copy=False)  # as all results have
+            key: tuple[Any, ...] = ("array", array.dtype.str, array.shape, array.tobytes())
+            return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
+        # repr tells 0.0 from -0.0 and NaNs apart where == does not.
+        key = ("number", type(value), repr(value))
+        return self.cached(key, lambda: self.emit("constant", [], {"value": value})[0])
+
+    def capture(self, array: Any, stand_in: np.ndarray | None = None) -> int:
+        """An array the function closes over: an extra input, taken by reference.
+
+        ``stand_in``: a host array of its dtype and shape, for one in the memory of a device.
+        """
+        found = self.captured.get(id(array))
+        if found is not None:
+            return found[1]
+        if stand_in is None:
+            try:
+                check_array(array, "an array that the function uses: ")
+            except ProfuseError as error:
+                raise type(error)(error.what, loc=user_loc(), hint=error.hint) from None
+        if id(array) in self.created and array.size <= 64:
+            return self.constant(array)
+        shown = array if stand_in is None else stand_in
+        type_ = TensorType(dtype_of(shown.dtype), shown.shape)
+        value = self.new_value(type_, home=self.program.body)
+        # What is on a device is not read: whether it changes meanwhile remains unseen.
+        seen = stand_in is not None or self.journal.watches_array(array)
+        before = None if seen else checksum(array)
+        self.captured[id(array)] = (array, value, before)
+        self.capture_inputs.append(value)
+        return value
+
+    def check_captured(self) -> None:
+        """Raise TraceError if the function changed a captured array while it was traced."""
+        for array, _, before in self.captured.values():
+            if before is not None and checksum(array) != before:
+                raise TraceError(
+                    f"an array of shape {array.shape} that the function uses was changed in "
+                    "place while it was traced: its earlier uses would see the change",
+                    hint="build a new array instead of assigning to one",
+                )
+
+    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Close the graph; values of it are useless from then on."""
+        self.program.body.args, self.program.body.outputs = tuple(inputs), tuple(outputs)
+        self.blocks = []
+
+    # --- numbers that Python needs ------------------------------------------------------------
+
+    def bake(self, value: int, loc: Loc | None = None) -> Any:
+        """The number that ``value`` has for the example arguments, guarded.
+
+        ``loc``: what needs it, if that is not the user's line.
+
+        Raises TraceError if it is known only at run time.
+        """
+        if value not in self.known:
+            raise trace_error(
+                "a Python number is needed here, but this one depends on array contents and is "
+                "known only at run time",
+                "use pf.cond, pf.while_loop, pf.fori_loop or np.where",
+            )
+        number = self.known[value]
+        if isinstance(number, (np.generic, np.ndarray)):
+            number = number.item()
+        exprs = self._derivation.expr(value)
+        if exprs is not None:
+            self._guard(exprs, number, loc)
+        else:
+            self.pin()
+        return number
+
+    def pin(self) -> None:
+        """Which sizes and numbers decide is not known: the graph holds for exactly these."""
+        for leaf, example in enumerate(self.leaves):
+            if isinstance(example, (np.ndarray, np.generic)):
+                for axis, size in enumerate(example.shape):
+                    self._guard(DimExpr(leaf, axis), size)
+            elif type(example) in (bool, int, float, complex):
+                self._guard(LeafExpr(leaf), example)
+
+    def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
+        if isinstance(expr, ConstExpr):
+            return
+        if not any(g.expr == expr for g in self.guards):
+            self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
+
+
+def _bare_hint(type_: Type) -> Type:
+    return type_.without_layout() if isinstance(type_, TensorType) else type_
+
+
+def checksum(array: np.ndarray) -> int:
+    """A number that tells whether the elements of an array have been changed."""
+    if array.flags.c_contiguous:
+        return zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+__all__ = ["Recorder", "checksum", "current", "recording", "size_error", "trace_error", "user_loc"]

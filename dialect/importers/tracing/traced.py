@@ -1,0 +1,355 @@
+"""What a traced function sees in place of its arguments: arrays and numbers that record.
+
+`Traced` stands for an ndarray (or NumPy scalar), `TracedScalar` for a Python number, sizes
+included.  Both record one instruction per operation and follow NumPy's semantics; a Python number
+that is needed as such (``range(n)``, ``if n > 3``) is baked into the graph under a guard.
+
+To ``isinstance`` both are what they stand for (ndarray, NumPy scalar, int, float …): code that
+asks would take another branch otherwise, without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...ir.types import Shape
+from ..numpy.registry import METHODS
+from .mutation import Storage, filled_array, is_immutable, operate
+from .operators import IN_PLACE, Recording, op, recorder_of
+from .pytree import register_leaf_type
+from .recorder import Recorder, size_error, trace_error
+
+
+@register_leaf_type
+class TracedScalar(Recording):
+    """A Python number of the traced call: an argument, a size, or computed from those.
+
+    A size is recorded at its first use only, by a ``dim`` op on its array.
+    """
+
+    __slots__ = ("_dim", "kind")
+
+    def __init__(
+        self, rec: Recorder, value: int | None, dim: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(rec, value)
+        self._dim = dim
+        self.kind: type = int
+        if value is not None:
+            self.kind = type(rec.dtype(value).type(0).item())
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.kind
+
+    @property
+    def value(self) -> int:
+        if self._dim is not None:
+            return recorder_of((self,)).dim(*self._dim)
+        assert self._value is not None
+        return self._value
+
+    def takes(self, other: Any) -> bool:
+        """True if operators combine this with ``other``; sequences are not numbers."""
+        return super().takes(other) and not isinstance(other, (list, tuple))
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)):
+            return self.__index__() * other
+        return op("mul", self, other) if self.takes(other) else NotImplemented
+
+    def __rmul__(self, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)):
+            return other * self.__index__()
+        return op("mul", other, self) if self.takes(other) else NotImplemented
+
+    def __pow__(self, other: Any) -> Any:
+        return _number_power(self, other) if self.takes(other) else NotImplemented
+
+    def __rpow__(self, other: Any) -> Any:
+        return _number_power(other, self) if self.takes(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.bake())
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.bake(), dtype)
+
+    def __repr__(self) -> str:
+        if self._dim is None:
+            known = self.rec.known.get(self.value)
+        else:  # looking at a size records nothing, and is possible after the trace
+            known = self.rec.shape(self._dim[0])[self._dim[1]]
+        return f"<traced {self.kind.__name__}{'' if known is None else f', here {known!r}'}>"
+
+    def __str__(self) -> str:
+        return str(self.bake())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.bake(), spec)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.kind is not float:
+            return self
+        return round(self.bake(), digits)
+
+    def __trunc__(self) -> int:
+        return self if self.kind is int else int(self.bake())  # type: ignore[return-value]
+
+    def __floor__(self) -> int:
+        return self if self.kind is int else self.bake().__floor__()  # type: ignore[return-value]
+
+    def __ceil__(self) -> int:
+        return self if self.kind is int else self.bake().__ceil__()  # type: ignore[return-value]
+
+    @property
+    def real(self) -> Any:
+        return op("real", self)
+
+    @property
+    def imag(self) -> Any:
+        return op("imag", self)
+
+    def conjugate(self) -> Any:
+        """Complex conjugate; the number itself unless it is complex."""
+        return complex(self.real, -self.imag) if self.kind is complex else self
+
+
+def _number_power(a: Any, b: Any) -> Any:
+    """``a ** b`` of which one is a traced number.
+
+    Whether a power of ints is an int or a float hangs on the sign of the exponent, and whether one
+    of floats is complex on that of the base: they are baked.
+    """
+    whole = _is_int(b) or (type(b) is float and b.is_integer())
+    if not whole and _is_real(a) and bool(op("lt", a, 0)):
+        return _known(a) ** _known(b)
+    if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and bool(op("lt", b, 0)):
+        a = a * 1.0
+    return op("pow", a, b)
+
+
+def _known(x: Any) -> Any:
+    return x.bake() if isinstance(x, TracedScalar) else x
+
+
+def _is_real(x: Any) -> bool:
+    return _is_int(x) or (x.kind if isinstance(x, TracedScalar) else type(x)) is float
+
+
+def _is_int(x: Any) -> bool:
+    return (x.kind if isinstance(x, TracedScalar) else type(x)) in (bool, int)
+
+
+@register_leaf_type
+class Traced(Recording):
+    """An array of the traced call. ``shape`` holds traced sizes, ``ndim`` and ``dtype`` are
+    constants of the trace.
+    """
+
+    __slots__ = ("storage",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, rec: Recorder, value: int, owner: str | None = None) -> None:
+        super().__init__(rec, value)
+        self.storage: Storage | None = Storage(owner) if owner else None
+
+    # --- attributes ---------------------------------------------------------------------------
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # NumPy's functions give scalars for rank 0; only what was made as an array stays one.
+        return np.ndarray if self.ndim or self.storage else self.dtype.type
+
+    @property
+    def hint(self) -> Shape:
+        """Shape for the example arguments; None where it depends on array contents."""
+        return self.rec.shape(self.value)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(TracedScalar(self.rec, None, (self.value, k)) for k in range(self.ndim))
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        raise trace_error(
+            "the shape of an array cannot be assigned while tracing", "write x = x.reshape(shape)"
+        )
+
+    @property
+    def ndim(self) -> int:
+        return len(self.hint)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.rec.dtype(self.value)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def size(self) -> Any:
+        return op("size", self) if self.ndim else 1
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:
+        return METHODS["transpose"](self)
+
+    @property
+    def mT(self) -> Any:
+        return METHODS["swapaxes"](self, -1, -2)
+
+    @property
+    def real(self) -> Any:
+        return op("real", self, view_of=self)
+
+    @property
+    def imag(self) -> Any:
+        return op("imag", self, view_of=self)
+
+    @property
+    def flat(self) -> Any:
+        return iter(METHODS["ravel"](self))
+
+    def __getattr__(self, name: str) -> Any:
+        handler = METHODS.get(name)
+        if handler is not None:
+            return lambda *args, **kwargs: handler(self, *args, **kwargs)
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
+            from ..numpy.unsupported import unsupported_method
+
+            raise unsupported_method(self.rec, name)
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        sizes = ", ".join("?" if d is None else str(d) for d in self.hint)
+        return f"<traced {self.dtype} array, here of shape ({sizes})>"
+
+    # --- Python protocols ---------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        self.check_live()
+        if self.value not in self.rec.known:
+            if self.ndim and self.hint.count(1) != self.ndim:
+                raise size_error(
+                    ShapeError,
+                    "The truth value of an array with more than one element is ambiguous. "
+                    "Use a.any() or a.all()",
+                )
+            raise trace_error(
+                "the truth of an array's contents is not known while tracing",
+                "use np.where to choose elements, or pf.cond / pf.while_loop to choose what runs",
+            )
+        return super().__bool__()
+
+    def bake(self) -> Any:
+        self.check_live()
+        if self.value not in self.rec.known:
+            raise trace_error(
+                "a Python number is needed here, but an array's contents are not known while "
+                "tracing",
+                "keep it an array (x.astype(float) instead of float(x)), or use pf.cond / "
+                "pf.while_loop / np.where",
+            )
+        return super().bake()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        self.check_live()
+        filled = filled_array(self)
+        if filled is not None:
+            return filled if dtype is None else filled.astype(dtype)
+        raise trace_error(
+            "an array's contents are needed here, but are not known while tracing",
+            "call NumPy functions as np.<name>; make one array of a list with np.stack first; "
+            "assign to elements of arrays made in the function (np.zeros) or copied in it only; "
+            "index arrays from outside with np.take(array, index, axis=0)",
+        )
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[k] for k in range(len(self)))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def __getitem__(self, key: Any) -> Any:
+        from ..numpy.indexing import get_item
+
+        return get_item(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from ..numpy.assignment import set_item
+
+        set_item(self, key, value)
+
+    def __pow__(self, other: Any) -> Any:
+        if not self.takes(other):
+            return NotImplemented
+        short = _shortcut(self, other)
+        if short:
+            return op(short, self)
+        power = op("pow", self, other)
+        if isinstance(other, TracedScalar) and other.kind is float and self.dtype in _OWN_ROOT:
+            return op("select", other == 0.5, op("sqrt", self), power)
+        return power
+
+    def __matmul__(self, other: Any) -> Any:
+        return op("matmul", self, other) if self.takes(other) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return op("matmul", other, self) if self.takes(other) else NotImplemented
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def share(self, base: Recording) -> None:
+        if isinstance(base, Traced):
+            if base.storage is None:
+                base.storage = Storage()
+            self.storage = base.storage
+
+
+# Dtypes in which NumPy's power is not the square root for an exponent of 0.5, but ``**`` is.
+_OWN_ROOT = (np.float16, np.complex64, np.complex128)
+
+
+def _shortcut(base: Traced, exponent: Any) -> str | None:
+    """The op that NumPy's ``**`` takes for this exponent; its last bit differs from np.power's."""
+    kind = base.dtype.kind
+    if kind in "iu" and type(exponent) is int:
+        return {2: "square", 1: "positive"}.get(exponent)
+    if kind == "b" and not is_immutable(base) and _is_int(exponent) and bool(exponent == 2):
+        return "square"  # which makes small ints of an array of bools; np.power makes int64
+    if kind in "fc" and type(exponent) in (int, float):
+        return {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(exponent)
+    return None
+
+
+def _in_place(name: str) -> Callable:
+    def method(self: Traced, other: Any) -> Any:
+        if not self.takes(other):
+            return NotImplemented
+        short = _shortcut(self, other) if name == "pow" else None
+        return operate(self, short) if short else operate(self, name, other)
+
+    return method
+
+
+for _python, _name in IN_PLACE.items():
+    setattr(Traced, f"__i{_python}__", _in_place(_name))
+
+__all__ = ["Traced", "TracedScalar"]

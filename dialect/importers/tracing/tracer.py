@@ -1,0 +1,205 @@
+"""Tracing: run a NumPy function once on recording arguments and keep the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...errors import Loc, TraceError
+from ...ir.program import Module
+from ..numpy import (
+    creation as numpy_creation,
+)
+from ..numpy import (
+    joins as numpy_joins,
+)
+from ..numpy import (
+    linalg as numpy_linalg,
+)
+from ..numpy import (
+    methods as numpy_methods,
+)
+from ..numpy import (
+    reductions as numpy_reductions,
+)
+from ..numpy import (
+    selection as numpy_selection,
+)
+from ..python.effects import effects_refused, labelled
+from ..python.journal import Journal, holds_tracer
+from ..python.scope import Scope
+from .mutation import check_writes
+from .operators import as_value, recorder_of, wrap
+from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
+from .recorder import Recorder, recording, trace_error
+from .trace_guards import TraceGuard
+from .traced import Traced, TracedScalar
+
+# Imported for what they register.
+_TABLES = (
+    ops, numpy_creation,
+    numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection,
+)  # fmt: skip
+
+
+@dataclass
+class Trace:
+    """A function as a graph.
+
+    The graph holds for every call with the same argument structure, Python-number types, dtypes
+    and ranks for which `accepts` is true; sizes and values of Python numbers are free otherwise.
+
+    Attributes:
+        module: inputs are the argument leaves, then ``captured``; outputs the result's leaves.
+        in_tree: structure of ``(args, kwargs)``.
+        out_tree: structure of the result.
+        captured: arrays the function closes over, by reference; a device's among them.
+        guards: numbers that tracing baked into the graph.
+        kinds: per argument leaf, `pytree.leaf_kind`.
+        names: per argument leaf, what the user calls it.
+        strict: the function asks for strict fusion (R1.46).
+        held: per captured array of the host its dtype and shape. Code that uses such an array may
+            have read either in plain Python, so that the graph holds for these alone.
+    """
+
+    module: Module
+    in_tree: TreeDef
+    out_tree: TreeDef
+    captured: list[Any]
+    guards: list[TraceGuard]
+    kinds: tuple[Any, ...] = ()
+    names: tuple[str, ...] = ()
+    strict: bool = False
+    held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.held = self._held()
+
+    def _held(self) -> tuple[tuple[Any, ...] | None, ...]:
+        return tuple(
+            [(a.dtype, a.shape) if isinstance(a, np.ndarray) else None for a in self.captured]
+        )
+
+    def holds_what_it_held(self) -> bool:
+        """True if the captured arrays have the dtypes and shapes that they had when tracing."""
+        return not self.captured or self._held() == self.held
+
+    def accepts(self, leaves: Sequence[Any]) -> bool:
+        """True if the baked numbers are those of these argument leaves and captured arrays."""
+        return self.holds_what_it_held() and all(guard.holds(leaves) for guard in self.guards)
+
+    def signature(self) -> str:
+        """Dtypes, ranks and kinds of numbers that the graph holds for, in words.
+
+        Graphs that hold for others may print the same, as they say nothing of types.
+        """
+        held = [(h[0], len(h[1])) for h in self.held if h is not None]
+        return " ".join(_kind_text(kind) for kind in (*self.kinds, *held))
+
+    def depths(self) -> list[int]:
+        """In how many containers each argument leaf was passed."""
+        # Two more are around all of them: of positional or keyword arguments, and of both.
+        return [depth - 2 for depth in self.in_tree.depths()]
+
+    def explain(self) -> list[str]:
+        """One sentence per baked number."""
+        return [guard.explain() for guard in self.guards]
+
+
+def _kind_text(kind: Any) -> str:
+    """Of `pytree.leaf_kind`; a foreign byte order does not count, kernels never see it."""
+    if isinstance(kind, type):
+        return kind.__name__
+    dtype, rank, *device = kind
+    return f"{np.dtype(dtype).name}[{rank}]{''.join(device)}"
+
+
+def is_tracing(values: Iterable[Any]) -> bool:
+    """True if one of these leaves belongs to a trace in progress."""
+    return any(isinstance(v, (Traced, TracedScalar)) for v in values)
+
+
+def trace(
+    fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
+    name: str = "main",
+) -> Trace:  # fmt: skip
+    """Record ``fn(*args, **kwargs)`` without computing anything.
+
+    What the function can reach is left as it was, whatever happens. Raises TraceError for what
+    cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
+    BoundsError as NumPy would, and ArgumentError / DTypeError for arguments that cannot be passed.
+    """
+    kwargs = dict(kwargs or {})
+    leaves, in_tree = flatten_call(fn, args, kwargs)
+    names = tuple(leaf_names(fn, in_tree))
+    rec = Recorder(name, leaves, fn)
+    rec.journal, rec.scope = Journal(), Scope(rec, fn)
+    with recording(rec), effects_refused(rec):
+        traced_args, traced_kwargs = unflatten(in_tree, [
+            _argument(rec, value, leaf, label)
+            for value, leaf, label in zip(rec.inputs, leaves, names, strict=True)
+        ])  # fmt: skip
+        for argument, label in labelled(traced_args, traced_kwargs, fn):
+            rec.journal.watch(argument, label)
+        rec.journal.watch(fn, "self")
+        called = rec.callee(fn)
+        try:
+            result = called(*traced_args, **traced_kwargs)
+        except Exception as error:
+            # NumPy hides why it could not store a traced value in an array.
+            hidden = error.__cause__ if isinstance(error, (TypeError, ValueError)) else None
+            found = rec.refused or hidden  # a refusal that was caught may have led to this error
+            if isinstance(found, TraceError):
+                raise found from None
+            raise
+        out_leaves, out_tree = flatten(result)
+        for static in out_tree.statics():
+            if holds_tracer(static):
+                raise trace_error(
+                    f"the result has traced values in an object of type {type(static).__name__}",
+                    "return arrays and numbers in tuples, lists, dicts or dataclasses",
+                )
+        outputs = tuple(as_value(rec, leaf) for leaf in out_leaves)
+        for value in outputs:
+            rec.check_visible(value)
+        if rec.refused is not None:
+            raise rec.refused
+    rec.check_captured()
+    rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
+    check_writes(rec)
+    labels = tuple(n.replace("'", "", 2) for n in names)
+    guards = [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
+    return Trace(
+        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
+        guards, tuple(map(leaf_kind, leaves)), names, rec.strict,
+    )  # fmt: skip
+
+
+def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return Traced(rec, value, owner=f"argument {label}")
+    if type(leaf) is bool:
+        # There are two of them, which code tells apart by `is`.
+        code = getattr(rec.fn, "__code__", None)
+        return rec.bake(value, code and Loc(code.co_filename, code.co_firstlineno))
+    return wrap(rec, value)
+
+
+def trace_inline(
+    fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any], leaves: Sequence[Any]
+) -> Any:
+    """Call ``fn`` on traced arguments: its operations join the trace in progress.
+
+    Raises TraceError if one of ``leaves``, those of the arguments, belongs to another trace.
+    """
+    return recorder_of(leaves).callee(fn)(*args, **kwargs)
+
+
+numpy_creation.enter_substitutes()
+Recorder.entry = trace.__code__
+
+__all__ = ["Trace", "is_tracing", "trace", "trace_inline"]

@@ -1,0 +1,265 @@
+"""Types of values, without MLIR: what is known of a tensor, and its spelling in IR.
+
+``None`` in any field means *not known*.  In IR a tensor of which the dtype is unknown is
+``!profuse.tensor``; otherwise it is a builtin ``tensor<…>`` whose encoding dictionary carries what
+a shape cannot say (symbolic sizes, strides, device, requires_grad).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Union
+
+import numpy as np
+
+from ..errors import IRError
+from ..guards.gradient_mode import requires_grad
+from .device import HOST, DeviceTensor
+from .dtypes import BOOL, C128, F64, I64, DType, dtype_of, dtype_of_mlir
+from .symbolic import Dim, Sym, parse_dim
+
+MaybeDim = Union[int, Sym, None]
+Shape = tuple[MaybeDim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """What is known of a tensor.
+
+    Attributes:
+        dtype: element type.
+        shape: sizes, each an int, a `Sym` or None; None as a whole = unknown rank.
+        strides: element strides per dimension, each an int or None ("some stride"); the string
+            ``"contiguous"`` = C-contiguous whatever the sizes are.
+        device: ``"cpu"``, ``"cuda:0"``.
+        requires_grad: tensor flag AND gradient mode.
+        defined: False for the "undefined" tensor of autograd.
+    """
+
+    dtype: DType | None = None
+    shape: Shape | None = None
+    strides: tuple[int | None, ...] | str | None = None
+    device: str | None = None
+    requires_grad: bool | None = None
+    defined: bool | None = None
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_complete(self) -> bool:
+        """Dtype, rank and every size (literal or symbolic) are known."""
+        return self.dtype is not None and self.shape is not None and None not in self.shape
+
+    @property
+    def is_static(self) -> bool:
+        """Dtype, rank and every size are known as literals."""
+        return self.is_complete and all(isinstance(d, int) for d in self.shape or ())
+
+    def erased(self) -> TensorType:
+        """Nothing known."""
+        return TensorType()
+
+    def without_layout(self) -> TensorType:
+        """Only dtype and shape."""
+        return TensorType(self.dtype, self.shape)
+
+    def __str__(self) -> str:
+        return type_to_mlir(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A Python number (weakly typed under NumPy's promotion), ``i1 i64 f64 complex<f64>`` in IR.
+
+    ``value`` is a known value: a Python number, or a `Sym` for sizes inside a dynamic group.
+    """
+
+    dtype: DType
+    value: object | None = None
+
+    def __str__(self) -> str:
+        return self.dtype.mlir
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """A list of tensors."""
+
+    element: TensorType = TensorType()
+
+    def __str__(self) -> str:
+        return "!profuse.list"
+
+
+Type = Union[TensorType, ScalarType, ListType]
+
+TENSOR = TensorType()
+BOOL_SCALAR, INT_SCALAR, FLOAT_SCALAR, COMPLEX_SCALAR = (
+    ScalarType(d) for d in (BOOL, I64, F64, C128)
+)
+_PYTHON_SCALARS: dict[type, ScalarType] = {
+    bool: BOOL_SCALAR, int: INT_SCALAR, float: FLOAT_SCALAR, complex: COMPLEX_SCALAR,
+}  # fmt: skip
+
+
+def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Element strides of a C-contiguous tensor of this shape (symbolic sizes allowed)."""
+    out: list[Dim] = []
+    step: Dim = 1
+    for size in reversed(shape):
+        out.append(step)
+        step = size * step
+    return tuple(reversed(out))
+
+
+def type_of(value: object) -> Type:
+    """The type of a run-time value: a tensor, a Python number, or a list of arrays.
+
+    Strides that are no multiple of the item size are recorded as unknown (None).
+    """
+    scalar = _PYTHON_SCALARS.get(type(value))
+    if scalar is not None:
+        return scalar
+    if isinstance(value, (list, tuple)):
+        return ListType()
+    if isinstance(value, DeviceTensor):
+        strides = "contiguous" if value.is_contiguous else _element_strides(value)
+        flag = requires_grad(value)
+        return TensorType(dtype_of(value.dtype), value.shape, strides, value.device, flag, True)
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    strides = "contiguous" if array.flags.c_contiguous else _element_strides(array)
+    return TensorType(dtype_of(array.dtype), array.shape, strides, HOST, requires_grad(value), True)
+
+
+def _element_strides(array: np.ndarray | DeviceTensor) -> tuple[int | None, ...]:
+    size = array.itemsize
+    return tuple(None if s % size else s // size for s in array.strides)
+
+
+def merge_types(a: TensorType, b: TensorType) -> TensorType:
+    """What survives of two records of one observer (R1.19)."""
+
+    def same(x, y):
+        return x if x == y else None
+
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        shape: Shape | None = None
+        strides = None
+    else:
+        shape = tuple(same(x, y) for x, y in zip(a.shape, b.shape, strict=True))
+        strides = _merge_strides(a, b)
+    return TensorType(
+        same(a.dtype, b.dtype), shape, strides, same(a.device, b.device),
+        same(a.requires_grad, b.requires_grad), same(a.defined, b.defined),
+    )  # fmt: skip
+
+
+def _merge_strides(a: TensorType, b: TensorType) -> tuple[int | None, ...] | str | None:
+    """Per dimension; "contiguous" beside explicit strides counts as those that it stands for."""
+    if a.strides == b.strides:
+        return a.strides
+    steps = _explicit_strides(a), _explicit_strides(b)
+    if None in steps:
+        return None
+    return tuple(x if x == y else None for x, y in zip(*steps, strict=True))  # type: ignore[arg-type]
+
+
+def _explicit_strides(type_: TensorType) -> tuple[int | None, ...] | None:
+    """Strides per dimension, None where they depend on sizes that are not known."""
+    if not isinstance(type_.strides, str):
+        return type_.strides
+    steps: list[int | None] = []
+    step: Dim | None = 1
+    for size in reversed(type_.shape or ()):
+        steps.append(step if isinstance(step, int) else None)
+        step = None if step is None or size is None else size * step
+    return tuple(reversed(steps))
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def type_to_mlir(type_: Type) -> str:
+    """IR spelling of a type (inverse of `type_from_mlir`)."""
+    if not isinstance(type_, TensorType):
+        return str(type_)
+    if type_.dtype is None:
+        return "!profuse.tensor"
+    if type_.shape is None:
+        return f"tensor<*x{type_.dtype.mlir}>"
+    sizes = "".join(f"{d}x" if isinstance(d, int) else "?x" for d in type_.shape)
+    entries = []
+    if type_.defined is not None:
+        entries.append(f"defined = {str(type_.defined).lower()}")
+    if type_.device is not None:
+        entries.append(f'device = "{type_.device}"')
+    if any(isinstance(d, Sym) for d in type_.shape):
+        dims = ", ".join(f'"{"?" if d is None else d}"' for d in type_.shape)
+        entries.append(f"dims = [{dims}]")
+    if type_.requires_grad is not None:
+        entries.append(f"requires_grad = {str(type_.requires_grad).lower()}")
+    if isinstance(type_.strides, str):
+        entries.append(f'strides = "{type_.strides}"')
+    elif type_.strides is not None:
+        strides = ", ".join(f'"{"?" if s is None else s}"' for s in type_.strides)
+        entries.append(f"strides = [{strides}]")
+    encoding = f", {{{', '.join(entries)}}}" if entries else ""
+    return f"tensor<{sizes}{type_.dtype.mlir}{encoding}>"
+
+
+_TENSOR_TEXT = re.compile(
+    r"tensor<(?P<sizes>\*x|(?:[\d?]+x)*)(?P<dtype>[a-z]\w*(?:<f\d+>)?)(?:,\s*\{(?P<enc>.*)\})?>"
+)
+
+
+@lru_cache(maxsize=4096)
+def type_from_mlir(text: str) -> Type:
+    """Parse a type's IR spelling; raises IRError for types that are not profuse's."""
+    if text == "!profuse.tensor":
+        return TENSOR
+    if text == "!profuse.list":
+        return ListType()
+    for scalar in _PYTHON_SCALARS.values():
+        if text == scalar.dtype.mlir:
+            return scalar
+    found = _TENSOR_TEXT.fullmatch(text)
+    if not found:
+        raise IRError(f"type {text!r} is not a profuse type")
+    dtype = dtype_of_mlir(found["dtype"])
+    if found["sizes"] == "*x":
+        return TensorType(dtype)
+    shape: Shape = tuple(None if s == "?" else int(s) for s in found["sizes"].split("x")[:-1])
+    enc = found["enc"] or ""
+    dims = _string_list(enc, "dims")
+    if dims is not None:
+        shape = tuple(None if d == "?" else parse_dim(d) for d in dims)
+    plain = re.search(r'\bstrides = "(\w+)"', enc)
+    strides: tuple[int | None, ...] | str | None = plain[1] if plain else None
+    listed = _string_list(enc, "strides")
+    if listed is not None:
+        strides = tuple(None if s == "?" else int(s) for s in listed)
+    device = re.search(r'\bdevice = "([^"]*)"', enc)
+    grad = re.search(r"\brequires_grad = (true|false)", enc)
+    defined = re.search(r"\bdefined = (true|false)", enc)
+    return TensorType(
+        dtype, shape, strides, device[1] if device else None,
+        grad[1] == "true" if grad else None, defined[1] == "true" if defined else None,
+    )  # fmt: skip
+
+
+def _string_list(encoding: str, key: str) -> list[str] | None:
+    found = re.search(rf"\b{key} = \[([^\]]*)\]", encoding)
+    if not found:
+        return None
+    return re.findall(r'"([^"]*)"', found[1])
+
+
+def with_shape(type_: TensorType, shape: Shape | None) -> TensorType:
+    """``type_`` with other sizes and the layout forgotten."""
+    return replace(type_, shape=shape, strides=None)

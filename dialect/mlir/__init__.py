@@ -1,0 +1,1 @@
+"""Graphs as MLIR: contexts, reading and rewriting IR, verifying it, asking about values."""

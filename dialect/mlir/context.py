@@ -1,0 +1,153 @@
+"""MLIR contexts, parsing, and locations: the door between IR text and MLIR objects.
+
+The `profuse` dialect is *not* loaded into the context.  IRDL ties every value of a variadic field
+to one type (a constraint variable holds one value for the whole operation), so a dialect loaded
+from IRDL would refuse ``type_check(%a, %b)`` of two different types, and MLIR has no way to load
+a dialect that leaves some ops open.  Contexts allow unregistered dialects instead; what an op may
+look like is said once, by its class, and checked by `dialect.mlir.verify`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+import threading
+from collections.abc import Iterable
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from ..errors import IRError, Loc
+from ..ir.op import DIALECT, OPS
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+_HUGE_RESULT = re.compile(r"%[\w.$-]+#\d{7,}")  # %name#number, one result of several
+TEXT = "-"  # file name MLIR gives to positions in a text without a name
+
+_THREAD = threading.local()
+
+
+def context() -> ir.Context:
+    """This thread's context, made on first use."""
+    found = getattr(_THREAD, "context", None)
+    if found is None:
+        from mlir import ir
+
+        found = ir.Context(load_on_create_dialects=[])
+        # One thread per context: modules are small, and diagnostics stay in order.
+        found.enable_multithreading(False)
+        found.allow_unregistered_dialects = True
+        _THREAD.context = found
+        # The bindings look for op classes of a dialect in this module at every op they hand out;
+        # a search that fails is not remembered, and costs more than most passes.
+        sys.modules.setdefault(f"mlir.dialects.{DIALECT}", ModuleType(f"mlir.dialects.{DIALECT}"))
+    return found
+
+
+def parse_module(text: str, filename: str = TEXT, *, verify: bool = True) -> ir.Module:
+    """Parse a module in this thread's context, and check its meaning unless ``verify`` is off.
+
+    ``filename`` names positions in the text, both in messages and as the location of ops that
+    carry none of their own; with the default such ops have no location.  Raises IRError.
+    """
+    from mlir import ir
+
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise IRError("unexpected NUL character", loc=Loc(filename, line))
+    huge = _HUGE_RESULT.search(text)
+    if huge:  # the parser makes room for as many results, and aborts where there is none
+        line = text[: huge.start()].count("\n") + 1
+        raise IRError(f"no op has the result {huge[0]}", loc=Loc(filename, line))
+    try:
+        module = ir.Module.parse(text, context())
+    except ir.MLIRError as error:
+        raise _parse_error(error, filename) from None
+    except UnicodeEncodeError:
+        raise IRError("the text holds a character that is not valid Unicode",
+                      loc=Loc(filename, 1)) from None  # fmt: skip
+    if filename != TEXT:
+        _name_positions(module, filename)
+    if verify:
+        from .verify import check
+
+        check(module)
+    return module
+
+
+def _name_positions(module: ir.Module, filename: str) -> None:
+    from mlir import ir
+
+    def name(op: ir.Operation) -> ir.WalkResult:
+        old = op.location
+        if old.is_a_file() and old.filename == TEXT:
+            op.location = ir.Location.file(filename, old.start_line, old.start_col)
+        return ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(name)
+
+
+def loc_of(location: ir.Location) -> Loc | None:
+    """The first file position of a location; None for unknown ones and nameless texts."""
+    # Asking a location for a part that its kind lacks crashes: look at the kind first.
+    if location.is_a_file():
+        if location.filename == TEXT or location.start_line == 0:
+            return None
+        return Loc(location.filename, location.start_line, location.start_col)
+    if location.is_a_name():
+        return loc_of(location.child_loc)
+    if location.is_a_callsite():
+        return loc_of(location.callee) or loc_of(location.caller)
+    if location.is_a_fused():
+        return next(filter(None, map(loc_of, location.locations)), None)
+    return None
+
+
+def position_of(location: ir.Location, filename: str = TEXT) -> Loc | None:
+    """Like `loc_of`, but a position in a nameless text counts, under the name ``filename``."""
+    if location.is_a_file() and location.filename == TEXT and location.start_line:
+        return Loc(filename, location.start_line, location.start_col)
+    return loc_of(location)
+
+
+def located(location: ir.Location, filename: str = TEXT) -> str:
+    """Text of a position, for messages: ``file:line:col``, or ``unknown location``."""
+    return str(position_of(location, filename) or "unknown location")
+
+
+def to_location(loc: Loc | None) -> ir.Location:
+    """MLIR location of a `Loc` in this thread's context."""
+    from mlir import ir
+
+    if loc is None:
+        return ir.Location.unknown(context())
+    return ir.Location.file(loc.file, loc.line, loc.col, context())
+
+
+def near(word: str, known: Iterable[str]) -> str | None:
+    """``did you mean 'a' or 'b'?`` for a misspelt name, or None."""
+    found = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, found))}?" if found else None
+
+
+def similar_op(name: str) -> str | None:
+    """Like `near`, for the name of an op; names are compared without their dialect."""
+    full = {known.rpartition(".")[2]: known for known in OPS}
+    found = difflib.get_close_matches(name.rpartition(".")[2], full, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(repr(full[f]) for f in found)}?" if found else None
+
+
+def one_line(text: str) -> str:
+    """A diagnostic message on one line."""
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _parse_error(error: ir.MLIRError, filename: str) -> IRError:
+    diagnostics = list(error.error_diagnostics)
+    if not diagnostics:
+        return IRError(one_line(str(error)), loc=Loc(filename, 1))
+    first = diagnostics[0]
+    return IRError(one_line(first.message), loc=position_of(first.location, filename))

@@ -1,0 +1,126 @@
+"""What the passes of speculation share: types of many values at once, and copies of bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from mlir import ir
+
+from ..ir.op import op_named
+from ..ir.types import ScalarType, TensorType, Type
+from ..ir.types import type_of as type_of_value
+from .facts import constant_value, is_constant
+from .rewrite import (
+    attrs_of,
+    body_of,
+    create,
+    functions,
+    is_private,
+    op_class,
+    refresh_signature,
+    set_type,
+    type_of,
+    types_of,
+    walk,
+)
+from .rewrite import replace as replace_op
+
+
+def main_functions(module: ir.Module) -> list[ir.Operation]:
+    """The functions that are graphs of their own; private ones are subgraphs of these."""
+    return [func for func in functions(module) if not is_private(func)]
+
+
+def values_of(func: ir.Operation) -> Iterator[ir.Value]:
+    """Every value of a function: block arguments and results, nested blocks included."""
+    yield from body_of(func).arguments
+    for op in walk(func):
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.arguments
+
+
+def adopt_constants(func: ir.Operation) -> None:
+    """Turn tensors of ``arith.constant``, the type of which is fixed, into constants of ours."""
+    for op in list(walk(func)):
+        if op.name == "arith.constant" and isinstance(type_of(op.results[0]), TensorType):
+            attrs = {"value": constant_value(op.results[0])}
+            own = create(op_named("constant"), [], attrs, types_of(op.results), op, op.location)
+            replace_op(op, list(own.results))
+
+
+def map_types(func: ir.Operation, change: Callable[[Type], Type]) -> None:
+    """Give every value of a function the type that ``change`` makes of its own."""
+    adopt_constants(func)
+    for value in list(values_of(func)):
+        old = type_of(value)
+        new = change(old)
+        if new != old:
+            set_type(value, new)
+    refresh_signature(func)
+
+
+def clone_op(
+    op: ir.Operation, mapping: dict[ir.Value, ir.Value], ip: ir.InsertionPoint
+) -> ir.Operation:
+    """A copy of ``op`` at ``ip`` reading ``mapping``'s values, which it adds to.
+
+    Ops in blocks of the copy still read the old values: see `clone_tree`.
+    """
+    copy = op.clone(ip=ip).operation
+    for index, operand in enumerate(op.operands):
+        copy.operands[index] = mapping.get(operand, operand)
+    mapping.update(zip(op.results, copy.results, strict=True))
+    return copy
+
+
+def clone_tree(
+    op: ir.Operation, mapping: dict[ir.Value, ir.Value], ip: ir.InsertionPoint
+) -> ir.Operation:
+    """`clone_op` for an op that may have blocks, in which ``mapping`` applies too."""
+    copy = clone_op(op, mapping, ip)
+    if len(op.regions):
+        for inner in walk(copy):
+            for index, operand in enumerate(inner.operands):
+                if operand in mapping:
+                    inner.operands[index] = mapping[operand]
+    return copy
+
+
+def constant_type(value: ir.Value) -> Type | None:
+    """The type that a constant's own attribute gives it, known number included; None for others."""
+    if not is_constant(value):
+        return None
+    held = constant_value(value)
+    found = type_of_value(held)
+    if isinstance(found, ScalarType):
+        return replace(found, value=held)
+    return found.without_layout() if isinstance(found, TensorType) else found
+
+
+class Types:
+    """Types of values as `Op.infer` sees them: with the known values of scalars.
+
+    IR types cannot carry a scalar's value, so it is kept here while a block is walked.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[ir.Value, Type] = {}
+
+    def __getitem__(self, value: ir.Value) -> Type:
+        found = self.known.get(value)
+        return type_of(value) if found is None else found
+
+    def __setitem__(self, value: ir.Value, type_: Type) -> None:
+        self.known[value] = type_
+
+    def of(self, op: ir.Operation) -> list[Type]:
+        """Types of the operands of an op."""
+        return [self[v] for v in op.operands]
+
+    def infer(self, op: ir.Operation) -> tuple[Type, ...]:
+        """Types of the results of an op of the table; raises ProfuseError if they cannot be."""
+        cls = op_class(op)
+        return cls.infer(self.of(op), attrs_of(op)) if cls is not None else ()

@@ -1,0 +1,308 @@
+"""Meaning checks: schema, attribute sense, inferred types, symbols; every complaint is located.
+
+MLIR itself has checked SSA form, and the ops that are upstream's.  `verify_module` checks the rest
+against the op classes; it runs after parsing, and in debug mode after every pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import IRError, Loc, ProfuseError
+from ..ir.attrs import SYMBOL, AttrKind
+from ..ir.op import DIALECT, OPS, Op, OperandDef, ResultDef
+from ..ir.types import TENSOR, ListType, ScalarType, TensorType, Type, type_from_mlir
+from .context import TEXT, near, one_line, position_of, similar_op
+from .rewrite import YIELD, attributes, is_terminator, symbol_of, walk
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+# Ops of no class that programs may hold: how blocks end, and constants as people write them.
+_PLAIN = {"func.func", "func.return", "scf.yield", "scf.condition", "arith.constant", YIELD}
+
+
+class Diagnostic(NamedTuple):
+    """One complaint. Its text is ``file:line:col: message``."""
+
+    loc: Loc | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.loc or 'unknown location'}: {self.message}"
+
+
+def check(module: ir.Module, filename: str = TEXT) -> None:
+    """Raise IRError with everything `verify_module` complains of, one complaint a line."""
+    found = verify_module(module, filename)
+    if found:
+        first, *more = found
+        raise IRError("\n".join([first.message, *map(str, more)]), loc=first.loc)
+
+
+def verify_module(module: ir.Module, filename: str = TEXT) -> list[Diagnostic]:
+    """Every complaint about a module, in the order of its ops."""
+    from .. import ops  # noqa: F401  (defining the classes fills the table)
+
+    verifier = _Verifier(module)
+    return [
+        Diagnostic(position_of(op.location, filename), one_line(message))
+        for op in walk(module)
+        for message in verifier.complaints(op)
+    ]
+
+
+def contradicts(stated: Type, inferred: Type) -> bool:
+    """True if no value can have both types. Knowing less, or more, is no contradiction.
+
+    A bare tensor type is also what is inferred where a Python number may result (``2 ** n``), so
+    it does not contradict one.
+    """
+    if TENSOR in (stated, inferred):
+        return isinstance(stated, ListType) != isinstance(inferred, ListType)
+    if isinstance(stated, TensorType) and isinstance(inferred, TensorType):
+        if stated.dtype and inferred.dtype and stated.dtype is not inferred.dtype:
+            return True
+        if stated.shape is None or inferred.shape is None:
+            return False
+        return len(stated.shape) != len(inferred.shape) or any(
+            isinstance(a, int) and isinstance(b, int) and a != b
+            for a, b in zip(stated.shape, inferred.shape, strict=True)
+        )
+    if isinstance(stated, ScalarType) and isinstance(inferred, ScalarType):
+        return stated.dtype is not inferred.dtype
+    return type(stated) is not type(inferred)
+
+
+class _Verifier:
+    def __init__(self, module: ir.Module) -> None:
+        self.context = module.context
+        self.memories: dict[str, Any] = {}
+        self.functions = {
+            symbol_of(op.operation): op.operation
+            for op in module.body.operations
+            if op.operation.name == "func.func"
+        }
+
+    def complaints(self, op: ir.Operation) -> Iterator[str]:
+        yield from _foreign_types(op)
+        yield from _ends(op)
+        cls = OPS.get(op.name)
+        if cls is not None:
+            yield from self.of_class(op, cls)
+        elif op.name not in _PLAIN and (
+            op.name.startswith(DIALECT + ".") or not self.context.is_registered_operation(op.name)
+        ):
+            hint = similar_op(op.name)
+            yield f"unknown op '{op.name}'" + (f"; {hint}" if hint else "")
+
+    def of_class(self, op: ir.Operation, cls: type[Op]) -> Iterator[str]:
+        structure = [*_structure(op, cls)]
+        attrs: dict[str, Any] = {}
+        if cls.dialect == DIALECT:
+            structure += _attributes(op, cls, attrs)
+        try:
+            types = tuple(type_from_mlir(str(v.type)) for v in op.operands)
+            results = tuple(type_from_mlir(str(v.type)) for v in op.results)
+        except IRError as error:
+            structure.append(error.what)
+        if structure:
+            for message in structure:
+                yield f"'{op.name}' {message}"
+            return
+        found = [*_meaning(cls, types, results, attrs), *self.symbols(op, cls, attrs)]
+        if cls.writes:
+            found += self.writes(op)
+        for message in found:
+            yield f"'{op.name}' {message}"
+
+    def writes(self, op: ir.Operation) -> Iterator[str]:
+        """The in-place check of R1.24: a graph writes memory of its own only."""
+        from .memory import Memory
+
+        func = op.parent
+        while func.name != "func.func":
+            func = func.parent
+        name = symbol_of(func)
+        if name not in self.memories:
+            self.memories[name] = Memory(func)
+        complaint = self.memories[name].forbidden(op)
+        if complaint:
+            yield complaint
+
+    def symbols(self, op: ir.Operation, cls: type[Op], attrs: Mapping[str, Any]) -> Iterator[str]:
+        for name, definition in cls.attrs.items():
+            if definition.kind is not SYMBOL or attrs.get(name) is None:
+                continue
+            target = self.functions.get(attrs[name])
+            if target is None:
+                hint = near(attrs[name], self.functions)
+                yield f"no function @{attrs[name]} in the module" + (f"; {hint}" if hint else "")
+            elif name == "callee":
+                yield from _call(op, target)
+
+
+def _foreign_types(op: ir.Operation) -> Iterator[str]:
+    from mlir import ir
+
+    arguments = [a for region in op.regions for block in region.blocks for a in block.arguments]
+    for value in [*arguments, *op.results]:
+        if isinstance(value.type, ir.OpaqueType):
+            text = str(value.type)
+            if text not in ("!profuse.tensor", "!profuse.list"):
+                yield f"unknown type '{text}'"
+
+
+def _ends(op: ir.Operation) -> Iterator[str]:
+    # To MLIR an op of ours at the end might be a terminator: it cannot tell.
+    if op.name == "builtin.module":
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            count = len(block.operations)
+            if not count or not is_terminator(block.operations[count - 1].operation):
+                yield f"a block of '{op.name}' does not end with a return or yield"
+
+
+def _structure(op: ir.Operation, cls: type[Op]) -> Iterator[str]:
+    yield from _count("operand", len(op.operands), cls.operands)
+    yield from _count("result", len(op.results), cls.results)
+    if len(op.regions) != cls.regions:
+        yield f"must have {cls.regions} regions, not {len(op.regions)}"
+
+
+def _count(word: str, count: int, fields: Sequence[OperandDef | ResultDef]) -> Iterator[str]:
+    fixed = sum(not f.variadic for f in fields)
+    if count == fixed or (count > fixed and fixed < len(fields)):
+        return
+    least = "at least " if fixed < len(fields) else ""
+    yield f"must have {least}{fixed} {word}{'' if fixed == 1 else 's'}, not {count}"
+
+
+def _attributes(op: ir.Operation, cls: type[Op], into: dict[str, Any]) -> Iterator[str]:
+    """Complaints about attributes; decoded ones go to ``into``, defaults filled in."""
+    given = attributes(op)
+    for name in given:
+        if name not in cls.attrs:
+            hint = near(name, cls.attrs)
+            yield f"has no attribute '{name}'" + (f"; {hint}" if hint else "")
+    for name, definition in cls.attrs.items():
+        if name not in given:
+            if not definition.optional:
+                yield f"needs attribute '{name}' ({definition.kind.name})"
+            into[name] = definition.default
+            continue
+        problem = None
+        if not _fits(definition.kind, given[name]):
+            problem = f"must be of kind {definition.kind.name}, not {given[name]}"
+        else:
+            try:
+                into[name] = definition.kind.decode(given[name])
+            except ProfuseError as error:
+                problem = f"cannot be read: {error.what}"
+            except Exception:
+                problem = f"must be of kind {definition.kind.name}, not {given[name]}"
+        if problem:
+            yield f"attribute '{name}' {problem}"
+
+
+def _typed(attribute_class: str, type_: str) -> Callable[[Any], bool]:
+    return lambda a: type(a).__name__ == attribute_class and str(a.type) == type_
+
+
+def _elements(attribute_class: str) -> Callable[[Any], bool]:
+    return lambda a: (
+        type(a).__name__ == "ArrayAttr" and all(type(x).__name__ == attribute_class for x in a)
+    )
+
+
+def _is(attribute_class: str) -> Callable[[Any], bool]:
+    return lambda a: type(a).__name__ == attribute_class
+
+
+# Decoding alone is lenient (``1.5 : f64`` decodes as the integer 1); this is what is meant.
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "integer": _typed("IntegerAttr", "i64"),
+    "bool": lambda a: str(a) in ("true", "false"),
+    "float": _typed("FloatAttr", "f64"),
+    "string": _is("StringAttr"),
+    "integer array": _is("DenseI64ArrayAttr"),
+    "bool array": _is("DenseBoolArrayAttr"),
+    "symbol": _is("FlatSymbolRefAttr"),
+    "dtype": _is("TypeAttr"),
+    "type": _is("TypeAttr"),
+    "type array": _elements("TypeAttr"),
+    "string array": _elements("StringAttr"),
+    "constant value": lambda a: _is_value(a),
+}
+
+
+def _is_value(attribute: Any) -> bool:
+    """A Python number (complex: its two parts), or elements of a tensor (complex: `dense_text`)."""
+    name = type(attribute).__name__
+    if name == "ArrayAttr" and len(attribute) == 1:
+        parts = re.fullmatch(r"tensor<(?:\d+x)*2xf(?:32|64)>", str(attribute[0].type))
+        return type(attribute[0]).__name__.startswith("Dense") and parts is not None
+    if name == "ArrayAttr":
+        return len(attribute) == 2 and all(map(_FITS["float"], attribute))
+    if name in ("BoolAttr", "IntegerAttr", "FloatAttr"):
+        return str(attribute.type) in ("i1", "i64", "f64")
+    return name.startswith("Dense") and name.endswith("ElementsAttr")
+
+
+def _fits(kind: AttrKind, attribute: ir.Attribute) -> bool:
+    wanted = _FITS.get(kind.name)
+    return wanted is None or wanted(attribute)
+
+
+def _meaning(
+    cls: type[Op], types: tuple[Type, ...], results: tuple[Type, ...], attrs: Mapping[str, Any]
+) -> Iterator[str]:
+    try:
+        messages = list(cls.verify(types, attrs))
+        inferred = () if messages else cls.infer(types, attrs)
+    except ProfuseError as error:
+        yield error.what
+        return
+    except Exception as error:
+        shown = ", ".join(map(str, types))
+        yield f"cannot take operands of types ({shown}): {type(error).__name__}: {error}"
+        return
+    yield from messages
+    # Ops whose results are another function's or block's to say infer nothing.
+    if messages or not inferred:
+        return
+    if len(inferred) != len(results):
+        yield f"must have {len(inferred)} results, not {len(results)}"
+        return
+    for index, (stated, expected) in enumerate(zip(results, inferred, strict=True)):
+        if contradicts(stated, expected):
+            which = f" {index}" if len(results) > 1 else ""
+            yield f"result{which} has type {stated}, but its operands make it {expected}"
+
+
+def _call(op: ir.Operation, target: ir.Operation) -> Iterator[str]:
+    from mlir import ir
+
+    signature = ir.FunctionType(target.attributes["function_type"].value)
+    name = symbol_of(target)
+    for word, own, theirs in (
+        ("argument", [v.type for v in op.operands], signature.inputs),
+        ("result", [v.type for v in op.results], signature.results),
+    ):
+        if len(own) != len(theirs):
+            yield f"passes {len(own)} {word}s, but @{name} has {len(theirs)}"
+            continue
+        for index, (mine, its) in enumerate(zip(own, theirs, strict=True)):
+            try:
+                one, other = type_from_mlir(str(mine)), type_from_mlir(str(its))
+                wrong = type(one) is not type(other) or contradicts(one, other)
+            except IRError:
+                wrong = mine != its
+            if wrong:
+                yield f"{word} {index} has type {mine}, but that of @{name} is {its}"
+
+
+__all__ = ["Diagnostic", "check", "contradicts", "verify_module"]

@@ -1,0 +1,72 @@
+"""Compute equal things once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...mlir.facts import behind_observers, escapes, sharing_matters
+from ...mlir.memory import Memory
+from ...mlir.rewrite import attribute, functions, is_pure, is_terminator, ops_in, replace, symbol_of
+from ..base import Pass, register_pass
+
+Scope = dict[Hashable, ir.Operation]
+
+
+@register_pass
+@dataclass(frozen=True)
+class Cse(Pass):
+    """Replace a pure op by an equal one before it: same operands, attributes, result types.
+
+    Operands are the same if they are so behind their observers, the records of which merge.
+    Two results that a graph returns stay two arrays: merging them would show when the caller
+    writes to one. Ops on memory that the graph writes itself are left alone.
+    """
+
+    name: ClassVar[str] = "cse-profuse"
+
+    def run(self, module: ir.Module) -> None:
+        shared = sharing_matters(module)
+        for func in functions(module):
+            memory = Memory(func)
+            for region in func.regions:
+                for block in region.blocks:
+                    self._block(block, [], shared[symbol_of(func)], memory)
+
+    def _block(self, block: ir.Block, outer: list[Scope], careful: bool, memory: Memory) -> None:
+        scope: Scope = {}
+        scopes = [*outer, scope]
+        for op in ops_in(block):
+            if is_terminator(op):
+                continue
+            if len(op.regions):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._block(inner, scopes, careful, memory)
+                continue
+            # What reads memory that is written reads another value at another place.
+            if not is_pure(op) or memory.is_touched(op):
+                continue
+            key = _key(op)
+            leader = next((s[key] for s in reversed(scopes) if key in s), None)
+            if leader is None:
+                scope[key] = op
+            elif not (careful and _both_escape(leader, op)):
+                replace(op, list(leader.results))
+                self.count("ops-merged")
+
+
+def _key(op: ir.Operation) -> Hashable:
+    return (
+        op.name,
+        tuple(map(behind_observers, op.operands)),
+        tuple(sorted(((k, attribute(op, k)) for k in op.attributes), key=lambda kv: kv[0])),
+        tuple(r.type for r in op.results),
+    )
+
+
+def _both_escape(one: ir.Operation, two: ir.Operation) -> bool:
+    return any(escapes(a) and escapes(b) for a, b in zip(one.results, two.results, strict=True))

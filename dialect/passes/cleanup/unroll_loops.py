@@ -1,0 +1,137 @@
+"""Copy the bodies of small counted loops (R1.47)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...ir.op import op_named
+from ...ir.types import INT_SCALAR
+from ...mlir.facts import CONSTANTS, constant_value
+from ...mlir.rewrite import (
+    create,
+    functions,
+    is_terminator,
+    op_class,
+    ops_in,
+    replace,
+    terminator_of,
+    types_of,
+    walk,
+)
+from ...mlir.values import clone_tree
+from ...ops.control import For
+from ...ops.speculation import Identity
+from ..base import Pass, register_pass
+
+_DONE = "profuse.unrolled"
+
+
+@register_pass
+@dataclass(frozen=True)
+class UnrollLoops(Pass):
+    """Unroll counted loops whose body has at most ``max-body`` ops that work, inner loops first.
+
+    A constant trip count below ``max-trips`` is unrolled fully; any other by ``factor`` (1: not
+    at all), with a loop for the remainder. The step must be a positive constant. No loop becomes
+    more than ``max-ops`` ops (0: any number): kernels of many ops take long to compile.
+    """
+
+    name: ClassVar[str] = "unroll-loops"
+    max_body: int = 32
+    factor: int = 8
+    max_trips: int = 64
+    max_ops: int = 0
+
+    def run(self, module: ir.Module) -> None:
+        for func in functions(module):
+            for op in reversed([op for op in walk(func) if op_class(op) is For]):
+                if _DONE not in op.attributes and _size(op) <= self.max_body:
+                    self._loop(op)
+
+    def _loop(self, op: ir.Operation) -> None:
+        lower, upper, step = (constant_value(v) for v in list(op.operands)[:3])
+        if type(step) is not int or step < 1:
+            return
+        if type(lower) is int and type(upper) is int:
+            trips = range(lower, upper, step)
+            if len(trips) < self.max_trips and self._fits(op, len(trips)):
+                _unroll_fully(op, trips)
+                self.count("loops-unrolled")
+                return
+        if self.factor > 1 and self._fits(op, self.factor):
+            _unroll_by(op, self.factor, step)
+            self.count("loops-unrolled-partly")
+
+    def _fits(self, op: ir.Operation, times: int) -> bool:
+        return not self.max_ops or _size(op) * times <= self.max_ops
+
+
+def _size(op: ir.Operation) -> int:
+    """Ops of the body that do something: neither observers nor constants nor terminators."""
+    return sum(map(_works, walk(op)))
+
+
+def _works(op: ir.Operation) -> bool:
+    cls = op_class(op)
+    silent = op.name in CONSTANTS or (cls is not None and issubclass(cls, Identity))
+    return not silent and not is_terminator(op)
+
+
+def _unroll_fully(op: ir.Operation, trips: Sequence[int]) -> None:
+    carried = list(op.operands)[3:]
+    for index in trips:
+        carried = _iteration(op, _number(index, op), carried, ir.InsertionPoint(op))
+    replace(op, carried)
+
+
+def _unroll_by(op: ir.Operation, factor: int, step: int) -> None:
+    """A loop of ``factor`` iterations at a time, then the loop itself from where that ends."""
+    lower, upper = list(op.operands)[:2]
+    wide = _number(factor * step, op)
+    distance = _arith("sub", upper, lower, op)
+    rounds = _arith("maximum", _arith("floor_div", distance, wide, op), _number(0, op), op)
+    middle = _arith("add", lower, _arith("mul", rounds, wide, op), op)
+    inits = list(op.operands)[3:]
+    main = create(For, [lower, middle, wide, *inits], {}, types_of(op.results), op)
+    types = [lower.type, *(v.type for v in inits)]
+    body = main.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+    index, *carried = body.arguments
+    ip = ir.InsertionPoint(body)
+    for k in range(factor):
+        here = index
+        if k:
+            attrs = {"value": k * step}
+            offset = create(op_named("constant"), [], attrs, [INT_SCALAR], body, op.location)
+            here = create(
+                op_named("add"), [index, offset.results[0]], {}, [INT_SCALAR], body, op.location
+            ).results[0]
+        carried = _iteration(op, here, carried, ip)
+    ir.Operation.create("scf.yield", operands=carried, loc=op.location, ip=ip)
+    for k, value in enumerate([middle, upper, op.operands[2], *main.results]):
+        op.operands[k] = value
+    for loop in (main, op):
+        loop.attributes[_DONE] = ir.UnitAttr.get()
+
+
+def _iteration(
+    op: ir.Operation, index: ir.Value, carried: Sequence[ir.Value], ip: ir.InsertionPoint
+) -> list[ir.Value]:
+    """A copy of the loop's body at ``ip``; returns the values that it yields."""
+    body = op.regions[0].blocks[0]
+    mapping = dict(zip(body.arguments, (index, *carried), strict=True))
+    for inner in ops_in(body):
+        if not is_terminator(inner):
+            clone_tree(inner, mapping, ip)
+    return [mapping.get(v, v) for v in terminator_of(body).operands]
+
+
+def _number(value: int, at: ir.Operation) -> ir.Value:
+    return create(op_named("constant"), [], {"value": value}, [INT_SCALAR], at).results[0]
+
+
+def _arith(name: str, a: ir.Value, b: ir.Value, at: ir.Operation) -> ir.Value:
+    return create(op_named(name), [a, b], {}, [INT_SCALAR], at).results[0]

@@ -1,0 +1,1 @@
+"""Passes on what gradients need: undefined tensors, `requires_grad`, gradient blocks."""

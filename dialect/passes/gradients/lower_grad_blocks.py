@@ -1,0 +1,80 @@
+"""Gradient blocks as branches on whether a gradient arrives (R1.24)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...errors import IRError
+from ...ir.types import BOOL_SCALAR, TensorType
+from ...mlir.context import loc_of
+from ...mlir.rewrite import (
+    YIELD,
+    create,
+    functions,
+    op_class,
+    ops_in,
+    replace,
+    type_of,
+    types_of,
+    walk,
+)
+from ...ops.control import If
+from ...ops.gradients import AnyNonzero, AutogradZero, GradOf
+from ..base import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class LowerGradBlocks(Pass):
+    """Make ``scf.if(any_nonzero(grads))`` of every ``grad_of``; its else block yields undefined.
+
+    Raises IRError for a block that takes arguments or does not yield a tensor for each result.
+    """
+
+    name: ClassVar[str] = "lower-grad-blocks"
+
+    def run(self, module: ir.Module) -> None:
+        for func in functions(module):
+            # Inner blocks first: an outer one is moved as a whole.
+            for op in reversed([op for op in walk(func) if op_class(op) is GradOf]):
+                _lower(op)
+                self.count("blocks-lowered")
+
+
+def _lower(op: ir.Operation) -> None:
+    _check(op)
+    loc = op.location
+    test = create(AnyNonzero, list(op.operands), {}, [BOOL_SCALAR], op, loc)
+    branch = create(If, list(test.results), {}, types_of(op.results), op, loc)
+    then, other = (region.blocks.append() for region in branch.regions)
+    *body, end = ops_in(op.regions[0].blocks[0])
+    for inner in body:
+        inner.detach_from_parent()
+        then.append(inner)
+    zeros = [create(AutogradZero, [], {}, [type_of(r)], other, loc).results[0] for r in op.results]
+    for block, values in ((then, list(end.operands)), (other, zeros)):
+        ir.Operation.create("scf.yield", operands=values, loc=loc, ip=ir.InsertionPoint(block))
+    end.erase()
+    replace(op, list(branch.results))
+
+
+def _check(op: ir.Operation) -> None:
+    blocks = list(op.regions[0].blocks)
+    if len(blocks) != 1 or len(blocks[0].arguments):
+        raise IRError("profuse.grad_of has one block, without arguments", loc=loc_of(op.location))
+    ops = ops_in(blocks[0])
+    end = ops[-1] if ops else None
+    if end is None or end.name != YIELD:
+        raise IRError(f"the block of profuse.grad_of must end in {YIELD}", loc=loc_of(op.location))
+    yielded, wanted = [v.type for v in end.operands], [r.type for r in op.results]
+    if yielded != wanted:
+        shown = ", ".join(map(str, wanted))
+        raise IRError(f"profuse.grad_of must yield ({shown})", loc=loc_of(end.location))
+    for result in op.results:
+        if not isinstance(type_of(result), TensorType):
+            raise IRError(
+                f"profuse.grad_of yields tensors, not {type_of(result)}", loc=loc_of(op.location)
+            )

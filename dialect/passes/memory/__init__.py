@@ -1,0 +1,1 @@
+"""Passes on writes: in-place ops made pure, or checked."""

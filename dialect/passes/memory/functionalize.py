@@ -1,0 +1,47 @@
+"""Make in-place ops pure where the graph made the memory itself (R3.1 step 3, R3.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...analysis.functional import functionalize
+from ...ir.program import Module
+from ...mlir.decode import decode_function
+from ...mlir.rewrite import body_of, functions, is_private, op_class, walk
+from ..base import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class Functionalize(Pass):
+    """Turn in-place ops on memory that the graph itself made into pure ops.
+
+    Writing through a view gives its base, and with it every other view, a new value. Writes
+    stay where it is not certain which values share the memory, where an index is known only at
+    run time, and where the graph is not the owner; the statistics count these with the reason.
+    """
+
+    name: ClassVar[str] = "functionalize"
+
+    def run(self, module: ir.Module) -> None:
+        for func in functions(module):
+            if any((cls := op_class(op)) is not None and cls.writes for op in walk(func)):
+                self._function(func)
+
+    def _function(self, func: ir.Operation) -> None:
+        program = decode_function(func)
+        for what, count in functionalize(program).items():
+            self.count(what, count)
+        made = ir.Module.parse(Module(program).to_mlir(), func.context)
+        new = made.body.operations[0].operation
+        # All but the body stays: visibility, and what others have written on the function.
+        for name in ("sym_visibility", *(n for n in func.attributes if "." in n)):
+            if name in func.attributes:
+                new.attributes[name] = func.attributes[name]
+        assert is_private(new) == is_private(func) and len(body_of(new).operations)
+        new.detach_from_parent()
+        ir.InsertionPoint(func).insert(new)
+        func.erase()

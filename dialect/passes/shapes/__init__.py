@@ -1,0 +1,1 @@
+"""Passes on sizes: what types say of them, and which are assumed."""

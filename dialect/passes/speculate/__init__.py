@@ -1,0 +1,1 @@
+"""Passes that use a profile: observers, types, fusion groups, guards, fallbacks."""

@@ -1,0 +1,435 @@
+"""Merge fusible ops into groups and outline them (R1.36, R1.48)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...analysis.grouping import Groups, chain
+from ...errors import ProfuseError
+from ...guards.checks import devices_of
+from ...ir.op import Fusion
+from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...mlir.context import loc_of
+from ...mlir.facts import CONSTANTS
+from ...mlir.memory import Memory
+from ...mlir.rewrite import (
+    add_function,
+    add_return,
+    attrs_of,
+    body_of,
+    create,
+    defining_op,
+    is_pure,
+    is_terminator,
+    op_class,
+    ops_in,
+    refresh_signature,
+    set_type,
+    symbol_of,
+    terminator_of,
+    type_of,
+    unique_symbol,
+    walk,
+)
+from ...mlir.values import Types, clone_op, constant_type, main_functions
+from ...ops.effects import Warn
+from ...ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
+from ..base import Pass, register_pass
+from .fusion_types import argument_type, number_refusal
+
+# A larger constant is handed to the kernel as an operand instead of becoming part of its code.
+MAX_EMBEDDED = 64
+MAX_COPIES = 4  # of numbers for groups, per op of a block
+_COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
+_SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn)
+
+
+@register_pass
+@dataclass(frozen=True)
+class FormFusions(Pass):
+    """Merge fusible ops of a block into groups, each outlined into a private function.
+
+    First along values, then side by side, as long as no cycle arises, operands and results stay
+    within ``max-values`` and ops, views and all, within ``max-ops``.  Views, queries and constants
+    never make a group on their own; groups of fewer than ``min-size`` ops that compute are
+    dissolved.  ``dynamic`` admits symbolic sizes.  The statistics count every refused op with its
+    reason, and the pairs of groups that ``max-ops`` keeps apart.
+    """
+
+    name: ClassVar[str] = "form-fusions"
+    min_size: int = 2
+    max_values: int = 128
+    max_ops: int = 128
+    dynamic: bool = False
+
+    def run(self, module: ir.Module) -> None:
+        for func in main_functions(module):
+            blocks = [body_of(func)]
+            blocks += [b for op in walk(func) for region in op.regions for b in region.blocks]
+            constants: dict[ir.Value, Type] = {}
+            for op in walk(func):
+                value = op.results[0] if op.name in CONSTANTS else None
+                if value is not None and (type_ := constant_type(value)) is not None:
+                    constants[value] = type_
+            for block in blocks:
+                _BlockFuser(self, module, func, block, constants).run()
+
+    def refuse(self, op: ir.Operation, reason: str) -> None:
+        """Count an op that stays outside, with the reason, and with the user's line if known."""
+        what = f"{op.name.removeprefix('profuse.')}: {reason}"
+        self.count(f"refused: {what}")
+        loc = loc_of(op.location)
+        if loc is not None:
+            self.count(f"unfused: {what} at {loc}")
+
+
+@dataclass
+class _Set:
+    """What a group reads and makes, as sets that merge fast."""
+
+    uses: set[ir.Value]  # from outside
+    defs: set[ir.Value]
+    outs: set[ir.Value]
+    devices: set[str]
+    size: int
+    kept: int = 0  # of its results, those that something reads that joins no group
+
+
+class _BlockFuser:
+    def __init__(
+        self,
+        options: FormFusions,
+        module: ir.Module,
+        func: ir.Operation,
+        block: ir.Block,
+        constants: dict[ir.Value, Type],
+    ) -> None:
+        self.options, self.module, self.func, self.block = options, module, func, block
+        self.types = Types()
+        self.types.known.update(constants)
+        self.constants = constants
+        # By first result: the hash of an `ir.Operation` changes with its operands.
+        self.fusible: set[ir.Value] = set()
+
+    def run(self) -> None:
+        self.memory = Memory(self.func)
+        for op in ops_in(self.block):
+            reason = self._refusal(op)
+            if reason is None:
+                self.fusible.add(op.results[0])
+            elif reason:
+                self.options.refuse(op, reason)
+        if not self.fusible:
+            return
+        self._split_scalars()
+        self.ops = ops_in(self.block)
+        self._analyse()
+        self._merge()
+        self._outline()
+
+    # --- which ops ----------------------------------------------------------------------------
+
+    def _refusal(self, op: ir.Operation) -> str | None:
+        """Why an op is not fused: None = it may be, "" = nobody would expect it to be."""
+        cls = op_class(op)
+        if cls is None or cls.dialect == "scf" or op.name in CONSTANTS or issubclass(cls, _SILENT):
+            return ""
+        types, attrs = self.types.of(op), attrs_of(op)
+        try:
+            results = cls.infer(types, attrs)
+        except ProfuseError as error:
+            return error.what
+        for value, type_ in zip(op.results, results, strict=False):
+            if isinstance(type_, ScalarType):
+                self.types[value] = type_
+        if cls.fusion is Fusion.NONE:
+            return "is never fused"
+        if not is_pure(op):
+            return "has side effects"
+        if self.memory.shares_written(op):
+            return "is a view of memory that is written"
+        reason = self._operand_refusal(types)
+        if reason is not None:
+            return reason
+        if any(isinstance(t, TensorType) and not t.is_complete for t in results):
+            return "result sizes depend on run-time values"
+        # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known.
+        if any(isinstance(t, ScalarType) and t.value is None for t in results):
+            return "computes a Python number"
+        return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
+            types, attrs
+        )
+
+    def _is_fusible(self, op: ir.Operation) -> bool:
+        return len(op.results) > 0 and op.results[0] in self.fusible
+
+    def _operand_refusal(self, types: list[Type]) -> str | None:
+        for index, type_ in enumerate(types):
+            if isinstance(type_, ListType):
+                return f"operand {index} is a list"
+            if not isinstance(type_, TensorType):
+                continue
+            if not type_.is_complete or type_.defined is False:
+                return f"type of operand {index} is not known"
+            if not self.options.dynamic and not type_.is_static:
+                return f"size of operand {index} varies"
+        devices = sorted(devices_of(types))
+        return f"operands are on different devices: {', '.join(devices)}" if devices[1:] else None
+
+    def _split_scalars(self) -> None:
+        """Give each user of a query its own copy, as a group can return tensors only."""
+        ops = ops_in(self.block)
+        # Numbers that are used twice at every step would take copies without end.
+        left = MAX_COPIES * len(ops)
+        for op in reversed(ops):
+            if not self._is_fusible(op) or not _is_scalar(op):
+                continue
+            value = op.results[0]
+            others = list(value.uses)[1:]
+            left -= len(others)
+            if left < 0:
+                self.fusible.discard(value)
+                self.options.refuse(op, "numbers that are used too often to be copied")
+                continue
+            for use in others:
+                owner = use.owner.operation
+                copy = clone_op(op, {}, ir.InsertionPoint(op))
+                self.types[copy.results[0]] = self.types[value]
+                self.fusible.add(copy.results[0])
+                owner.operands[use.operand_number] = copy.results[0]
+
+    # --- which groups -------------------------------------------------------------------------
+
+    def _analyse(self) -> None:
+        """Edges of the block's graph, and per op what it reads and makes."""
+        home = {r: n for n, op in enumerate(self.ops) for r in op.results}
+        self.home = home
+        self.users: dict[ir.Value, set[int]] = {}
+        edges: set[tuple[int, int]] = set()
+        for n, op in enumerate(self.ops):
+            for user in (op, *walk(op)):
+                for value in user.operands:
+                    self.users.setdefault(value, set()).add(n)
+                    if value in home and home[value] != n:
+                        edges.add((home[value], n))
+        # The reads of memory and its writes keep their order (R3.17).
+        edges.update(Memory(self.func).order(self.block))
+        edges.update(chain([n for n, op in enumerate(self.ops) if self._is_ordered(op)]))
+        last = len(self.ops) - 1
+        edges.update((n, last) for n in range(last))
+        self.groups = Groups(len(self.ops), edges)
+        self.sets: dict[int, _Set] = {}
+        self.scalars: set[ir.Value] = set()
+        self.too_large: set[tuple[int, int]] = set()
+        fusible = {n for n, op in enumerate(self.ops) if self._is_fusible(op)}
+        for n, op in enumerate(self.ops):
+            if n in fusible:
+                defs = set(op.results)
+                uses = {v for v in op.operands if not self._embedded(v)}
+                outs = {v for v in defs if self.users.get(v)}
+                size = int(_counts(op))
+                self.scalars.update(v for v in defs if isinstance(type_of(v), ScalarType))
+                kept = sum(not self.users[v] <= fusible for v in outs)
+                self.sets[n] = _Set(uses, defs, outs, devices_of(self.types.of(op)), size, kept)
+
+    def _is_ordered(self, op: ir.Operation) -> bool:
+        return not is_terminator(op) and not is_pure(op)
+
+    def _embedded(self, value: ir.Value) -> bool:
+        """True for constants that are copied into the group."""
+        type_ = self.constants.get(value)
+        if isinstance(type_, TensorType):
+            size = 1
+            for dim in type_.shape or ():
+                size *= dim  # type: ignore[operator,assignment]
+            return type_.is_static and size <= MAX_EMBEDDED
+        return isinstance(type_, ScalarType)
+
+    def _merge(self) -> None:
+        self._merge_numbers()
+        self._merge_along_values()
+        # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
+        starts = [n for n in sorted(self.sets) if self._is_group(n)]
+        while starts:
+            a, *starts = starts
+            for b in starts:
+                self._try(a, b)
+            # What has joined another group is not asked again.
+            starts = [n for n in starts if self._is_group(n)]
+        # Queries and views whose producer and user were apart before.
+        self._merge_along_values()
+        self._report_splits()
+
+    def _merge_numbers(self) -> None:
+        """Give ops the numbers that they are computed with, before any group is full.
+
+        A group that is handed a number does not know its value, and hence no type that depends on
+        it: an op that cannot have its numbers with it stays outside by itself.  No group returns
+        a number either, so that a chain of them joins from its end.
+        """
+        for n in sorted(self.sets, reverse=True):
+            for value in self.ops[n].operands:
+                if value in self.scalars:
+                    self._try(self.home[value], n)
+        for n in sorted(self.sets):
+            reason = self._refusal_apart(n)
+            if reason is not None:
+                self.options.refuse(self.ops[n], reason)
+                for member in self.groups.members[self.groups.group(n)]:
+                    self.sets.pop(member, None)
+
+    def _refusal_apart(self, n: int) -> str | None:
+        """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
+        op, group = self.ops[n], self.groups.members[self.groups.group(n)]
+        types: list[Type] = []
+        for value, type_ in zip(op.operands, self.types.of(op), strict=True):
+            handed = value not in self.constants and self.home.get(value) not in group
+            is_number = handed and isinstance(type_, ScalarType)
+            types.append(ScalarType(type_.dtype) if is_number else type_)  # type: ignore[union-attr,arg-type]
+        if types == self.types.of(op):
+            return None
+        cls, attrs = op_class(op), attrs_of(op)
+        assert cls is not None
+        try:
+            results = cls.infer(types, attrs)
+        except ProfuseError as error:
+            return error.what
+        if any(isinstance(t, TensorType) and not t.is_complete for t in results):
+            return "its sizes follow from numbers that cannot be had in a group"
+        return cls.can_lower_types(types, attrs)
+
+    def _merge_along_values(self) -> None:
+        # Upwards too: what could not join its producers may have become part of a group that can.
+        for n in (*sorted(self.sets), *sorted(self.sets, reverse=True)):
+            for value in self.ops[n].operands:
+                producer = self.home.get(value)
+                if producer in self.sets:
+                    self._try(producer, n)
+
+    def _is_group(self, n: int) -> bool:
+        return self.groups.group(n) == n and self.sets[n].size > 0
+
+    def _try(self, a: int, b: int) -> None:
+        a, b = self.groups.group(a), self.groups.group(b)
+        if a == b or not self.groups.can_merge(a, b):
+            return
+        x, y = self.sets[a], self.sets[b]
+        uses = (x.uses - y.defs) | (y.uses - x.defs)
+        if len(uses) + x.kept + y.kept > self.options.max_values:
+            return  # settled without a look at every result
+        outs = {v for v in x.outs | y.outs if self._is_read_outside(v, a, b)}
+        devices = x.devices | y.devices
+        if len(devices) > 1 or not outs.isdisjoint(self.scalars):
+            return
+        if len(uses) + len(outs) > self.options.max_values:
+            return
+        if len(self.groups.members[a]) + len(self.groups.members[b]) > self.options.max_ops:
+            self.too_large.add((a, b))
+            return
+        both = _Set(uses, x.defs | y.defs, outs, devices, x.size + y.size, x.kept + y.kept)
+        self.sets[self.groups.merge(a, b)] = both
+
+    def _is_read_outside(self, value: ir.Value, *groups: int) -> bool:
+        return any(self.groups.group(n) not in groups for n in self.users[value])
+
+    def _report_splits(self) -> None:
+        """Count the pairs of groups that would have been one but for ``max-ops``."""
+        pairs = {tuple(sorted(map(self.groups.group, pair))) for pair in self.too_large}
+        for _ in (pair for pair in pairs if pair[0] != pair[1]):
+            self.options.count(
+                f"kept apart: groups of more than {self.options.max_ops} ops together"
+            )
+
+    # --- rewriting ----------------------------------------------------------------------------
+
+    def _outline(self) -> None:
+        chosen = []
+        for g, nodes in self.groups.members.items():
+            if g not in self.sets:
+                continue
+            if self.sets[g].size >= max(1, self.options.min_size):
+                chosen.append(g)
+                continue
+            for n in nodes:
+                if _counts(self.ops[n]):
+                    self.options.refuse(self.ops[n], "too few neighbours to fuse with")
+        if not chosen:
+            return
+        order = self.groups.order()
+        end = terminator_of(self.block)
+        for g in order:
+            for n in self.groups.members[g]:
+                if self.ops[n] != end:
+                    self.ops[n].move_before(end)
+        for g in (g for g in order if g in set(chosen)):
+            self._outline_group(g)
+
+    def _outline_group(self, g: int) -> None:
+        members = [self.ops[n] for n in self.groups.members[g]]
+        group, last = self.sets[g], members[-1]
+        reads = dict.fromkeys(v for op in members for v in op.operands)
+        inputs = [v for v in reads if v not in group.defs and not self._embedded(v)]
+        outputs = [v for op in members for v in op.results if v in group.outs]
+        args = [argument_type(v) for v in inputs]
+        name = unique_symbol(self.module, "fusion")
+        func, body = add_function(self.module, name, args, [], loc=last.location)
+        mapping = dict(zip(inputs, body.arguments, strict=True))
+        reason = self._fill(body, members, mapping)
+        if reason is not None:
+            func.erase()
+            for op in members:
+                self.options.refuse(op, reason)
+            return
+        results = [mapping[v] for v in outputs]
+        add_return(body, results, last.location)
+        refresh_signature(func)
+        types = [type_of(v) for v in outputs]
+        call = create(FusionGroup, inputs, {"callee": symbol_of(func)}, types, last, last.location)
+        for old, new in zip(outputs, call.results, strict=True):
+            old.replace_all_uses_with(new)
+        for op in reversed(members):
+            op.erase()
+        self.options.count("groups")
+        self.options.count("ops-fused", group.size)
+
+    def _fill(
+        self, body: ir.Block, members: list[ir.Operation], mapping: dict[ir.Value, ir.Value]
+    ) -> str | None:
+        """Copy the members; the reason if their types do not follow from the arguments alone."""
+        types = Types()
+        ip = ir.InsertionPoint(body)
+        for op in members:
+            for value in op.operands:
+                source = defining_op(value)
+                if value not in mapping and source is not None:
+                    types[clone_op(source, mapping, ip).results[0]] = self.constants[value]
+            copy = clone_op(op, mapping, ip)
+            cls, attrs, ins = op_class(copy), attrs_of(copy), types.of(copy)
+            assert cls is not None
+            try:
+                inferred = cls.infer(ins, attrs)
+            except ProfuseError as error:
+                return error.what
+            reason = cls.can_lower_types(ins, attrs)
+            if reason is not None:
+                return reason
+            for value, type_ in zip(copy.results, inferred, strict=True):
+                if isinstance(type_, TensorType):
+                    if not type_.is_complete:
+                        return "result sizes depend on run-time values"
+                    set_type(value, type_)
+                else:
+                    types[value] = type_
+        return None
+
+
+def _counts(op: ir.Operation) -> bool:
+    cls = op_class(op)
+    return cls is not None and cls.fusion in _COUNTING and not _is_scalar(op)
+
+
+def _is_scalar(op: ir.Operation) -> bool:
+    return all(isinstance(type_of(v), ScalarType) for v in op.results)

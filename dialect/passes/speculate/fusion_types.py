@@ -1,0 +1,41 @@
+"""What the types of a fusion group's operands have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from mlir import ir
+
+from ...ir.dtypes import I64, DType
+from ...ir.types import ScalarType, TensorType, Type
+from ...mlir.rewrite import defining_op, type_of
+from ...ops.speculation import FusionGroup
+
+
+def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> str | None:
+    """Why a Python integer cannot be cast: NumPy raises OverflowError where a kernel would wrap."""
+    for dtype, type_ in zip(dtypes or (), types, strict=False):
+        if dtype is None or not isinstance(type_, ScalarType):
+            continue
+        if not dtype.is_int or dtype is I64 or not type_.dtype.is_int:
+            continue
+        if not isinstance(type_.value, int):
+            return f"a Python integer may not fit {dtype}"
+        info = np.iinfo(dtype.numpy)
+        if not info.min <= type_.value <= info.max:
+            return f"{type_.value} does not fit {dtype}"
+    return None
+
+
+def argument_type(value: ir.Value) -> Type:
+    """The type a group's argument is checked for; a layout nobody knows may be any, per axis."""
+    type_, made = type_of(value), defining_op(value)
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return type_
+    if made is not None and made.name == FusionGroup.full_name() and type_.strides is not None:
+        return replace(type_, strides="contiguous")  # however NumPy laid it out when profiled
+    return (
+        type_ if type_.strides is not None else replace(type_, strides=(None,) * len(type_.shape))
+    )

@@ -1,0 +1,255 @@
+"""Guard fused groups, with the unspecialised body as the alternative (R1.37, R1.38, R1.40)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...errors import IRError, ProfuseError
+from ...guards.checks import generalize
+from ...ir.op import Op
+from ...ir.types import BOOL_SCALAR, ScalarType, TensorType, Type
+from ...mlir.context import loc_of
+from ...mlir.facts import CONSTANTS, is_constant
+from ...mlir.rewrite import (
+    attrs_of,
+    body_of,
+    create,
+    defining_op,
+    erase,
+    function_named,
+    is_terminator,
+    op_class,
+    ops_in,
+    refresh_signature,
+    replace,
+    set_type,
+    symbol_of,
+    terminator_of,
+    type_of,
+    types_of,
+    unique_symbol,
+    walk,
+)
+from ...mlir.values import Types, clone_op, constant_type, main_functions, map_types
+from ...ops.control import If
+from ...ops.speculation import DynamicGuard, FallbackGraph, FusionGroup, Guard, TypeCheck
+from ...profiling.observers import erased
+from ..base import Pass, register_pass
+from ..shapes.erase_types import erase_types
+
+_ALL = range(2**63)
+
+
+@register_pass
+@dataclass(frozen=True)
+class InsertGuards(Pass):
+    """Run each fusion group only if its tensor operands have the types it was made for.
+
+    A check of all tensor operands but constants decides between the group and a fallback graph,
+    a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic;
+    where that fails, the sizes of arrays that are made of constants alone stay literal, then those
+    of ``stable-sizes`` (``128:512``, sizes that no specialisation has seen change), and a group for
+    which that fails too is dissolved.  What another group makes in a literal size has it here, too.
+    With ``given-sizes`` no type comes from a profile: all literal sizes stay.  All that remains
+    outside is unrefined afterwards.
+    """
+
+    name: ClassVar[str] = "insert-guards"
+    dynamic: bool = False
+    stable_sizes: str = ""
+    given_sizes: bool = False
+
+    def run(self, module: ir.Module) -> None:
+        for func in main_functions(module):
+            made: dict[ir.Value, Type] = {}
+            for op in [op for op in walk(func) if op_class(op) is FusionGroup]:
+                if not _is_guarded(op):
+                    self._guard(module, op, made)
+            erase_types(func)
+
+    def _guard(self, module: ir.Module, op: ir.Operation, made: dict[ir.Value, Type]) -> None:
+        """Guard one group; ``made`` has the types of what groups before it return."""
+        callee = _callee(module, op)
+        fallback = _fallback_of(module, callee)
+        if self.dynamic:
+            reason = self._make_symbolic(op, callee, made)
+            if reason is not None:
+                self.count(f"dissolved: {reason}")
+                _dissolve(op, fallback)
+                erase(fallback)
+                if not _is_called(module, symbol_of(callee)):
+                    erase(callee)
+                return
+        expected = types_of(body_of(callee).arguments)
+        checked = [
+            k for k, v in enumerate(op.operands)
+            if isinstance(expected[k], TensorType) and not is_constant(v)
+        ]  # fmt: skip
+        returned = types_of(terminator_of(body_of(callee)).operands)
+        if not checked:
+            erase(fallback)
+            made.update(zip(op.results, returned, strict=True))
+            return
+        guard: type[Op] = DynamicGuard if self.dynamic else TypeCheck
+        results = _build(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
+        made.update(zip(results, returned, strict=True))
+        self.count("guards")
+
+    def _make_symbolic(
+        self, op: ir.Operation, callee: ir.Operation, made: dict[ir.Value, Type]
+    ) -> str | None:
+        """Give a fusion function symbolic sizes; the reason why not, if that fails."""
+        tensors = [v for v in body_of(callee).arguments if isinstance(type_of(v), TensorType)]
+        profiled = [type_of(v) for v in tensors]
+        if self.given_sizes:
+            return _try_symbolic(callee, tensors, generalize(profiled, _ALL))  # type: ignore[arg-type]
+        arguments = zip(op.operands, body_of(callee).arguments, strict=True)
+        known = [made.get(v) for v, a in arguments if a in tensors]
+        literal, made_here = _literal_sizes(op, callee), _made_sizes(callee)
+        reason = _try_symbolic(callee, tensors, generalize(profiled, literal, known))  # type: ignore[arg-type]
+        given = {d for t in known if isinstance(t, TensorType) for d in t.shape or ()}
+        sizes = made_here | {d for d in given if isinstance(d, int)}
+        stable = {int(size) for size in self.stable_sizes.split(":") if size}
+        for what, more in (("sizes of arrays made of constants", sizes), ("stable sizes", stable)):
+            if reason is None or more <= literal:
+                continue
+            literal |= more
+            kept = _try_symbolic(callee, tensors, generalize(profiled, literal, known))  # type: ignore[arg-type]
+            if kept is None:
+                self.count(f"{what} stay literal: {reason}")
+            reason = kept
+        return reason
+
+
+def _build(
+    op: ir.Operation, guard: type[Op], checked: list[int], expected: list[Type], fallback: str
+) -> list[ir.Value]:
+    """``guard(…)``, then ``scf.if`` with the group or its fallback, in place of the group.
+
+    Returns what stands for the group's results.
+    """
+    loc = op.location
+    operands = list(op.operands)
+    attrs = {"types": tuple(expected)}
+    check = create(
+        guard, [operands[k] for k in checked], attrs, [*expected, BOOL_SCALAR], op, loc
+    )  # fmt: skip
+    refined = list(operands)
+    for k, value in zip(checked, check.results, strict=False):
+        refined[k] = value
+    bare = [erased(t) for t in types_of(op.results)]
+    branch = create(If, [check.results[len(checked)]], {}, bare, op, loc)
+    for region, cls, callee, args in (
+        (branch.regions[0], FusionGroup, attrs_of(op)["callee"], refined),
+        (branch.regions[1], FallbackGraph, fallback, operands),
+    ):
+        block = region.blocks.append()
+        inner = create(cls, args, {"callee": callee}, bare, block, loc)
+        ir.Operation.create(
+            "scf.yield", operands=list(inner.results), loc=loc, ip=ir.InsertionPoint(block)
+        )
+    replace(op, list(branch.results))
+    return list(branch.results)
+
+
+def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
+    """A private copy of a fusion function without anything known of its types."""
+    name = symbol_of(callee).replace("fusion", "fallback")
+    if function_named(module, name) is not None:
+        name = unique_symbol(module, "fallback")
+    copy = callee.clone(ip=ir.InsertionPoint(module.body)).operation
+    copy.attributes["sym_name"] = ir.StringAttr.get(name)
+    map_types(copy, erased)
+    return copy
+
+
+def _try_symbolic(
+    callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...] | None
+) -> str | None:
+    """Give a fusion function these argument types; the reason why not, if the rest does not follow.
+
+    On failure the types inside are left half changed: try others, or drop the function.
+    """
+    body = body_of(callee)
+    if types is None:
+        return "operand types cannot be generalised"
+    for value, type_ in zip(tensors, types, strict=True):
+        set_type(value, type_)
+    known = Types()
+    for inner in ops_in(body):
+        if inner.name in CONSTANTS:
+            value = inner.results[0]
+            known[value] = constant_type(value) or type_of(value)
+            continue
+        cls = op_class(inner)
+        if cls is None:
+            continue
+        name = inner.name.removeprefix("profuse.")
+        try:
+            inferred = known.infer(inner)
+        except ProfuseError as error:
+            return f"{name}: {error.what}"
+        for value, found in zip(inner.results, inferred, strict=True):
+            if isinstance(found, ScalarType):
+                known[value] = found
+                continue
+            if not isinstance(found, TensorType) or not found.is_complete:
+                return f"{name}: sizes do not follow from the operands' symbols"
+            set_type(value, found)
+        reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
+        if reason is not None:
+            return f"{name}: {reason}"
+    refresh_signature(callee)
+    return None
+
+
+def _literal_sizes(op: ir.Operation, callee: ir.Operation) -> set[int]:
+    """Sizes of constants: a symbol could never be shown to equal them."""
+    inside = [o.results[0] for o in ops_in(body_of(callee)) if o.name in CONSTANTS]
+    passed = [v for v in op.operands if is_constant(v)]
+    types = [constant_type(v) for v in (*inside, *passed)]
+    shapes = [t.shape or () for t in types if isinstance(t, TensorType)]
+    return {d for shape in shapes for d in shape if isinstance(d, int)}
+
+
+def _made_sizes(callee: ir.Operation) -> set[int]:
+    """Sizes of arrays that are made of constants alone, which no call changes."""
+    fixed: set[ir.Value] = set()
+    for inner in ops_in(body_of(callee)):
+        if all(v in fixed for v in inner.operands):
+            fixed.update(inner.results)
+    shapes = [t.shape or () for t in map(type_of, fixed) if isinstance(t, TensorType)]
+    return {d for shape in shapes for d in shape if isinstance(d, int)}
+
+
+def _dissolve(op: ir.Operation, source: ir.Operation) -> None:
+    """Put the body of a function back in place of the call."""
+    body = body_of(source)
+    mapping = dict(zip(body.arguments, op.operands, strict=True))
+    for inner in ops_in(body):
+        if not is_terminator(inner):
+            clone_op(inner, mapping, ir.InsertionPoint(op))
+    replace(op, [mapping[v] for v in terminator_of(body).operands])
+
+
+def _is_guarded(op: ir.Operation) -> bool:
+    """True if an operand comes from a check: the group has been through this pass."""
+    sources = [op_class(s) for v in op.operands if (s := defining_op(v)) is not None]
+    return any(cls is not None and issubclass(cls, Guard) for cls in sources)
+
+
+def _is_called(module: ir.Module, name: str) -> bool:
+    return any(
+        op_class(op) is FusionGroup and attrs_of(op)["callee"] == name for op in walk(module)
+    )
+
+
+def _callee(module: ir.Module, op: ir.Operation) -> ir.Operation:
+    name = attrs_of(op)["callee"]
+    found = function_named(module, name)
+    if found is None:
+        raise IRError(f"no function @{name} in this module", loc=loc_of(op.location))
+    return found

@@ -1,0 +1,1 @@
+"""Pipelines of passes: their syntax, the standard ones, running and replaying them."""

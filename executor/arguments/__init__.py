@@ -1,0 +1,1 @@
+"""What users hand over, checked and described: options, arrays, argument specs."""

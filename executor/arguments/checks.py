@@ -1,0 +1,115 @@
+"""What a user hands to `jit` and to the functions it makes, checked before anything starts."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import ArgumentError, KnobError
+from ...dialect.ir.program import Program
+from ...dialect.ir.types import ScalarType
+from ..settings.event_log import STDERR, say
+from ..settings.events import log
+from ..settings.knobs import KNOBS, PREFIX, check_variables, checked, knobs, unknown_variables
+from ..settings.strategy import parse_strategy
+
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
+_INTS = (bool, int, np.bool, np.integer)
+_FLOATS = (*_INTS, float, np.floating)
+# What may be passed as a number of each kind; isinstance holds for traced values, too.
+_NUMBERS = {
+    "b": (bool, np.bool), "i": _INTS, "u": _INTS, "f": _FLOATS,
+    "c": (*_FLOATS, complex, np.complexfloating),
+}  # fmt: skip
+
+
+def numbers_of(main: Program) -> list[tuple[int, ScalarType]]:
+    """Which inputs of a graph are declared as Python numbers."""
+    types = ((k, main.type_of(value)) for k, value in enumerate(main.inputs))
+    return [(k, type_) for k, type_ in types if isinstance(type_, ScalarType)]
+
+
+def check_numbers(name: str, wanted: Sequence[tuple[int, ScalarType]], given: Sequence) -> None:
+    """Raise ArgumentError unless numbers are given where numbers of a kind are declared."""
+    for k, type_ in wanted:
+        if not isinstance(given[k], _NUMBERS[type_.dtype.kind]):
+            raise ArgumentError(
+                f"@{name}: argument {k} must be a number ({type_}), not {type(given[k]).__name__} "
+                f"{given[k]!r:.40}"
+            )
+
+
+def check_settings(
+    fn: Any, device: str | None, background: bool | None, profiled_runs: int | None,
+    name: str | None,
+) -> None:  # fmt: skip
+    """Raise ArgumentError for what cannot be called, KnobError for a setting out of its domain."""
+    if not callable(fn):
+        raise ArgumentError(f"jit needs a function, not {type(fn).__name__}")
+    check_device(device)
+    if not isinstance(background, (bool, type(None))):
+        raise KnobError(f"background={background!r}: expected True or False")
+    if profiled_runs is not None:
+        if type(profiled_runs) is not int:
+            raise KnobError(f"profiled_runs={profiled_runs!r}: expected a whole number")
+        checked("profiled_runs", profiled_runs)
+    if not isinstance(name, (str, type(None))):
+        raise KnobError(f"name={name!r}: expected a text")
+
+
+def check_device(device: Any) -> None:
+    """Raise KnobError for what names no device."""
+    if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
+        raise KnobError(f"device {device!r} is not known", hint='use "cpu", "cuda" or "cuda:1"')
+
+
+@functools.cache
+def check_environment() -> None:
+    """Read every variable of ours, once per process, before anything depends on one.
+
+    Raises KnobError for a bad value: found later, that might be on a thread whose errors nobody
+    sees. One that is no setting is told, with the setting that may have been meant.
+    """
+    check_variables()
+    if knobs.fusion_strategy:
+        parse_strategy(knobs.fusion_strategy)
+    unknown = unknown_variables()
+    if not unknown:
+        return
+    import difflib
+
+    for name in unknown:
+        meant = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), KNOBS, 1)
+        hint = f"did you mean {PREFIX}{meant[0].upper()}?" if meant else f"settings: {_settings()}"
+        reason = f"{name} is set, but is no setting; {hint}"
+        log("setting-unknown", "", reason)
+        if knobs.log != STDERR:  # else the event is such a line
+            say(f"profuse: {reason}")
+
+
+def _settings() -> str:
+    return ", ".join(f"{PREFIX}{name.upper()}" for name in KNOBS)
+
+
+def check_path(what: str, path: Any) -> None:
+    """Raise ArgumentError unless ``path`` names a file."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(f"{what} needs the path of a file, not {type(path).__name__}")
+
+
+def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Raise ArgumentError unless ``fn`` takes these arguments, as far as it tells."""
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"{name}{signature} was called wrongly: {error}") from None

@@ -1,0 +1,85 @@
+"""A compile's result as sections of bytes: what an entry holds, and what a worker sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ....dialect.errors import Loc, ProfuseError
+from ....dialect.ir.serialize import module_from_json, module_to_json
+from ....lowering.abi import KernelArtifact
+from ....lowering.gpu.artifact import GpuArtifact
+from ..proof.verdict import Verdict
+from ..request import CompileResult
+from .entry import OBJECT, CorruptEntry, Entry
+from .profiles import Profile, is_profile
+from .source_locations import fill_in, leave_open
+
+_PLAIN = ("refusals", "trace", "seconds", "faulty")
+_OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def to_sections(result: CompileResult, places: Sequence[Loc] = ()) -> dict[str, bytes]:
+    """The result as named bytes; inverse of `from_sections`.
+
+    ``places``: those of the request, which are left open; see `places`.
+    """
+    plain: dict[str, Any] = {name: getattr(result, name) for name in _PLAIN}
+    plain["unfused"] = [leave_open(text, places) for text in result.unfused]
+    plain["failures"] = {n: leave_open(text, places) for n, text in result.failures.items()}
+    plain["places"] = len(places)
+    plain["checks"] = {name: verdict.to_json() for name, verdict in result.checks.items()}
+    plain["kernels"] = {name: kernel.header() for name, kernel in result.kernels.items()}
+    return {
+        "result": json.dumps(plain).encode(),
+        "module": json.dumps(module_to_json(result.module, places)).encode(),
+        "ir": result.ir.encode("utf-8", "surrogatepass"),
+        **{f"{OBJECT}{name}": kernel.object for name, kernel in result.kernels.items()},
+    }
+
+
+def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> CompileResult:
+    """The result that `to_sections` wrote, with other places filled in.
+
+    Raises CorruptEntry for anything else.
+    """
+    try:
+        plain = json.loads(sections["result"])
+        headers = plain.pop("kernels")
+        if plain.pop("places") != len(places):
+            raise CorruptEntry("it names more or fewer places than the graph")
+        unfused = [fill_in(text, places) for text in plain.pop("unfused")]
+        failures = {n: fill_in(text, places) for n, text in plain.pop("failures").items()}
+        checks = {n: Verdict.from_json(data) for n, data in plain.pop("checks").items()}
+        if set(plain) != set(_PLAIN):
+            raise CorruptEntry(f"a result has the fields {', '.join(_PLAIN)}, not {list(plain)}")
+        kernels = {
+            name: _artifact_of(header).from_header(header, sections[f"{OBJECT}{name}"])
+            for name, header in headers.items()
+        }
+        module = module_from_json(json.loads(sections["module"]), places)
+        ir = sections["ir"].decode("utf-8", "surrogatepass")
+    except CorruptEntry:
+        raise
+    except (*_OTHER_DATA, ProfuseError) as error:
+        raise CorruptEntry(f"{type(error).__name__}: {error}") from error
+    return CompileResult(module, ir, kernels, failures, checks, unfused=unfused, **plain)
+
+
+def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:
+    """A kernel of a GPU says for which chip it is."""
+    return GpuArtifact if "chip" in header else KernelArtifact
+
+
+def check_entry(entry: Entry) -> None:
+    """Read all of a result or profile, for whatever graph it is; raises CorruptEntry."""
+    sections = entry.sections
+    if is_profile(entry.key):
+        Profile.from_sections(sections)
+        return
+    try:
+        count = int(json.loads(sections["result"])["places"])
+    except _OTHER_DATA as error:
+        raise CorruptEntry(f"{type(error).__name__}: {error}") from error
+    from_sections(sections, [Loc("", line) for line in range(count)])

@@ -1,0 +1,139 @@
+"""The cache's folder as one process sees it: it answers, it stores, or it says why not.
+
+It never raises. What goes wrong with the folder is said once, in one event, after which this
+process does without: without the cache where it cannot be read, without storing where it cannot be
+written.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ...settings.events import log
+from ...settings.knobs import knobs
+from .entry import CorruptEntry, Entry, Header
+from .key import Key, describe, nearest
+from .store import Store, TooLarge, UnusableCache, default_root
+
+T = TypeVar("T")
+
+_COMPARED = 128  # latest used entries that a miss is compared with
+
+
+class DiskCache:
+    """One folder, and what this process has found out about it."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = Store(root)
+        self.readable = self.writable = True
+        self._warnings = itertools.count()
+
+    def find(self, key: Key, read: Callable[[dict[str, bytes]], T], name: str) -> T | None:
+        """What ``read`` makes of the entry of this key, None = there is none.
+
+        ``read`` raises CorruptEntry for sections that make no sense to it; a corrupt entry is
+        deleted, so that it is made anew.
+        """
+        if not self.readable:
+            return None
+        start = time.perf_counter()
+        try:
+            entry = self.store.get(key)
+            if entry is None:
+                return None
+            found = read(entry.sections)
+        except CorruptEntry as error:
+            gone = self.store.remove(self.store.path(key.digest))
+            what = "entry deleted" if gone else "entry left, as it cannot be deleted"
+            log("disk-corrupt", name, f"{what}: {error}", entry=key.digest[:12])
+            return None
+        except (OSError, UnusableCache) as error:
+            self.readable = self.writable = False
+            self._warn("goes without", error)
+            return None
+        log("disk-hit", name, "", time.perf_counter() - start, entry=key.digest[:12])
+        return found
+
+    def keep(
+        self, key: Key, write: Callable[[], dict[str, bytes]], name: str, checked: str = ""
+    ) -> None:
+        """Store what ``write`` gives under the key; ``checked``: see `Header`."""
+        if not self.writable:
+            return
+        limit = knobs.cache_bytes
+        start = time.perf_counter()
+        try:
+            entry = Entry(key, name, time.time(), write(), checked)
+            evicted = self.store.put(entry, limit)
+        except TooLarge as error:
+            log("disk-skip", name, f"not stored: {error}")
+        except (TypeError, ValueError) as error:
+            log("disk-skip", name, f"not stored: {type(error).__name__}: {error}")
+        except FileNotFoundError as error:
+            # Somebody has deleted the folder this very moment; the next entry makes a new one.
+            log("disk-skip", name, f"not stored: {error}")
+        except (OSError, UnusableCache) as error:
+            self.writable = False
+            self._warn("stores nothing more", error)
+        else:
+            size = sum(map(len, entry.sections.values()))
+            seconds = time.perf_counter() - start
+            log("disk-store", name, "", seconds, entry=key.digest[:12], bytes=size)
+            if evicted.entries:
+                log("disk-evict", name, "", entries=evicted.entries, bytes=evicted.bytes)
+
+    def why_missed(self, key: Key) -> str:
+        """The nearest entry there is, and the parts in which it differs."""
+        if not self.readable:
+            return "the cache cannot be used"
+        try:
+            found = list(self.store.headers(_COMPARED))
+        except OSError as error:
+            return f"the cache cannot be read: {error}"
+        headers = [
+            header for _, header in found
+            if isinstance(header, Header) and header.key.parts.keys() == key.parts.keys()
+        ]  # fmt: skip
+        best = nearest(key, (header.key for header in headers))
+        if best is None:
+            return "the cache is empty"
+        other, differing = best
+        if not differing:
+            return "another process stored it a moment later"
+        label = next(header.label for header in headers if header.key is other)
+        text = describe(key, other, differing)
+        return f"nearest is {other.digest[:12]} of {label}, which differs in {text}"
+
+    def _warn(self, does: str, error: Exception) -> None:
+        # The first number is drawn once, by whichever thread comes first.
+        if next(self._warnings) == 0:
+            reason = f"this process {does}: {type(error).__name__}: {error}"
+            log("disk-off", "", reason, folder=str(self.store.root))
+
+
+@functools.cache
+def _no_cache(reason: str) -> None:
+    """Say that there is no folder to begin with; once for each reason."""
+    log("disk-off", "", f"this process goes without: {reason}")
+
+
+@functools.cache
+def disk_cache(root: Path) -> DiskCache:
+    """The cache in a folder; one object for the whole process."""
+    return DiskCache(root)
+
+
+def users_cache() -> DiskCache | None:
+    """The cache that the settings of now name; None = it is off, or there is no place for it."""
+    if not knobs.cache:
+        return None
+    try:
+        return disk_cache(default_root())
+    except (OSError, UnusableCache) as error:
+        _no_cache(f"{type(error).__name__}: {error}")
+        return None

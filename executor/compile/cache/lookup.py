@@ -1,0 +1,113 @@
+"""Compiles, looked up: a request in; its stored result out, or that of a compile, stored then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...settings.events import Counters, log
+from ..proof.verdict import summary
+from ..request import CompileRequest, CompileResult
+from ..timings import DISK, add
+from .codec import from_sections, to_sections
+from .disk import DiskCache, users_cache
+from .entry import CorruptEntry
+from .key import Key, key_of, obstacle
+from .source_locations import Places
+
+if TYPE_CHECKING:
+    from ...functions.saved.file import SavedFile
+
+
+class _Asked:
+    """A request with what it is looked up by."""
+
+    def __init__(self, request: CompileRequest) -> None:
+        self.name = request.name
+        self.places = Places.of(request.ir)
+        self.key: Key = key_of(request, self.places)
+
+    def find(self, cache: DiskCache, counters: Counters) -> CompileResult | None:
+        """The stored result; a hit is counted."""
+        start = time.perf_counter()
+        result = cache.find(self.key, lambda s: from_sections(s, self.places.listed), self.name)
+        if result is not None:
+            counters.disk_hits += 1
+            result.seconds = {DISK: time.perf_counter() - start}
+            result.found_in = "the disk cache"
+        return result
+
+    def find_in(self, saved: SavedFile) -> tuple[CompileResult | None, str]:
+        """The result in a file, or why it is not there."""
+        start = time.perf_counter()
+        entry = saved.find(self.key)
+        if entry is None:
+            return None, saved.why_missed(self.key)
+        try:
+            result = from_sections(entry.sections, self.places.listed)
+        except CorruptEntry as error:
+            return None, f"what {saved.path} holds is damaged: {error}"
+        result.found_in, result.seconds = saved.path, {DISK: time.perf_counter() - start}
+        return result, ""
+
+    def keep(self, cache: DiskCache, result: CompileResult) -> None:
+        """Store a result, unless it may be a better one the next time."""
+        if result.faulty:
+            log("disk-skip", self.name, "not stored: a kernel could not be compiled")
+            return
+        checked = summary(result.checks.values())
+        cache.keep(self.key, lambda: to_sections(result, self.places.listed), self.name, checked)
+
+
+def stored(
+    request: CompileRequest, counters: Counters, saved: SavedFile | None = None
+) -> tuple[CompileResult | None, str]:
+    """The stored result of a request, if there is one, and why ``saved`` has none.
+
+    The file is asked first, then the disk cache, of which no miss is counted.
+    """
+    reason = obstacle(request)
+    if reason:
+        return None, reason if saved is not None else ""
+    asked, missed = _Asked(request), ""
+    if saved is not None:
+        found, missed = asked.find_in(saved)
+        if found is not None:
+            return found, ""
+    cache = users_cache()
+    return None if cache is None else asked.find(cache, counters), missed
+
+
+def cached(
+    request: CompileRequest,
+    compile_: Callable[[CompileRequest], CompileResult],
+    counters: Counters,
+) -> CompileResult:
+    """The stored result of a request, else that of ``compile_``, which is stored then.
+
+    No lock is held while it compiles: two processes that miss the same entry both compile, and
+    either result may stay. Raises what ``compile_`` raises.
+    """
+    cache = users_cache()
+    if cache is None:
+        return compile_(request)
+    reason = obstacle(request)
+    if reason:
+        log("disk-skip", request.name, f"not looked up: {reason}")
+        return compile_(request)
+    start, asked = time.perf_counter(), _Asked(request)
+    result = asked.find(cache, counters)
+    if result is not None:
+        result.seconds[DISK] = time.perf_counter() - start
+        return result
+    counters.disk_misses += 1
+    missed = cache.why_missed(asked.key)
+    seconds = time.perf_counter() - start
+    log("disk-miss", request.name, missed, seconds, entry=asked.key.digest[:12])
+    result = compile_(request)
+    result.missed = missed
+    start = time.perf_counter()
+    asked.keep(cache, result)
+    add(result, DISK, seconds + time.perf_counter() - start)  # after what is kept: it is of now
+    return result

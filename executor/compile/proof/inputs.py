@@ -1,0 +1,184 @@
+"""Inputs that fulfil a guard: sizes for its symbols, layouts for its strides, values of a kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....dialect.ir.dtypes import DType
+from ....dialect.ir.program import Program
+from ....dialect.ir.symbolic import evaluate
+from ....dialect.ir.types import ScalarType, TensorType, contiguous_strides
+
+# Sizes that symbols get, in turn; of each row the kernel's symbols take as many as there are, the
+# last axes first. Odd ones, all small ones, those beside the width of vectors and of what LLVM
+# interleaves, and longer than a tile or a block of a sum (`schedule.nests.TILE`,
+# `emit.reduce.BLOCK`) for either end, beside short others.
+_SIZES = (
+    (7, 5, 11, 3),
+    (1,),
+    (17, 16, 15, 33),
+    (2,),
+    (131, 3, 2, 2),
+    (3,),
+    (3, 2, 67, 5),
+    (4099, 2, 1, 3),
+    (4, 6, 8, 10),
+    (2, 4101, 2, 1),
+    (2, 1, 3, 1),
+    (8, 12, 4, 2),
+    (9, 31, 1, 6),
+    (1, 4, 2, 5),
+    (5,),
+    (64, 32, 1, 2),
+)
+# Elements that are made; more are the same ones again. A prime, so that no two rows are equal.
+_DRAWN = 16411
+KINDS = ("plain", "special", "positive", "wide")
+"""Kinds of values, see `_floats` and `_ints`."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One set of inputs, to be generated.
+
+    Attributes:
+        sizes: of the symbols.
+        kind: of `KINDS`.
+        seed: of the values.
+        aligned: arrays begin at multiples of 64 bytes, else one element behind.
+        backwards: strides that the guard leaves open are negative.
+    """
+
+    sizes: Mapping[str, int]
+    kind: str
+    seed: int
+    aligned: bool = True
+    backwards: bool = False
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        return f"{self.kind} values{f', {sizes}' if sizes else ''}, seed {self.seed}"
+
+
+def settings(symbols: Sequence[str], seed: int = 0) -> Iterator[Setting]:
+    """The sets of inputs of one kernel, those that tell most first."""
+    count = len(_SIZES) if symbols else 1
+    for number in range(max(count, len(KINDS))):
+        row = _SIZES[number % count]
+        names = list(symbols)[::-1]
+        sizes = {name: row[k % len(row)] for k, name in enumerate(names)}
+        kind = KINDS[number % len(KINDS)]
+        yield Setting(
+            {name: sizes[name] for name in symbols}, kind, seed + number,
+            aligned=number % 2 == 0, backwards=number % 4 in (1, 2),
+        )  # fmt: skip
+
+
+def shape_of(type_: TensorType, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The sizes of an operand."""
+    return tuple(evaluate(dim, sizes) for dim in type_.shape or ())  # type: ignore[arg-type]
+
+
+def strides_of(
+    type_: TensorType, shape: Sequence[int], *, backwards: bool
+) -> tuple[int, ...] | None:
+    """Element strides that the guard allows; None = C-contiguous. Open ones leave gaps."""
+    if type_.strides == "contiguous" or not shape:
+        return None
+    given = type_.strides if isinstance(type_.strides, tuple) else (None,) * len(shape)
+    found: list[int | None] = list(given)
+    extent = 1 + sum(
+        abs(s) * (n - 1) for s, n in zip(given, shape, strict=True) if s is not None and n
+    )
+    for axis in reversed(range(len(shape))):
+        if given[axis] is None:
+            step = extent + 1 if extent > 1 or axis == len(shape) - 1 else 1
+            found[axis] = -step if backwards else step
+            extent += step * max(shape[axis] - 1, 0)
+    strides = tuple(0 if s is None else s for s in found)
+    return None if strides == contiguous_strides(shape) else strides
+
+
+def values(function: Program, setting: Setting, most: int | None = None) -> list[Any]:
+    """Values of the function's inputs: arrays and Python numbers.
+
+    ``most``: integers are within ``[-most, most)``; None = of the kind's own range. An index is
+    any integer input, for all we know.
+    """
+    rng = np.random.default_rng(setting.seed)
+    out: list[Any] = []
+    for value in function.inputs:
+        type_ = function.type_of(value)
+        if isinstance(type_, ScalarType):
+            made = _of_dtype(type_.dtype, (), setting.kind, rng, most)
+            out.append(made.item())
+        else:
+            assert isinstance(type_, TensorType) and type_.dtype is not None
+            out.append(
+                _of_dtype(type_.dtype, shape_of(type_, setting.sizes), setting.kind, rng, most)
+            )
+    return out
+
+
+def smallest_size(function: Program, sizes: Mapping[str, int]) -> int:
+    """The smallest size of any input that is not 0: integers below are in range of most axes."""
+    types = [function.type_of(v) for v in function.inputs]
+    found = [n for t in types if isinstance(t, TensorType) for n in shape_of(t, sizes) if n > 0]
+    return min(found, default=1)
+
+
+def _of_dtype(
+    dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator, most: int | None
+) -> np.ndarray:
+    if math.prod(shape) > _DRAWN:
+        return np.resize(_of_dtype(dtype, (_DRAWN,), kind, rng, most), shape)
+    if dtype.kind == "b":
+        return np.asarray(rng.random(shape) < 0.5)
+    if dtype.is_int:
+        return _ints(dtype, shape, kind, rng, most)
+    return _floats(dtype, shape, kind, rng)
+
+
+def _ints(
+    dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator, most: int | None
+) -> np.ndarray:
+    info = np.iinfo(dtype.numpy)
+    if most is not None:
+        low = -most if dtype.kind == "i" and kind != "plain" else 0
+        return rng.integers(max(low, info.min), min(most - 1, info.max), shape, np.int64, True
+                            ).astype(dtype.numpy)  # fmt: skip
+    made = rng.integers(info.min, info.max, shape, dtype.numpy, True)
+    edges = np.array([info.min, info.max, 0, 1, 2, info.max - 1], dtype.numpy)
+    return np.where(rng.random(shape) < 0.3, rng.choice(edges, shape), made).astype(dtype.numpy)
+
+
+def _floats(
+    dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator
+) -> np.ndarray:
+    """Floats of a kind.
+
+    ``plain``: distinct, with gaps, within ±2, no comparison of which is decided by rounding;
+    ``positive``: within 0.25 and 4; ``wide``: of many orders of magnitude; ``special``: plain ones
+    among infinities, NaN, zeros of both signs and subnormals.
+    """
+    count = math.prod(shape)
+    places = rng.permutation(count).reshape(shape)
+    spread = (places + 0.25 + 0.5 * rng.random()) / max(count, 1)
+    if kind == "positive":
+        return (0.25 + 3.75 * spread).astype(dtype.numpy)
+    plain = 4 * spread - 2
+    if kind == "wide":
+        scale = 10.0 ** rng.uniform(-3, 3 if dtype.bits > 16 else 2, shape)
+        return (plain * scale).astype(dtype.numpy)
+    made = plain.astype(dtype.numpy)
+    if kind == "special":
+        tiny = np.array(1, f"u{dtype.itemsize}").view(dtype.numpy)
+        listed = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0]
+        chosen = np.concatenate([np.array(listed, dtype.numpy), [tiny, -tiny]])
+        made = np.where(rng.random(shape) < 0.3, rng.choice(chosen, shape), made)
+    return np.asarray(made, dtype.numpy)

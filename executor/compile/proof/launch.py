@@ -1,0 +1,136 @@
+"""One run of a kernel between guard bytes: inputs placed, outputs made, all looked at then."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....dialect.ir.dtypes import dtype_named
+from ....dialect.ir.symbolic import evaluate, parse_dim
+from .memory import PATTERNS, Framed, same_bits
+
+if TYPE_CHECKING:
+    from ....lowering.abi import KernelArtifact
+
+Strides = Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has left.
+
+    Attributes:
+        outputs: results, without violations.
+        violated: the kernel says that its results are void.
+        wrong: what it did that no kernel may, in words; "" = nothing.
+    """
+
+    outputs: list[np.ndarray]
+    violated: bool
+    wrong: str
+
+
+class Launcher:
+    """A kernel in memory that can be run on any inputs."""
+
+    def __init__(self, artifact: KernelArtifact) -> None:
+        from ....lowering.cpu.loader import load, set_library_threads
+
+        self.abi = artifact.abi
+        self._loaded = load(artifact)
+        if artifact.library_calls:
+            set_library_threads(1)
+        self._spare: list[np.ndarray] = []
+        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.address)
+
+    @property
+    def can_violate(self) -> bool:
+        """The kernel tells when NumPy would raise."""
+        return any(spec.kind == "violation" for spec in self.abi.outputs)
+
+    def run(
+        self,
+        args: Sequence[Any],
+        strides: Sequence[Strides],
+        sizes: Mapping[str, int],
+        *,
+        turn: int = 0,
+        aligned: bool = True,
+        onto: tuple[int, int] | None = None,
+    ) -> Outcome:
+        """Run on these inputs.
+
+        Args:
+            args: arrays, whose values are placed anew, and Python numbers.
+            strides: per input, in elements.
+            turn: 0 or 1: which of the patterns memory starts as.
+            aligned: arrays begin at multiples of 64 bytes, else one element behind.
+            onto: (output, input) that are to be the same memory.
+        """
+        pattern = PATTERNS[turn]
+        slots: list[int] = []
+        placed: list[Framed | None] = []
+        for value, spec, steps in zip(args, self.abi.inputs, strides, strict=True):
+            dtype = dtype_named(spec.dtype).numpy
+            if spec.kind == "scalar":
+                packed = np.array([value], dtype).tobytes()
+                slots.append(int.from_bytes(packed.ljust(8, b"\0"), "little"))
+                placed.append(None)
+                continue
+            offset = 0 if aligned else dtype.itemsize
+            frame = Framed(np.shape(value), dtype, pattern, steps, offset, self._spare)
+            frame.array[...] = value
+            placed.append(frame)
+            slots.append(frame.address)
+        # What the elements were is known; what lies between them is not.
+        before = [
+            None if f is None or steps is None else f.whole.copy()
+            for f, steps in zip(placed, strides, strict=True)
+        ]  # fmt: skip
+        spared = list(placed)
+        made: list[Framed] = []
+        for number, out in enumerate(self.abi.outputs):
+            if onto is not None and number == onto[0]:
+                over = placed[onto[1]]
+                assert over is not None
+                frame, spared[onto[1]] = over, None
+            else:
+                dtype = dtype_named(out.dtype).numpy
+                shape = [evaluate(parse_dim(d), sizes) for d in out.dims]
+                offset = 0 if aligned or not shape else dtype.itemsize
+                frame = Framed(shape, dtype, pattern, None, offset)
+            made.append(frame)
+            slots.append(frame.address)
+        workspace = Framed((self.abi.workspace_size(dict(sizes)),), np.dtype(np.uint8), pattern)
+        slots.append(workspace.address)
+        slots += [sizes[name] for name in self.abi.symbols]
+        for index, axis in self.abi.strides:
+            given = placed[index]
+            assert given is not None
+            slots.append(given.array.strides[axis] // given.array.itemsize)
+        given_slots = np.array([s & (2**64 - 1) for s in slots], np.uint64)
+        self._function(given_slots.ctypes.data)
+        wrong = ""
+        for number, (given, was, value) in enumerate(zip(spared, before, args, strict=True)):
+            if given is None:
+                continue
+            same = given.holds(value) if was is None else same_bits(given.whole, was)
+            if not same:
+                wrong = f"it changes input {number}, or memory beside it"
+        for number, frame in enumerate(made):
+            if not frame.is_intact:
+                wrong = f"it writes beside output {number}"
+        if not workspace.is_intact:
+            wrong = "it writes beside its workspace"
+        kinds = [out.kind for out in self.abi.outputs]
+        self._spare = [f.whole for f in spared if f is not None]
+        voids = [f.array for f, kind in zip(made, kinds, strict=True) if kind == "violation"]
+        return Outcome(
+            [f.array for f, kind in zip(made, kinds, strict=True) if kind != "violation"],
+            any(bool(v.view(np.uint8).any()) for v in voids),
+            wrong,
+        )

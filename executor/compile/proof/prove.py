@@ -1,0 +1,57 @@
+"""Where the compiler has a new kernel checked: what is checked at all, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....dialect.ir.program import Module, Program
+from ....lowering.abi import KernelArtifact
+from .verdict import FAILED, UNCHECKED, Verdict
+
+if TYPE_CHECKING:
+    from ....lowering.gpu.artifact import GpuArtifact
+    from ..request import CompileRequest
+
+OFF = Verdict(UNCHECKED, "checks are off")
+_GPU = Verdict(UNCHECKED, "it is for a GPU: only a process that has the device could run it")
+_FOREIGN = Verdict(UNCHECKED, "it is for another CPU than this one")
+
+
+def prove(
+    artifact: KernelArtifact | GpuArtifact,
+    function: Program,
+    request: CompileRequest,
+    module: Module | None = None,
+) -> Verdict:
+    """The verdict on a kernel of this request; `Verdict.detail` says how to replay a failure.
+
+    Never raises: a check that goes wrong itself leaves the kernel unchecked, with the reason.
+    """
+    from ....lowering.target import host_target
+    from .check import Budget, Difference, check_kernel
+    from .replay import keep
+
+    if request.check == "off":
+        return OFF
+    if not isinstance(artifact, KernelArtifact):
+        return _GPU
+    if request.target not in (None, host_target()):
+        return _FOREIGN
+    budget = Budget(request.check, request.check_ms / 1e3, request.check_bytes)
+    try:
+        return check_kernel(function, artifact, budget, module)
+    except Difference as error:
+        how = keep(request, function.name, Module(function), error.setting)
+        return Verdict(FAILED, f"{error}; {how}")
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        return Verdict(UNCHECKED, f"its check went wrong: {said}")
+
+
+def prove_program(function: Program, request: CompileRequest) -> Verdict:
+    """Compile a fusion function for this CPU and check the kernel."""
+    from ....lowering.stages import compile_program
+    from ....lowering.target import host_target
+
+    artifact = compile_program(function, host_target(), in_place=request.in_place)
+    return prove(artifact, function, request)

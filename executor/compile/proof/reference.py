@@ -1,0 +1,186 @@
+"""What a kernel should compute, and how far rounding may take it from that.
+
+The definition is tier 0 in the kernel's own dtypes. A kernel contracts, sums in another order and
+has functions of its own, so that its floats differ in their last places, and by how much each step
+amplifies that is in the graph. So the graph is evaluated again with the operands of each inexact op
+moved by a few units in the last place, at random, at every use: where such evaluations lie, a
+kernel may as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....dialect.ir.dtypes import DType
+from ....dialect.ir.op import Rounding
+from ....dialect.ir.program import Instr, Module, Program
+from ....dialect.ir.types import TensorType
+from ...interpret.evaluate import Evaluator
+from .rows import Rows
+
+_DRAWN = 65537  # different random numbers at most
+_ULPS = 4  # more than most ops round by, expansions of `lowering.math` included
+
+
+def is_float(array: Any) -> bool:
+    """True for arrays and numbers of floats, `ml_dtypes` included."""
+    dtype = np.asarray(array).dtype
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def nudge(
+    array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool = False
+) -> np.ndarray:
+    """Each float moved by at most so many units in the last place; zeros and infinities stay.
+
+    ``together``: all by so many, and all away from zero or all towards it. The sign of a NaN that
+    an operation makes is anything.
+    """
+    if not array.size:
+        return array
+    bits = np.ascontiguousarray(array).view(f"i{array.itemsize}").reshape(array.shape)
+    info = np.iinfo(bits.dtype)
+    infinite = int(np.array(np.inf, array.dtype).view(bits.dtype))
+    one = int(np.array(1, array.dtype).view(bits.dtype))
+    ulps = min(ulps, (infinite - one) // 2)
+    # Random numbers are what this would spend its time on; then passes over memory are.
+    count = min(array.size, _DRAWN)
+    if together:
+        steps = np.full(array.shape, rng.choice([-ulps, ulps]), bits.dtype)
+    else:
+        steps = np.resize(rng.integers(-ulps, ulps, count, bits.dtype, True), array.shape)
+    size = bits & info.max
+    size -= ulps
+    # As unsigned numbers, what is smaller than that many units is large.
+    steps *= size.view(f"u{array.itemsize}") < infinite - 2 * ulps
+    steps += bits
+    moved = steps.view(array.dtype)
+    nans = np.isnan(array)
+    if nans.any():
+        signs = np.resize(np.where(rng.integers(0, 2, count, dtype=bool), 1, -1), array.shape)
+        moved = np.where(nans, np.copysign(array, signs.astype(array.dtype)), moved)
+    return moved
+
+
+class Reference:
+    """The definition of one fusion function.
+
+    Args:
+        rows: which rows of its results are evaluated; None = all of them.
+
+    Attributes:
+        rounds: per output, whether any op on the way to it rounds.
+        moves: all that the function does is to move elements.
+    """
+
+    def __init__(
+        self, function: Program, module: Module | None = None, rows: Rows | None = None
+    ) -> None:
+        self._function, self._module = function, module
+        self._adapt = _as_it_is if rows is None else rows.adapt
+        self._plain = Evaluator(function, module, adapt=self._adapt)
+        instrs = list(function.body.walk())
+        self.moves = all(i.op.rounding is Rounding.MOVES for i in instrs)
+        tainted: set[int] = set()
+        for instr in instrs:
+            inexact = _rounds(instr) and _gives_floats(instr, function)
+            if inexact or _truncates(instr, self._function) or tainted.intersection(instr.operands):
+                tainted.update(instr.results)
+        self._tainted = frozenset(tainted)
+        self.rounds = [v in tainted for v in function.outputs]
+
+    def __call__(self, args: Sequence[Any]) -> list[np.ndarray]:
+        """Results of tier 0; raises what NumPy raises."""
+        return [np.asarray(out) for out in self._plain(args)]
+
+    def nearby(
+        self, args: Sequence[Any], count: int, seed: int, ulps: int = _ULPS
+    ) -> list[list[np.ndarray]]:
+        """Results of so many evaluations in which operands are moved."""
+        if not any(self.rounds):
+            return []
+        rng = np.random.default_rng(seed)
+        evaluator = Evaluator(
+            self._function, self._module,
+            adapt=lambda i, f: self._adapt(i, self._moved(i, f, rng, ulps)),
+        )  # fmt: skip
+        out = []
+        for _ in range(count):
+            try:
+                out.append([np.asarray(x) for x in evaluator(args)])
+            except Exception:
+                # What raises for moved operands is decided by rounding: no evidence either way.
+                continue
+        return out
+
+    def _moved(
+        self, instr: Instr, evaluate: Callable[..., Any], rng: np.random.Generator, ulps: int
+    ) -> Callable[..., Any]:
+        moved = [_rounds(instr) or v in self._tainted for v in instr.operands]
+        if _truncates(instr, self._function):
+            return lambda x: _truncated(evaluate, x, instr.attrs["dtype"], any(moved), rng, ulps)
+        if not any(moved):
+            return evaluate
+
+        def run(*args: Any) -> Any:
+            given = list(args)
+            for k, arg in enumerate(args):
+                if moved[k] and isinstance(arg, (np.ndarray, np.generic)) and is_float(arg):
+                    # What goes in is not rounded, but the op may have steps inside that do.
+                    few = ulps if instr.operands[k] in self._tainted else 1
+                    array = np.asarray(arg)
+                    # Sums of many alike terms err in one direction.
+                    together = instr.op.rounding is Rounding.SUMS and rng.random() < 0.5
+                    length = _length(instr, array, 1.0 if together else 0.75)
+                    given[k] = nudge(array, few * length, rng, together)
+            return evaluate(*given)
+
+        return run
+
+
+def _as_it_is(_instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    return evaluate
+
+
+def _rounds(instr: Instr) -> bool:
+    return instr.op.rounding in (Rounding.EACH, Rounding.SUMS)
+
+
+def _length(instr: Instr, array: np.ndarray, power: float) -> int:
+    """A factor for the roundings inside of an op that adds up this operand."""
+    if instr.op.rounding is not Rounding.SUMS:
+        return 1
+    return max(1, int(max(array.shape, default=1) ** power / (4 if power == 1 else 1)))
+
+
+def _truncates(instr: Instr, function: Program) -> bool:
+    """Casts of floats to integers, which C leaves undefined for what does not fit."""
+    if instr.op.name != "cast" or not instr.attrs["dtype"].is_int:
+        return False
+    given = function.type_of(instr.operands[0])
+    return getattr(given, "dtype", None) is None or given.dtype.is_float  # type: ignore[union-attr]
+
+
+def _truncated(
+    evaluate: Callable[..., Any], x: Any, dtype: DType, moves: bool,
+    rng: np.random.Generator, ulps: int,
+) -> Any:  # fmt: skip
+    """A cast to integers, with anything for what does not fit."""
+    x = np.asarray(x)
+    x = nudge(x, ulps, rng) if moves else x
+    info = np.iinfo(dtype.numpy)
+    wide = np.trunc(x.astype(np.float64))
+    fits = (wide >= info.min) & (wide < float(info.max) + 1)
+    if fits.all():
+        return evaluate(x)
+    anything = rng.integers(info.min, info.max, x.shape, dtype.numpy, True)
+    return np.where(fits, evaluate(x), anything)
+
+
+def _gives_floats(instr: Instr, function: Program) -> bool:
+    types = [function.type_of(v) for v in (*instr.results, *instr.operands)]
+    kinds = {t.dtype.kind for t in types if isinstance(t, TensorType) and t.dtype is not None}
+    return bool(kinds & {"f", "c"}) or not kinds

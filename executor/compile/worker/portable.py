@@ -1,0 +1,40 @@
+"""Whether a worker can do a compile, and the form of the request that it gets."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from dataclasses import replace
+
+from ..request import CompileRequest
+from ..user_extensions import users_own
+
+
+def why_local(request: CompileRequest) -> str:
+    """Why only this process can do a compile; "" if a worker can.
+
+    A worker imports nothing of the user's: what was registered here does not exist there.
+    """
+    if own := users_own(request):
+        return f"{own} is registered in this process only"
+    if request.dump == "stderr":
+        return "dumps go to this process's stderr"
+    return ""
+
+
+def why_no_workers() -> str:
+    """Why this process cannot have workers at all; "" if it can."""
+    if not sys.executable:
+        return "sys.executable does not say which Python to start"
+    if getattr(sys, "frozen", False):
+        return "in a frozen program sys.executable is the program itself"
+    if sys.platform == "win32" or not hasattr(select, "poll"):
+        return f"workers are not available on {sys.platform}"
+    return ""
+
+
+def portable(request: CompileRequest) -> CompileRequest:
+    """The request with paths that mean the same in a process with another current folder."""
+    paths = {name: getattr(request, name) for name in ("repro_dir", "dump")}
+    return replace(request, **{n: os.path.abspath(p) for n, p in paths.items() if p})

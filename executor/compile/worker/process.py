@@ -1,0 +1,288 @@
+"""One worker process, as its parent sees it: started, asked, watched, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .frames import FrameError, FrameReader, frame
+from .protocol import WireError, decode_hello
+
+_POLL_MS = 50  # how often memory and deadline are looked at while a worker works
+_START_SECONDS = 60.0  # loading MLIR from a cold disk, on a busy machine
+_PIECE = 1 << 18
+_HOME = str(Path(__file__).parents[__name__.count(".")])  # where our package lies
+_SAYS_WHY = re.compile(r"Assertion|LLVM ERROR|Error\b|error:")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may take.
+
+    Attributes:
+        timeout: seconds per request.
+        memory: bytes of resident memory.
+        nice: added to its priority number.
+        idle: seconds after which one that has nothing to do is ended.
+    """
+
+    timeout: float = 60.0
+    memory: int = 4 << 30
+    nice: int = 10
+    idle: float = 300.0
+
+
+class Lost(Exception):
+    """A worker is no more; the message says why.
+
+    ``delivered``: it had got the request, which may be what killed it; ``group``: the fusion
+    function that it had begun to compile, if any, and had got as far as to check where
+    ``checking``.
+    """
+
+    def __init__(
+        self, reason: str, *, delivered: bool = True, group: str = "", checking: bool = False
+    ) -> None:
+        self.reason, self.delivered, self.group = reason, delivered, group
+        self.checking = checking
+        super().__init__(reason)
+
+
+class Process:
+    """A worker process; for one thread at a time, but for `kill` and `abandon`.
+
+    ``size_ready``: bytes of resident memory when it had loaded the compiler; ``group``: what it
+    has said to be compiling, or, if ``checking``, to be running for the first time.
+
+    It gets SIGKILL when the thread that made this object ends, so that has to be one that lives.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        """Start one; `wait_ready` says when it can work. Raises Lost where none can be started."""
+        self.limits = limits
+        self.size_ready, self.group, self.checking = 0, "", False
+        self._deadline = 0.0
+        self._reader = FrameReader()
+        settings = json.dumps({**asdict(limits), "parent": os.getpid()})
+        command = [sys.executable, "-P", "-m", __package__, settings]
+        with contextlib.ExitStack() as opened:
+            try:
+                # Not a pipe, which a worker that talks would fill; appended to, so that it can be
+                # emptied.
+                self._said = opened.enter_context(tempfile.TemporaryFile("a+b", buffering=0))
+                with _interrupts_held_back():
+                    self._process = subprocess.Popen(
+                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        stderr=self._said, bufsize=0, env=_environment(), cwd="/",
+                    )  # fmt: skip
+            except (OSError, ValueError) as error:
+                raise Lost(f"cannot start {sys.executable}: {error}", delivered=False) from None
+            opened.pop_all()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        os.set_blocking(self._in.fileno(), False)
+        os.set_blocking(self._out.fileno(), False)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_ready(self, version: str) -> None:
+        """Wait until it has loaded the compiler. Raises Lost if it does not, or is another one."""
+        try:
+            self._deadline = time.monotonic() + _START_SECONDS
+            said = decode_hello(self._converse(b"", _START_SECONDS))
+        except (FrameError, WireError) as error:
+            raise self._end(f"said something else than hello: {error}") from None
+        if said != version:
+            raise self._end(f"is of version {said}, not {version}")
+        self.size_ready = self.rss()
+
+    def ask(self, payload: bytes) -> bytes:
+        """The first reply to a message; `more` gives the others, within the same time limit.
+
+        Raises Lost, after which this object is of no more use.
+        """
+        self.group, self.checking = "", False
+        if not self.is_alive:
+            raise self._end("", delivered=False)
+        self._deadline = time.monotonic() + self.limits.timeout
+        return self._reply(frame(payload))
+
+    def more(self) -> bytes:
+        """The next reply to the same message. Raises Lost."""
+        return self._reply(b"")
+
+    def _reply(self, data: bytes) -> bytes:
+        try:
+            return self._converse(data, self.limits.timeout)
+        except FrameError as error:
+            raise self._end(f"sent what is not a reply: {error}") from None
+
+    def loss(self) -> Lost:
+        """Why it is no more, said of one that has died while nobody asked it anything."""
+        return self._end("", delivered=False)
+
+    def rss(self) -> int:
+        """Bytes of resident memory; 0 where that cannot be known."""
+        try:
+            with open(f"/proc/{self.pid}/statm", "rb") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def take_said(self) -> str:
+        """What it has written to stderr since last asked."""
+        if not self._size_said():
+            return ""
+        self._said.seek(0)
+        text = self._said.read().decode(errors="replace")
+        self._said.truncate(0)
+        return text
+
+    def kill(self) -> None:
+        """End it now, from any thread; the thread that waits for a reply sees it end."""
+        with contextlib.suppress(OSError):
+            self._process.kill()
+
+    def close(self) -> None:
+        """End it and give everything back."""
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        for stream in (self._in, self._out, self._said):
+            stream.close()
+
+    def abandon(self) -> None:
+        """Let go of it in a forked child, whose parent goes on with it."""
+        self._process.returncode = 0  # else its finalizer would wait for somebody else's child
+        for stream in (self._in, self._out, self._said):
+            stream.close()
+
+    def _size_said(self) -> int:
+        return os.fstat(self._said.fileno()).st_size
+
+    def _converse(self, data: bytes, seconds: float) -> bytes:
+        """Send bytes and wait for one frame, within the limits; ``seconds``: for the message."""
+        left = memoryview(data)
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        if left:
+            poll.register(self._in, select.POLLOUT)
+        while True:
+            for fd, event in poll.poll(_POLL_MS):
+                if fd == self._out.fileno():
+                    payload = self._receive(not left)
+                    if payload is not None:
+                        return payload
+                elif event & select.POLLERR:
+                    raise self._end("", delivered=False)
+                else:
+                    left = self._send(left)
+                    if not left:
+                        poll.unregister(self._in)
+            if time.monotonic() > self._deadline:
+                raise self._end(f"took more than {seconds:g} seconds")
+            if self.rss() > self.limits.memory:
+                raise self._end(f"took more than {self.limits.memory >> 20} MiB of memory")
+
+    def _send(self, left: memoryview) -> memoryview:
+        try:
+            return left[self._in.write(left) or 0 :]
+        except BlockingIOError:
+            return left
+        except OSError:
+            raise self._end("", delivered=False) from None
+
+    def _receive(self, delivered: bool) -> bytes | None:
+        piece = self._out.read(min(_PIECE, self._reader.missing))
+        if piece is None:
+            return None
+        if not piece:
+            raise self._end("", delivered=delivered)
+        return self._reader.feed(piece)
+
+    def _end(self, reason: str, *, delivered: bool = True) -> Lost:
+        """Close it; the error to raise. ``reason``: why we end it, "" = it has ended itself."""
+        if not reason:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)
+        status = None if reason else self._process.poll()
+        said = self.take_said()
+        self.close()
+        if not reason:
+            reason = _fate(status)
+        why = _telling_line(said)
+        reason = f"{reason}: {why}" if why else reason
+        return Lost(reason, delivered=delivered, group=self.group, checking=self.checking)
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes started in here get no SIGINT until they have said what one is to do.
+
+    Ctrl-C goes to the whole group of processes, also while a worker is loading its code, and would
+    end it before `limits.settle`.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _fate(status: int | None) -> str:
+    if status is None:
+        return "stopped answering"
+    if status >= 0:
+        return f"exited with status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"
+
+
+def _telling_line(said: str) -> str:
+    """The line of what a dead worker said that tells most."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if _SAYS_WHY.search(line)]
+    return (telling or lines or [""])[-1][:400]
+
+
+def _environment() -> dict[str, str]:
+    """Variables for a worker: ours, and a path on which it finds the modules that we would."""
+    env = dict(os.environ)
+    if sys.flags.ignore_environment:
+        env = {name: text for name, text in env.items() if not name.startswith("PYTHON")}
+    env["PYTHONPATH"] = os.pathsep.join(_module_path())
+    env.pop("PYTHONINSPECT", None)
+    return env
+
+
+def _module_path() -> list[str]:
+    """Our module path without what lies around the user's script, which no worker has to know.
+
+    A file there that is called like a module of the compiler would take its place; this process
+    may never notice, as it does not import the compiler.
+    """
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    around = {os.path.dirname(os.path.abspath(script))} if script else set()
+    with contextlib.suppress(OSError):
+        around.add(os.getcwd())
+    entries = [entry for entry in sys.path if os.path.isabs(entry) and entry not in around]
+    return list(dict.fromkeys((*entries, _HOME)))

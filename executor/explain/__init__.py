@@ -1,0 +1,1 @@
+"""What an executor says of itself: state, explanations, advice, stages."""

@@ -1,0 +1,103 @@
+"""What would make a missing guard hit, or an op join a group: one sentence per cause."""
+
+from __future__ import annotations
+
+import re
+
+from ..settings.strategy import behavior_at
+from ..tiers.profiling import Executor
+from .mismatch import Mismatch
+from .value_names import Checked
+
+# Why an op stayed outside of groups (`form_fusions`) -> what to do about it.
+_REMEDIES = {
+    r"type of operand \d+ is not known|type is not known": (
+        "Its operand was not reached, or changed, while profiling: profile calls that are alike, "
+        "and more of them, e.g. pf.jit(profiled_runs=2)."
+    ),
+    r"size of operand \d+ varies": (
+        "Its sizes changed while profiling: a dynamic specialisation may take it, "
+        'e.g. pf.jit(strategy=[("dynamic", 12)]).'
+    ),
+    r"result sizes depend on run-time values": (
+        "To fix it, write its sizes as literals, or compute them from shapes (x.shape[0] // 2) "
+        "instead of passing them as numbers."
+    ),
+    r"complex is not lowered": "To fix it, compute with real and imaginary parts as floats.",
+    r"too few neighbours to fuse with": "To fix it, lower pf.knobs.min_fusion_size.",
+    r"a Python integer may not fit .*|.* does not fit .*": (
+        "To fix it, pass the number as an array of the dtype that is meant."
+    ),
+    r"operands are on different devices: .*": "To fix it, pass all arrays on one device.",
+}
+MORE_DEPTH = 'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)])'
+
+
+def advice(missed: Checked, nearest: Checked, found: list[Mismatch]) -> list[str]:
+    """Where the missing call went, then what to do about each kind of difference."""
+    labels = nearest.labels()
+    by_kind: dict[str, list[str]] = {}
+    for m in found:
+        names = by_kind.setdefault(m.kind, [])
+        if labels[m.operand] not in names:
+            names.append(labels[m.operand])
+    lines = [_destination(missed)]
+    lines += [
+        f"To fix it, pass {_listed(by_kind[kind])} {prep} one {kind} always."
+        for prep, kind in (("with", "dtype"), ("on", "device"), ("with", "rank"))
+        if kind in by_kind
+    ]
+    if "layout" in by_kind:
+        listed = _listed(by_kind["layout"])
+        lines.append(f"To fix it, pass {listed} in one layout, e.g. np.ascontiguousarray.")
+    if "size" in by_kind:
+        lines.append(_sizes(missed, nearest))
+    if "equal-sizes" in by_kind:
+        lines.append(
+            "To fix it, profile calls in which these sizes differ, e.g. pf.jit(profiled_runs=2)."
+        )
+    if "empty" in by_kind:
+        lines.append("Sizes of 0 are never covered by a size symbol: skip empty calls.")
+    return lines
+
+
+def remedy(reason: str) -> str:
+    """What lets an op that was refused for ``reason`` be fused; "" where nothing does."""
+    return next((text for form, text in _REMEDIES.items() if re.fullmatch(form, reason)), "")
+
+
+def _destination(missed: Checked) -> str:
+    """Where calls like the latest miss go on."""
+    end = _end(missed)
+    name = end.options.name
+    if end.depth == 0:
+        return f"Such calls run op by op in {name}, because no depth is left."
+    if end.optimized is None:
+        behavior = behavior_at(end.strategy, end.depth)
+        return f"The next such call profiles {name} or compiles a {behavior} specialisation of it."
+    return f"Such calls go on in {name}."
+
+
+def _end(missed: Checked) -> Executor:
+    """The executor at the end of the fallback chain behind a guard."""
+    end = missed.executor.fallbacks.get(missed.guard.fallback, missed.executor)
+    while True:
+        behind = tuple(end.fallbacks.values())  # read once: another thread may flush
+        if len(behind) != 1:
+            return end
+        (end,) = behind
+
+
+def _sizes(missed: Checked, nearest: Checked) -> str:
+    end = _end(missed)
+    if nearest.guard.behavior == "dynamic":
+        fix = "Sizes 0, 1 and those that ops depend on stay literal in a dynamic specialisation"
+        return f"{fix}; more depth allows one per value, {MORE_DEPTH}."
+    dynamic = any(behavior_at(end.strategy, d) == "dynamic" for d in range(1, end.depth + 1))
+    if dynamic:
+        return f"Dynamic specialisations, for all sizes, are next: depth {end.depth} is left."
+    return f"To fix it, add dynamic depth to the strategy, which serves all sizes, {MORE_DEPTH}."
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

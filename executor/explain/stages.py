@@ -1,0 +1,67 @@
+"""Texts of a graph's stages, recompiling with stages kept where they were not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...dialect.errors import ArgumentError
+from ...dialect.ir.program import Module
+from ..compile.request import CompileRequest, CompileResult, compile_graph
+from ..interpret.record import Record
+from ..tiers.choice import AnyExecutor
+from ..tiers.keyed import KeyedExecutor
+
+GRAPH_STAGES = ("graph", "profiled", "optimized")
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What a specialisation was made of; None = not reached."""
+
+    module: Module
+    record: Record | None = None
+    request: CompileRequest | None = None
+    result: CompileResult | None = None
+    released: bool = False
+
+
+def stages_of(executor: AnyExecutor) -> list[Stages]:
+    """Of each executor of a fallback chain, or of each plan of a spec-keyed executor."""
+    if isinstance(executor, KeyedExecutor):
+        made = [Stages(executor.module, None, s.request, s.result) for s in executor.compiled()]
+        return made or [Stages(executor.module)]
+    return [Stages(e.module, e.record, e.request, e.result, e.released) for e in executor.chain()]
+
+
+def stage_text(stages: Stages, stage: str) -> str:
+    """IR text of one stage; raises ArgumentError where the graph has not reached it."""
+    if stage == "graph":
+        return stages.module.to_mlir()
+    if stage != "optimized" and stages.released:
+        raise ArgumentError(
+            f"stage {stage!r} was released after optimisation",
+            hint="unset the release_profiling_graph knob, then flush and call again",
+        )
+    if stage == "profiled":
+        if stages.record is None:
+            raise ArgumentError("this graph has not been profiled", hint="call it once")
+        return stages.record.module.to_mlir()
+    if stages.result is None:
+        raise ArgumentError(
+            f"this graph has no stage {stage!r} yet", hint="call it again, so that it is compiled"
+        )
+    if stage == "optimized":
+        return stages.result.ir
+    assert stages.request is not None
+    kernels = compile_graph(replace(stages.request, keep_stages=True, check="off")).kernels
+    if not kernels:
+        raise ArgumentError(
+            f"there is no {stage}: this graph has no kernel", hint="explain() says why"
+        )
+    texts = []
+    for name, artifact in kernels.items():
+        if stage not in artifact.stages:
+            known = ", ".join(dict.fromkeys((*GRAPH_STAGES, *artifact.stages)))
+            raise ArgumentError(f"there is no stage {stage!r}", hint=f"stages: {known}")
+        texts.append(f"// @{name}\n{artifact.stages[stage]}")
+    return "\n".join(texts)

@@ -1,0 +1,203 @@
+"""What a jitted function has become: tier, specialisations, counts and reasons, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ...dialect.errors import ArgumentError
+from ...dialect.ir.device import HOST
+from ...dialect.ir.types import TensorType
+from ...lowering.gpu.artifact import Usage
+from ..compile.request import CompileResult
+from ..compile.timings import grouped
+from ..plans.plan import Guard, Plan
+from ..settings.events import Counters
+from ..tiers.choice import AnyExecutor
+from ..tiers.keyed import KeyedExecutor, KeyedState
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """One guarded group of the fallback chain.
+
+    Attributes:
+        guard: what the guard expects of each operand, as text.
+        behavior: ``"static"`` or ``"dynamic"``.
+        depth: re-specialisations that its executor had left, itself included; 0 without profiling.
+        kernels: names of the native kernels behind the guard.
+        hits, misses: how often the guard passed and failed.
+        seconds: compile time of the executor it belongs to.
+        object_bytes: size of the kernels' object code.
+        callee: the fusion function behind the guard.
+        run_seconds: time its group has run, estimated from one hit in ``pf.knobs.time_every``;
+            0.0 before the second hit.
+        forced: misses among ``misses`` that stress mode made.
+        executor: name of the executor it belongs to.
+        stages: what ``seconds`` was spent on: ``parse``, ``passes``, ``decode``, ``lowering``,
+            ``LLVM``, ``check``, ``load``, or ``disk cache``.
+        usage: of a GPU's kernels, what each needs of a multiprocessor (registers, spills, …).
+        checked: what comparing the kernel with its definition has found, in words.
+    """
+
+    guard: str
+    behavior: str
+    depth: int
+    kernels: tuple[str, ...]
+    hits: int
+    misses: int
+    seconds: float
+    object_bytes: int = 0
+    callee: str = ""
+    run_seconds: float = 0.0
+    forced: int = 0
+    executor: str = ""
+    stages: Mapping[str, float] = field(default_factory=dict)
+    usage: Mapping[str, Usage] = field(default_factory=dict, compare=False)
+    checked: str = ""
+
+
+@dataclass(frozen=True)
+class ExecutorState:
+    """A snapshot; see `Executor` and `KeyedExecutor` for the meaning of tiers and depth.
+
+    Attributes:
+        tier: ``"profiling"``, ``"compiling"`` (in the background), ``"optimized"``, ``"simple"`` or
+            ``"no-opt"``.
+        remaining_depth: re-specialisations that can still happen.
+        specializations: all guards of the whole fallback chain, outermost first.
+        counters: sums over the chain (`executor.settings.events.Counters`).
+        reasons: refusals and failures, in the order they were met.
+    """
+
+    tier: str
+    remaining_depth: int
+    specializations: tuple[Specialization, ...]
+    counters: Mapping[str, int]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DebugState:
+    """What one optimised graph runs (R1.15).
+
+    Attributes:
+        graph: IR text of the optimised graph; of the graph as imported where that is what runs.
+        plans: the optimised plan, under the empty argument key: it serves all arguments.
+        created: when it was made, in whole seconds of the executor's clock; None = unspecialised.
+    """
+
+    graph: str
+    plans: Mapping[tuple, Plan]
+    created: int | None
+
+
+def debug_state_of(executor: AnyExecutor | None, name: str) -> DebugState | KeyedState:
+    """The debug state of a graph; raises ArgumentError while it has none (R1.15, R2.16)."""
+    if isinstance(executor, KeyedExecutor):
+        return executor.debug_state()
+    if executor is None or executor.optimized is None:
+        raise ArgumentError(f"{name} has no optimised plan yet", hint="call it again")
+    graph = executor.result.ir if executor.result else executor.module.to_mlir()
+    return DebugState(graph, MappingProxyType({(): executor.optimized}), executor.created)
+
+
+def state_of(
+    executors: Iterable[AnyExecutor],
+    current: AnyExecutor | None,
+    others: Iterable[Counters] = (),
+    notes: Iterable[str] = (),
+) -> ExecutorState:
+    """The state of a function that has these graphs.
+
+    Args:
+        current: the executor used last.
+        others: counters to add that belong to no executor.
+        notes: reasons that belong to none.
+    """
+    tops = list(executors)
+    every = [e for top in tops for e in top.chain()]
+    sums = Counters()
+    for counters in (*(e.counters for e in every), *others):
+        sums.add(counters)
+    reasons = [*notes, *(r for e in every for r in (*e.notes, *e.reasons))]
+    return ExecutorState(
+        tier=tier_of(current) if current else "profiling",
+        remaining_depth=remaining_depth(current) if current else 0,
+        specializations=tuple(s for e in every for s in specializations_of(e)),
+        counters=MappingProxyType(sums.as_dict()),
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def tier_of(executor: AnyExecutor) -> str:
+    """Tier of the plan that the executor's next call would start on."""
+    return executor.tier
+
+
+def remaining_depth(executor: AnyExecutor) -> int:
+    """Depth left below the deepest executor that is already specialised; 0 without profiling."""
+    if isinstance(executor, KeyedExecutor):
+        return 0
+    depths = [e.depth if e.optimized is None else max(e.depth - 1, 0) for e in executor.chain()]
+    return min(depths)
+
+
+def specializations_of(executor: AnyExecutor) -> tuple[Specialization, ...]:
+    """The guards of one executor's optimised plans."""
+    if isinstance(executor, KeyedExecutor):
+        name = executor.options.name
+        made = executor.compiled()
+        return tuple(s for m in made for s in _guards(m.plan, m.result, m.seconds, 0, name))
+    # Each field is read once: another thread may flush the executor meanwhile.
+    plan, result = executor.optimized, executor.result
+    if plan is None:
+        return ()
+    return _guards(plan, result, executor.seconds, executor.depth, executor.options.name)
+
+
+def _guards(
+    plan: Plan, result: CompileResult | None, seconds: float, depth: int, name: str
+) -> tuple[Specialization, ...]:
+    kernels = result.kernels if result else {}
+    checks = result.checks if result else {}
+    return tuple(
+        Specialization(
+            guard=guard_text(guard),
+            behavior=guard.behavior,
+            depth=depth,
+            kernels=tuple(n for n in (guard.callee,) if n in kernels),
+            hits=guard.hits,
+            misses=guard.misses,
+            seconds=seconds,
+            object_bytes=len(kernels[guard.callee].object) if guard.callee in kernels else 0,
+            callee=guard.callee,
+            run_seconds=guard.run_seconds,
+            forced=guard.forced,
+            executor=name,
+            stages=grouped(result) if result else {},
+            usage=getattr(kernels.get(guard.callee), "usage", {}),
+            checked=str(checks.get(guard.callee, "")),
+        )
+        for guard in plan.guards
+    )
+
+
+def guard_text(guard: Guard) -> str:
+    """``f32[4, 8] contiguous, f32[8] contiguous``: dtype, sizes and layout per operand."""
+    return ", ".join(type_text(t) for t in guard.types)
+
+
+def type_text(type_: object) -> str:
+    """Short text of a type for people."""
+    if not isinstance(type_, TensorType):
+        return str(type_)
+    shape = (None,) if type_.shape is None else type_.shape
+    sizes = ", ".join("?" if d is None else str(d) for d in shape)
+    text = f"{type_.dtype or 'tensor'}[{sizes}]"
+    if isinstance(type_.strides, str):
+        text += f" {type_.strides}"
+    elif type_.strides is not None:
+        text += f" strides ({', '.join('?' if s is None else str(s) for s in type_.strides)})"
+    return text if type_.device in (None, HOST) else f"{text} on {type_.device}"

@@ -1,0 +1,128 @@
+"""What the values of a specialised graph are called in the user's terms.
+
+A fallback is a graph of its own, whose inputs are values of the graph around it: `Naming` follows
+them outwards, so that one array has one name, and one identity, on every level of the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...dialect.ir.program import Instr, Module
+from ...dialect.ops.speculation import Guard as GuardOp
+from ..plans.plan import Guard, Plan
+from ..tiers.profiling import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value comes from.
+
+    Attributes:
+        key: equal for the same value on all levels of a fallback chain.
+        name: of the user's argument; "" for a computed value.
+        made_by: how a computed value is made, e.g. ``"matmul at model.py:12"``.
+    """
+
+    key: Hashable
+    name: str = ""
+    made_by: str = ""
+
+    def label(self, operand: int) -> str:
+        """``x``, or ``operand 1 (matmul at model.py:12)``."""
+        if self.name:
+            return self.name
+        return f"operand {operand} ({self.made_by})" if self.made_by else f"operand {operand}"
+
+
+class Naming:
+    """Sources of the values of one executor's optimised graph.
+
+    Args:
+        inputs: sources of the graph's inputs; None = it is the outermost graph.
+    """
+
+    def __init__(
+        self, executor: Executor, plan: Plan, inputs: Sequence[Source] | None = None
+    ) -> None:
+        assert plan.graph is not None
+        self._of: dict[int, Source] = {}
+        self._calls: dict[str, Instr] = {}
+        main, names = plan.graph.main, executor.input_names
+        given = inputs if inputs is not None else [
+            Source((id(executor), k), names[k] if k < len(names) else f"input {k}")
+            for k in range(len(main.inputs))
+        ]  # fmt: skip
+        self._of.update(zip(main.inputs, given, strict=True))
+        for instr in main.body.walk():
+            self._define(executor, plan.graph, instr)
+
+    def _define(self, executor: Executor, graph: Module, instr: Instr) -> None:
+        name = instr.op.name
+        if issubclass(instr.op, GuardOp):
+            for alias, value in zip(instr.results, instr.operands, strict=False):
+                self._of[alias] = self.source(value)
+            return
+        if name == "call_fallback":
+            self._calls[instr.attrs["callee"]] = instr
+        loc = f" at {instr.loc}" if instr.loc is not None else ""
+        made_by = f"{_group_in(instr) or name}{loc}"
+        for result in instr.results:
+            self._of[result] = Source((id(executor), "value", result), "", made_by)
+
+    def source(self, value: int) -> Source:
+        """Where a value comes from."""
+        return self._of.get(value) or Source(("block argument", value))
+
+    def inputs_of(self, fallback: str) -> list[Source] | None:
+        """Sources of a fallback's inputs; None if the graph does not call it."""
+        call = self._calls.get(fallback)
+        return None if call is None else [self.source(o) for o in call.operands]
+
+
+def _group_in(instr: Instr) -> str:
+    """The group whose results a guarded ``if`` returns; "" for any other op."""
+    for block in instr.blocks:
+        for inner in block.instrs:
+            if inner.op.name == "fusion_group":
+                return f"result of @{inner.attrs['callee']}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One guard of a chain, with the sources of what it checks.
+
+    Attributes:
+        level: 0 = outermost executor.
+    """
+
+    executor: Executor
+    guard: Guard
+    sources: tuple[Source, ...]
+    level: int
+
+    def labels(self) -> list[str]:
+        """What the user calls the checked values."""
+        return [source.label(k) for k, source in enumerate(self.sources)]
+
+
+def guards_of(
+    executor: Executor, inputs: Sequence[Source] | None = None, level: int = 0
+) -> Iterator[Checked]:
+    """Every guard of an executor and of the fallbacks below it, outermost first."""
+    plan = executor.optimized
+    if plan is None or plan.graph is None or plan.kind != "optimized":
+        return
+    naming = Naming(executor, plan, inputs)
+    for guard in plan.guards:
+        sources = tuple(naming.source(o) for o in guard.operands)
+        yield Checked(executor, guard, sources, level)
+    for name, child in tuple(executor.fallbacks.items()):
+        given = naming.inputs_of(name)
+        if given is not None:
+            yield from guards_of(child, given, level + 1)
+
+
+__all__ = ["Checked", "Naming", "Source", "guards_of"]

@@ -1,0 +1,1 @@
+"""The functions that users hold: jitted, loaded, saved; how calls reach an executor."""

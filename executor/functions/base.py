@@ -1,0 +1,236 @@
+"""What traced and loaded functions have in common: running, and saying what happened."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialect.errors import ArgumentError, TraceError
+from ...dialect.ir.device import HOST
+from ..arguments.checks import check_environment, check_path
+from ..explain.explain import dropped_traces, explain
+from ..explain.state import DebugState, ExecutorState, debug_state_of, state_of
+from ..memory import thread_block
+from ..memory.destinations import Destinations
+from ..settings.event_log import STDERR, say
+from ..settings.events import log, new_counters
+from ..settings.fork_lock import ForkLock
+from ..settings.knobs import knobs
+from ..tiers.choice import AnyExecutor
+from ..tiers.keyed import KeyedState
+from ..tiers.profiling import Options
+from .device_arguments import home_of
+
+if TYPE_CHECKING:
+    from ...dialect.importers.tracing.pytree import TreeDef
+    from .saved.file import StoredGraph
+
+_LOOK_SECONDS = 0.05  # a compile can become obsolete while it is waited for
+
+
+class GraphFunction:
+    """Runs one graph on positional leaves; the common part of traced and loaded functions."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        check_environment()
+        self._name = name
+        self._options = options
+        self._lock = ForkLock()
+        self._current: AnyExecutor | None = None
+        # Counts and reasons that belong to no executor: made before it is known which graph a call
+        # runs, or of graphs that were dropped.
+        self._own = new_counters(self)
+        self._reasons: list[str] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def _executors(self) -> list[AnyExecutor]:
+        raise NotImplementedError
+
+    def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
+        """What runs a call, on what inputs, and the structure of its results.
+
+        Raises TraceError inside another function's trace.
+        """
+        raise NotImplementedError
+
+    def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
+        executor.counters.calls += 1
+        self._current = executor
+        return executor.run(inputs, into)
+
+    def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call with these arguments, write the results into ``out``, and return it.
+
+        ``out`` holds writable arrays of the shapes and dtypes of the results, nested as the
+        function returns them. Kernels write to arrays that are C-contiguous and overlap no
+        argument; into others results are copied (counter ``output_copies``), and an array may well
+        be an argument at the same time. What is in ``out`` after an error is not defined.
+
+        Raises ArgumentError for another structure, read-only arrays, and arrays that share memory;
+        ShapeError and DTypeError where they do not fit the results; TraceError inside another
+        function's trace; and what a call raises.
+        """
+        executor, inputs, tree = self._resolved(args, kwargs)
+        found = Destinations(out, tree, self._name)
+        self._run(executor, inputs, found)
+        executor.counters.output_copies += found.copied
+        return out
+
+    def _not_traced(self) -> TraceError:
+        return TraceError(
+            f"{self._name}.into is called while another function is traced",
+            hint="call the function itself: in a trace there is no memory to write to yet",
+        )
+
+    def _host_only(self) -> ArgumentError:
+        return ArgumentError(
+            f"{self._name}.into is for host arrays, and the call is one on a device",
+            hint="call the function itself; its library makes the results",
+        )
+
+    def _placed(self, leaves: list) -> tuple[list, str]:
+        """The leaves, moved to the device that the user asked for, and the device of the call.
+
+        Where that device cannot be used, they stay, and the call is one on the host; with the
+        reason in an event, and counted. Raises ArgumentError for arrays of another processor.
+        """
+        home, asked = home_of(leaves), self._options.device
+        if asked is None or home != HOST:
+            if asked == HOST and home != HOST:
+                raise ArgumentError(
+                    f"{self._name} is for host arrays, and an array on {home} was passed",
+                    hint='leave device="cpu" away',
+                )
+            return leaves, home
+        if asked == HOST:
+            return leaves, HOST
+        return self._moved(leaves, asked if ":" in asked else f"{asked}:0")
+
+    def _moved(self, leaves: list, device: str) -> tuple[list, str]:
+        from ..cuda.driver import unavailable
+        from .on_device import moved
+
+        reason = unavailable(device)
+        if reason:
+            if not self._own.device_fallbacks:
+                log("device-fallback", self._name, f"runs on the host: {reason}")
+                if knobs.log != STDERR:  # else the event is such a line
+                    say(f"profuse: {self._name} was made for {device}, runs on the host: {reason}")
+                self._reasons.append(f"not on {device}: {reason}")
+            self._own.device_fallbacks += 1
+            return leaves, HOST
+        found = moved(leaves, device)
+        return found, home_of(found)
+
+    def _run_on_device(
+        self, executor: AnyExecutor, leaves: list, captured: Sequence[np.ndarray] = ()
+    ) -> list:
+        from .on_device import run_on_device
+
+        return run_on_device(self._run, executor, leaves, captured)
+
+    def state(self) -> ExecutorState:
+        """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
+        return state_of(self._executors(), self._current, (self._own,), self._reasons)
+
+    def debug_state(self) -> DebugState | KeyedState:
+        """What the graph used last runs: its optimised plan, or one per spec (R1.15, R2.16).
+
+        Raises ArgumentError while there is no plan.
+        """
+        return debug_state_of(self._current, self._name)
+
+    def explain(self) -> str:
+        """What ran, what is guarded, why each miss, fallback and refusal happened."""
+        executors = self._executors()
+        if not executors:
+            return f"{self._name} has not been called yet."
+        texts = self._explained(executors)
+        texts += [f"{self._name} runs {reason}." for reason in self._reasons] + self._remarks()
+        return "\n".join(texts + dropped_traces(self._own.dropped_traces, self._name))
+
+    def _explained(self, executors: list[AnyExecutor]) -> list[str]:
+        """What `explain` says of each graph."""
+        return [explain(e, self._name) for e in executors]
+
+    def _remarks(self) -> list[str]:
+        """What `explain` says of all graphs together."""
+        return []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while under_way := [p for e in self._executors() for p in e.under_way()]:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            under_way[0].wait(min(left, _LOOK_SECONDS))
+        return True
+
+    def warmup(self, *args: Any, **kwargs: Any) -> None:
+        """Call with these arguments until their optimised plan is there; results are dropped."""
+        runs = self._options.profiled_runs
+        for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
+            self(*args, **kwargs)
+            self.wait()
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write graphs, profiles and compiled code to one file, for other processes and machines.
+
+        `load` makes a function of it that needs no Python source; ``jit(profile=path)`` gives it to
+        a function that has. Waits for compiles under way. Arrays that the function closes over are
+        in it, and machine code, which is run as it is: load only files that you trust.
+
+        Raises ArgumentError before the first call, and for structures with classes of the user's;
+        FileError if the file cannot be written.
+        """
+        from .saved.file import SavedFile
+
+        check_path("save", path)
+        executors = self._executors()
+        if not executors:
+            raise ArgumentError(f"{self._name} has no graph to save yet", hint="call it first")
+        self.wait()
+        entries = [entry for e in executors for member in e.chain() for entry in member.entries()]
+        graphs = tuple(self._graphs())
+        SavedFile(os.fspath(path), self._name, graphs, tuple(entries)).write(path)
+        log("save", self._name, "", graphs=len(graphs), entries=len(entries))
+
+    def _graphs(self) -> list[StoredGraph]:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        for executor in self._executors():
+            executor.flush()
+        thread_block.release()
+
+    def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
+        """IR text of a stage of the graph used last.
+
+        Args:
+            stage: ``"graph"``, ``"profiled"``, ``"optimized"``, or a stage of the kernels:
+                ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``; of a GPU's, ``"linalg"``,
+                ``"gpu"``, ``"nvvm"``, ``"ptx"``.
+            specialization: which executor of the fallback chain, outermost first; without
+                profiling, which of the plans, in the order of compilation.
+
+        Raises ArgumentError when the graph has not reached that stage, or none such exists.
+        """
+        from ..explain.stages import stage_text, stages_of
+
+        if self._current is None:
+            raise ArgumentError(f"{self._name} has no IR yet", hint="call it first")
+        made = stages_of(self._current)
+        if not 0 <= specialization < len(made):
+            raise ArgumentError(
+                f"specialization {specialization} does not exist", hint=f"there are {len(made)}"
+            )
+        return stage_text(made[specialization], stage)

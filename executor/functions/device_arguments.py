@@ -1,0 +1,82 @@
+"""Device arrays among the arguments of a call; loads nothing until there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...dialect.errors import ProfuseError, TraceError
+from ...dialect.importers.tracing.pytree import register_leaf_conversion
+from ...dialect.ir.device import HOST, DeviceTensor, is_foreign
+from ..arguments.plain_calls import NUMBERS
+from ..plans.plan import PLANS
+
+
+def as_leaf(value: Any) -> DeviceTensor | None:
+    """An array of another library as a leaf; None for any other object."""
+    if not is_foreign(value):
+        return None
+    from ..cuda.arrays import as_leaf as convert
+
+    leaf = convert(value)
+    if leaf is not None:
+        if type(value) not in _converts:
+            PLANS.made += 1  # emitted code may be able to read arrays that it could not
+        _converts[type(value)] = convert
+    return leaf
+
+
+def kinds_met() -> int:
+    """How many types of device arrays this process has seen."""
+    return len(_converts)
+
+
+def check_captured(captured: Sequence[Any], home: str) -> None:
+    """Raise TraceError for a host call of a function that closes over arrays of a device."""
+    found = [as_leaf(array) for array in captured] if home == HOST else []
+    devices = [leaf.device for leaf in found if leaf is not None]
+    if devices:
+        raise TraceError(
+            f"the function closes over an array on {devices[0]}, and its arguments are host arrays",
+            hint="pass arguments on that device, or a device array as an argument",
+        )
+
+
+def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
+    """Key and leaves of a call of plain arrays and numbers, some of them known to be a device's.
+
+    None for anything else, which has to be taken apart, or cannot be passed.
+    """
+    if not _converts:
+        return None
+    key: list[Any] = []
+    leaves: list[Any] = []
+    for arg in args:
+        kind = type(arg)
+        convert = _converts.get(kind)
+        if convert is not None:
+            try:
+                arg = convert(arg)
+            except ProfuseError:
+                return None  # raised again by who knows the argument's name
+            key.append(arg.kind)
+        elif kind in NUMBERS:
+            key.append(kind)
+        else:
+            return None
+        leaves.append(arg)
+    return tuple(key), leaves
+
+
+register_leaf_conversion(as_leaf)
+_converts: dict[type, Callable[[Any], Any]] = {}  # types of device arrays that have been met
+
+
+def home_of(leaves: Sequence[Any]) -> str:
+    """The device of a call: that of its first device array; the host's without any."""
+    return next((leaf.device for leaf in leaves if isinstance(leaf, DeviceTensor)), HOST)
+
+
+def stand_ins(leaves: Sequence[Any]) -> list[Any]:
+    """The leaves as tracing can read them: device arrays by host arrays of their shape."""
+    return [leaf.stand_in() if isinstance(leaf, DeviceTensor) else leaf for leaf in leaves]

@@ -1,0 +1,180 @@
+"""Functions whose calls run in emitted code once their plans have settled."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..dispatch.attach import Dispatcher
+from ..dispatch.debounce import Later
+from ..plans.options import Options
+from ..plans.plan import PLANS
+from ..settings.knobs import knobs
+from ..tiers.choice import AnyExecutor
+from . import registry
+from .base import GraphFunction
+
+if TYPE_CHECKING:
+    from .jit import Variant
+
+_FOREVER = threading.TIMEOUT_MAX
+
+
+class DispatchedFunction(GraphFunction):
+    """A function with two builtins: one for calls, one for calls of `into`."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        self._dispatcher: Dispatcher | None = None
+        self._writer: Dispatcher | None = None  # from the first call of `into` on
+        self._called: AnyExecutor | None = None
+        super().__init__(name, options)
+        self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
+        self._on_device: dict[tuple, Variant] = {}  # the same of calls on device arrays
+        self._native: Callable[..., Any] | None = None
+        self._native_into: Callable[..., Any] | None = None
+        self._plans_seen = 0
+        self._emission = Later(self._emit)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        native = self._native
+        if native is not None:
+            return native(*args, **kwargs) if kwargs else native(*args)
+        return self._call_python(args, kwargs)
+
+    def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Any call; those of settled specialisations reach it only without emitted code."""
+        raise NotImplementedError
+
+    def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
+        native = self._native_into
+        if native is not None:
+            return native(out, *args, **kwargs)
+        return self._into_python((out, *args), kwargs)
+
+    into.__doc__ = GraphFunction.into.__doc__
+
+    def _into_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        result = super().into(*args, **kwargs)
+        if self._writer is None:
+            with self._lock:
+                self._writer = self._writer or Dispatcher(
+                    self._name, _slow_path(self, "_into_python", "_writer"), into=True
+                )  # fmt: skip
+            self._plans_seen = -1
+        self._look()
+        return result
+
+    def _look(self) -> None:
+        """See whether there are new plans, maybe of this function: they go into emitted code."""
+        if self._plans_seen == PLANS.made:
+            return
+        self._plans_seen = PLANS.made
+        found, graphs = self._dispatchers()
+        attached = self._native, self._native_into
+        if not any(
+            dispatcher.needs(graphs) or dispatcher.call is not call
+            for dispatcher, call in zip(found, attached, strict=False)
+        ):
+            return
+        if self._options.background:
+            self._emission.ask()
+        else:
+            self._emit()
+
+    def _dispatchers(self) -> tuple[list[Dispatcher], list[Variant]]:
+        with self._lock:
+            if self._dispatcher is None:
+                slow = _slow_path(self, "_call_python", "_dispatcher")
+                self._dispatcher = Dispatcher(self._name, slow)
+            found = [self._dispatcher, *([self._writer] if self._writer else [])]
+            return found, self._graphs_met()
+
+    def _graphs_met(self) -> list[Variant]:
+        """The graphs there are; the lock is held."""
+        raise NotImplementedError
+
+    def _emit(self) -> None:
+        """Emit code for the plans there are, which takes as long as a compile: under no lock."""
+        found, graphs = self._dispatchers()
+        for dispatcher in found:
+            dispatcher.refresh(graphs)
+        with self._lock:
+            for dispatcher in found:  # else it was flushed meanwhile
+                call = None if dispatcher.needs(graphs) else dispatcher.call
+                if dispatcher is self._dispatcher:
+                    self._native = call
+                elif dispatcher is self._writer:
+                    self._native_into = call
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
+        start = time.monotonic()
+        if not super().wait(timeout):
+            return False
+        left = _FOREVER if timeout is None else max(0.0, start + timeout - time.monotonic())
+        return self._emission.wait(left)
+
+    def _detach(self) -> None:
+        """Back to the Python dispatcher until there are plans again; the lock is held."""
+        self._native = self._native_into = self._dispatcher = self._writer = None
+        self._plans_seen = -1
+
+    def come_to_python(self) -> None:
+        """Have calls ask for plans until emitted code has been looked at anew (A2)."""
+        with self._lock:
+            self._native = self._native_into = None
+            self._plans_seen = -1
+
+    def flush(self) -> None:
+        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        super().flush()
+        with self._lock:  # last: what another thread has attached meanwhile goes, too
+            self._detach()
+
+    @property
+    def _current(self) -> AnyExecutor | None:
+        """The executor of the last call."""
+        for dispatcher in (self._dispatcher, self._writer):
+            native = dispatcher.current if dispatcher else None
+            if native is not None:
+                return native
+        return self._called
+
+    @_current.setter
+    def _current(self, executor: AnyExecutor | None) -> None:
+        self._called = executor
+        for dispatcher in (self._dispatcher, self._writer):
+            if dispatcher is not None:
+                dispatcher.forget_current()
+
+
+def _release_switched(_: bool) -> None:
+    """Emitted code asks for no plan, and so releases nothing: calls come to Python instead."""
+    for function in registry.functions():
+        if isinstance(function, DispatchedFunction):
+            function.come_to_python()
+
+
+knobs.watch("release_profiling_graph", _release_switched)
+
+
+def _slow_path(function: DispatchedFunction, method: str, dispatcher: str) -> Callable[..., Any]:
+    """What emitted code calls where none of its specialisations fits; keeps nothing alive.
+
+    ``method`` takes the call, ``dispatcher`` is the attribute that holds whose code it is.
+    """
+    known = weakref.ref(function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        called = known()
+        if called is None:
+            raise ReferenceError("the function of this dispatcher is gone")
+        found = getattr(called, dispatcher)
+        if found is not None:
+            found.add_up_misses()
+        return getattr(called, method)(args, kwargs)
+
+    return call

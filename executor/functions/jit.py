@@ -1,0 +1,449 @@
+"""`jit`: the object a user holds. Traces per argument structure, rank and dtype; then executes.
+
+Calling convention: arrays, NumPy and Python numbers, nested in tuples, lists and dicts, go in and
+come out; outputs never share memory with arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from ...dialect.errors import ProfuseError
+from ...dialect.importers.tracing.inline import example_of, inline_trace
+from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call, leaf_kind
+from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
+from ...dialect.ir.device import HOST
+from ..arguments.checks import check_arity, check_path, check_settings
+from ..arguments.plain_calls import flat_key
+from ..dispatch.attach import unserved
+from ..explain.explain import explain
+from ..memory.donation import parameter_names, positions
+from ..memory.output_pool import readable, unreadable
+from ..plans.processor import Processor
+from ..settings.events import log
+from ..settings.knobs import knobs
+from ..settings.strategy import normalize
+from ..tiers.choice import AnyExecutor, make_executor
+from ..tiers.keyed import KeyedExecutor
+from ..tiers.profiling import Executor, Options
+from . import registry
+from .device_arguments import check_captured, flat_leaves, stand_ins
+from .dispatched import DispatchedFunction
+
+if TYPE_CHECKING:
+    from .saved.file import SavedFile, StoredGraph
+
+
+def argument_names(trace: Trace) -> tuple[str, ...]:
+    """What the user calls each input of a traced graph."""
+    names = (name.replace("'", "", 2) for name in trace.names)
+    return (*names, *(f"captured array {k}" for k in range(len(trace.captured))))
+
+
+Key = tuple[TreeDef, tuple[Any, ...]]  # of a graph: argument structure, kinds of leaves
+
+
+@dataclass(eq=False)
+class Variant:
+    """One trace and the executor that runs it.
+
+    Attributes:
+        key: which calls it serves.
+        calls: of the executor, when `JitFunction` last looked for a trace to drop.
+        used: number of the last such look that found new calls.
+    """
+
+    trace: Trace
+    executor: AnyExecutor
+    key: Key
+    calls: int = 0
+    used: int = 0
+
+    def note_copies(self) -> None:
+        """Say once which captured arrays each call copies, and why."""
+        names = argument_names(self.trace)[len(self.trace.kinds) :]
+        for name, array in zip(names, self.trace.captured, strict=True):
+            why = unreadable(array)
+            reason = f"{name} is copied at every call: {why}"
+            if why and reason not in self.executor.reasons:
+                self.executor.reasons.append(reason)
+                log("slower", self.executor.options.name, reason)
+
+
+class JitFunction(DispatchedFunction):
+    """A function that is traced, profiled, specialised and run natively; made by `jit`."""
+
+    def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+        super().__init__(options.name, options)
+        functools.update_wrapper(self, fn)
+        self._fn = fn
+        self._variants: dict[Hashable, list[Variant]] = {}
+        self._looks = itertools.count(1)
+        self._named: FunctionType | None = None
+        registry.add(self)
+
+    def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Any call; those of settled specialisations reach it only without emitted code."""
+        key = None if kwargs else flat_key(args)
+        variant = None if key is None else self._flat.get(key)
+        if variant is None or not variant.trace.holds_what_it_held():
+            result = self._call_any(key, args, kwargs)
+        else:
+            outputs = self._run(variant.executor, self._inputs(variant, args))
+            result = variant.trace.out_tree.unflatten(outputs)
+        self._look()
+        return result
+
+    def _explained(self, executors: list[AnyExecutor]) -> list[str]:
+        if len(executors) == 1:
+            return super()._explained(executors)
+        with self._lock:
+            traces = {v.executor: v.trace for v in self._graphs_met()}
+        return [
+            explain(e, self._name, f"{self._name}({call_text(self._fn, t.in_tree, t.kinds)})")
+            for e in executors
+            if (t := traces.get(e)) is not None  # else dropped meanwhile
+        ]
+
+    def _remarks(self) -> list[str]:
+        """Why calls are dispatched in Python, if any are."""
+        reasons: dict[str, None] = {}
+        for dispatcher in (self._dispatcher, self._writer):
+            reasons |= dispatcher.reasons if dispatcher else {}
+        with self._lock:
+            every = self._graphs_met()
+        reasons |= {why: None for v in every if (why := unserved(v)) is not None}
+        lines = [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
+        plans = [v.executor.optimized for v in every if isinstance(v.executor, Executor)]
+        if self._options.donate and any(
+            p and p.kind == "optimized" and not p.donations for p in plans
+        ):
+            lines.append(
+                "  Nothing is made in the memory of donated arguments: no kernel of the plan is "
+                "the last to read one and can write to where it reads (see `donate`)."
+            )
+        return lines
+
+    def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call whose arguments are nested, need copies, are traced, a device's, or are new."""
+        found = None if kwargs or flat is not None else flat_leaves(args)
+        if found is not None and self._options.device != HOST:
+            flat, leaves = found
+            variant = self._on_device.get(flat)
+            if variant is not None and variant.trace.holds_what_it_held():
+                captured = self._inputs(variant, ())
+                outputs = self._run_on_device(variant.executor, leaves, captured)
+                return variant.trace.out_tree.unflatten(outputs)
+        leaves, tree = flatten_call(self._fn, args, kwargs)
+        if is_tracing(leaves):
+            return self._call_traced(leaves, tree, args, kwargs)
+        leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
+        if home != HOST:
+            return self._call_device(None if found is None else flat, leaves, tree, home)
+        variant, inputs = self._lookup(flat, leaves, tree, args, kwargs)
+        return variant.trace.out_tree.unflatten(self._run(variant.executor, inputs))
+
+    def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
+        leaves, tree = flatten_call(self._fn, args, kwargs)
+        if is_tracing(leaves):
+            raise self._not_traced()
+        flat = None if kwargs else flat_key(args)
+        leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
+        if home != HOST:
+            raise self._host_only()
+        variant, inputs = self._lookup(flat, leaves, tree, args, kwargs)
+        return variant.executor, inputs, variant.trace.out_tree
+
+    def _lookup(
+        self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict
+    ) -> tuple[Variant, list]:
+        """The graph of a call, traced if it is new, and its inputs."""
+        key = (tree, tuple(map(leaf_kind, leaves)))
+        variant = self._find(self._variants.get(key, ()), leaves)
+        if variant is None:
+            variant = self._trace(key, leaves, args, kwargs)
+        if self._options.device in (None, HOST):
+            self._remember(self._flat, flat, variant)
+        return variant, self._inputs(variant, leaves)
+
+    def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
+        """The inputs of a graph: leaves, then captured arrays with what is in them now.
+
+        Of one that kernels cannot read each call gets a copy of its own: a copy that is kept would
+        miss what the user writes into the array.
+        """
+        captured = variant.trace.captured
+        if not captured:
+            return list(leaves)
+        before = self._own.input_copies
+        inputs = [*leaves, *(readable(array, self._own) for array in captured)]
+        if self._own.input_copies != before:
+            variant.note_copies()
+        return inputs
+
+    def _call_device(self, flat: tuple | None, leaves: list, tree: TreeDef, home: str) -> Any:
+        key = (tree, tuple(map(leaf_kind, leaves)))
+        variant = self._find(self._variants.get(key, ()), leaves)
+        if variant is None:
+            args, kwargs = tree.unflatten(stand_ins(leaves))
+            variant = self._trace(key, leaves, args, kwargs, home)
+        self._remember(self._on_device, flat, variant)
+        captured = self._inputs(variant, ())
+        outputs = self._run_on_device(variant.executor, leaves, captured)
+        return variant.trace.out_tree.unflatten(outputs)
+
+    def _remember(self, table: dict[tuple, Variant], flat: tuple | None, variant: Variant) -> None:
+        """Let later calls with this key find the graph at once."""
+        if flat is not None and not variant.trace.guards:
+            with self._lock:
+                # Else another thread has dropped it.
+                if variant in self._variants.get(variant.key, ()):
+                    table[flat] = variant
+                    self._plans_seen = -1  # its plan may be one that has been seen before
+
+    def _call_traced(self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict) -> Any:
+        """A call from within another function's trace.
+
+        A graph that was made while profiling mode was off, or is made now, is inlined as it was
+        traced (R2.14). Else, and where sizes of arguments are not known, the function itself is
+        called, so that its operations are recorded.
+        """
+        examples = [example_of(leaf) for leaf in leaves]
+        if any(example is None for example in examples):
+            return trace_inline(self._fn, args, kwargs, leaves)
+        key = (tree, tuple(map(leaf_kind, examples)))
+        variant = self._find(self._variants.get(key, ()), examples)
+        if variant is None and not knobs.profiling_mode:
+            try:
+                variant = self._trace(key, examples, *tree.unflatten(examples))
+            except ProfuseError:
+                # It may use values of the outer trace, which only that one can record; and of what
+                # fails, that one has to know.
+                return trace_inline(self._fn, args, kwargs, leaves)
+        if variant is None or not isinstance(variant.executor, KeyedExecutor):
+            return trace_inline(self._fn, args, kwargs, leaves)
+        variant.executor.count_invocation()
+        return inline_trace(variant.trace, leaves)
+
+    @staticmethod
+    def _find(variants: Sequence[Variant], leaves: list) -> Variant | None:
+        for variant in variants:
+            if variant.trace.accepts(leaves):
+                return variant
+        return None
+
+    def _trace(
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
+    ) -> Variant:
+        with self._lock:
+            known = self._variants.get(key, ())
+            variant = self._find(known, leaves)
+            if variant is not None:
+                return variant
+            check_arity(self._fn, self._name, args, kwargs)
+            start = time.perf_counter()
+            made = trace(self._fn, args, kwargs, name=self._name)
+            check_captured(made.captured, home)
+            variant = self._admit(key, made, home)
+            variant.executor.counters.traces += 1
+            reason = "trace guard" if known else "new argument structure, rank or dtype"
+            seconds = time.perf_counter() - start
+            variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
+            log("trace", self._name, reason, seconds)
+            return variant
+
+    def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
+        """Give a trace an executor and take it in; the lock is held."""
+        options = replace(
+            self._options, strict=made.strict, processor=Processor(home), arguments=made.signature()
+        )
+        executor = make_executor(made.module, options, made.depths())
+        executor.notes += made.explain()
+        executor.input_names = argument_names(made)
+        if isinstance(executor, Executor) and home == HOST:
+            executor.donated = positions(made.names, options.donate)
+        self._make_room()
+        variant = Variant(made, executor, key, used=next(self._looks))
+        self._variants.setdefault(key, []).append(variant)
+        return variant
+
+    def _graphs(self) -> list[StoredGraph]:
+        from ...dialect.importers.tracing.stored_trace import trace_to_json
+        from .saved.file import StoredGraph
+
+        with self._lock:
+            every = self._graphs_met()
+        # What closes over a device's arrays is of this process.
+        host = [v.trace for v in every if v.executor.options.processor.is_host]
+        traces = [t for t in host if t.holds_what_it_held()]  # others would not be called again
+        return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
+
+    def _make_room(self) -> None:
+        """Keep below ``max_traces``: traces of baked sizes or static arguments have no end.
+
+        What went unused for longest goes. Calls leave no mark of their own, which would cost each
+        of them; that their executors have counted new ones is seen here.
+        """
+        every = self._graphs_met()
+        look = next(self._looks)
+        for v in every:
+            if v.executor.counters.calls != v.calls:
+                v.calls, v.used = v.executor.counters.calls, look
+        while len(every) >= knobs.max_traces:
+            oldest = min(every, key=lambda v: v.used)
+            every.remove(oldest)
+            left = [v for v in self._variants.pop(oldest.key) if v is not oldest]
+            if left:
+                self._variants[oldest.key] = left
+            for table in (self._flat, self._on_device):
+                for flat in [k for k, v in tuple(table.items()) if v is oldest]:
+                    del table[flat]
+                    self._plans_seen = -1  # emitted code is to let go of it, too
+            oldest.executor.retire(self._own)
+            self._own.dropped_traces += 1
+            log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
+
+    def _graphs_met(self) -> list[Variant]:
+        return [v for known in self._variants.values() for v in known]
+
+    def _executors(self) -> list[AnyExecutor]:
+        with self._lock:
+            return [v.executor for v in self._graphs_met()]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple:
+        """Pickled and copied as its function is, and what was learnt stays behind.
+
+        Where its name finds it that is by name, but by value under pickles that take functions of
+        its module so, as cloudpickle does of those in ``__main__``: `_by_name` leaves it to them.
+        """
+        name = getattr(self, "__qualname__", "")
+        if _named(self.__module__, name) is not self:
+            return JitFunction, (self._fn, self._options)
+        if self._by_name is None or operator.index(protocol) < 4:  # which know no dotted names
+            return name
+        # A function that calls itself is restored before it has its own names.
+        told = {key: getattr(self, key) for key in ("__module__", "__name__", "__qualname__")}
+        return _restored, (self._by_name, self._options), told
+
+    @property
+    def _by_name(self) -> FunctionType | None:
+        """The function as one whose name finds it; None for what is no plain function.
+
+        The name of a decorated function is that of the object which is made of it, so that no
+        pickle would find the function itself there.
+        """
+        fn = self._fn
+        if self._named is not None or not isinstance(fn, FunctionType):
+            return self._named
+        made = FunctionType(
+            fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+        )
+        made.__kwdefaults__, made.__module__ = fn.__kwdefaults__, self.__module__
+        made.__doc__, made.__annotations__ = fn.__doc__, fn.__annotations__
+        made.__qualname__ = f"{getattr(self, '__qualname__', '')}{_BY_NAME}"
+        with self._lock:
+            self._named = self._named or made
+            return self._named
+
+    def __repr__(self) -> str:
+        return f"<profuse.jit of {self._fn!r}>"
+
+
+_BY_NAME = "._by_name"
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module has under a dotted name; None for nothing."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _restored(fn: FunctionType, options: Options) -> JitFunction:
+    """The jitted function that is pickled as ``fn``: the one that has it, or a new one."""
+    name = getattr(fn, "__qualname__", "").removesuffix(_BY_NAME)
+    owner = _named(fn.__module__, name)
+    if isinstance(owner, JitFunction) and owner._by_name is fn:
+        return owner
+    fn.__qualname__ = name
+    return JitFunction(fn, options)
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    strategy: Sequence[tuple[str, int]] | None = None,
+    profiled_runs: int | None = None,
+    device: str | None = None,
+    background: bool | None = None,
+    profile: str | os.PathLike | None = None,
+    donate: str | int | Sequence[str | int] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Make ``fn``, written in plain NumPy, a function that specialises itself to its arguments.
+
+    Args:
+        fn: the function; absent when used as ``@jit(...)``.
+        strategy: e.g. ``[("static", 2), ("dynamic", 10)]``; default: the process-wide one.
+        profiled_runs: runs recorded before specialising; default: the knob (1).
+        device: ``None``: where the arguments are; ``"cuda"`` or ``"cuda:1"``: host arrays are
+            copied to that GPU and results back, at every call; ``"cpu"``: only host arrays.
+        background: compile in a worker process, while calls run on the best plan there is; a
+            worker that is lost costs one event, and what it compiled stays on tier 0 with the
+            reason. False = the call that completes the profile compiles, and waits. Default: the
+            knob (True). See `wait` and `warmup` of what is returned.
+        profile: a file that ``save`` wrote, of this function or of one with the same graphs. What
+            it holds of a graph is used: its profile, in place of runs that are recorded here, and
+            its compiled code, where that is for this CPU and these versions. What it does not hold
+            is learnt as ever, and `explain` says why it did not fit.
+        donate: parameters, by name or position, whose arrays calls may overwrite and return as
+            results: nobody may read them afterwards. It is done in optimised plans with kernels
+            that can (counter ``donated_results``), for writable C-contiguous arrays that are no
+            views and overlap no other argument.
+        name: for messages and IR; default: the function's own.
+
+    Raises ArgumentError for something that cannot be called, KnobError for bad settings, FileError
+    for a profile that cannot be read.
+    """
+    if fn is None:
+        return functools.partial(
+            jit, strategy=strategy, profiled_runs=profiled_runs, device=device,
+            background=background, profile=profile, donate=donate, name=name,
+        )  # fmt: skip
+    check_settings(fn, device, background, profiled_runs, name)
+    frozen = None if strategy is None else normalize(strategy)
+    label = name or str(getattr(fn, "__name__", type(fn).__name__))
+    background = knobs.background if background is None else background
+    saved = None if profile is None else _saved_file(profile)
+    options = Options(
+        frozen, profiled_runs, _symbol(label), background=background,
+        donate=parameter_names(fn, donate), saved=saved, device=device,
+    )  # fmt: skip
+    return JitFunction(fn, options)
+
+
+def _saved_file(path: str | os.PathLike) -> SavedFile:
+    from .saved.file import SavedFile
+
+    check_path("profile", path)
+    return SavedFile.read(path)
+
+
+def _symbol(name: str) -> str:
+    """The name as one that IR can have for a function."""
+    name = re.sub(r"\W", "_", name, flags=re.ASCII) or "main"
+    return f"_{name}" if name[0].isdigit() else name

@@ -1,0 +1,170 @@
+"""One file that holds a function: its graphs, and the entries that the disk cache has of them.
+
+It has the form of a cache entry, of which sections are named ``graph:K`` (JSON), ``array:K:I`` (the
+bytes of a captured array) and ``entry:DIGEST`` (a whole entry). Object code in it is run as it is:
+checksums tell of damage, not of malice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ....dialect.errors import FileError
+from ....dialect.ir.dtypes import dtype_of, dtype_of_mlir
+from ...compile.cache.entry import MAGIC, Entry
+from ...compile.cache.key import Key, describe, nearest
+from ...compile.cache.profiles import is_profile
+
+_FORMAT = "1"
+# What a profile depends on anywhere.
+_PORTABLE = ("profile", "arguments", "history", "profiled_runs", "device")
+
+
+@dataclass(frozen=True)
+class StoredGraph:
+    """One graph: what its importer has written of it, and the arrays that it captured."""
+
+    data: dict[str, Any]
+    arrays: tuple[np.ndarray, ...] = ()
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """What was saved of one function.
+
+    Attributes:
+        path: where it was read from, for messages.
+        name: of the function.
+        graphs: every graph it had.
+        entries: profiles and compiles, as the disk cache keeps them.
+    """
+
+    path: str
+    name: str
+    graphs: tuple[StoredGraph, ...]
+    entries: tuple[Entry, ...]
+
+    @cached_property
+    def _by_key(self) -> dict[str, Entry]:
+        return {_digest(entry.key): entry for entry in self.entries}
+
+    def find(self, key: Key) -> Entry | None:
+        """The entry of this key; of a profile, also one that another installation has recorded."""
+        return self._by_key.get(_digest(key))
+
+    def why_missed(self, key: Key) -> str:
+        """What keeps the nearest entry of this kind from serving."""
+        alike = [e.key for e in self.entries if e.key.parts.keys() == key.parts.keys()]
+        best = nearest(key, alike)
+        if best is None:
+            return f"{self.path} holds no {'profile' if is_profile(key) else 'compiled code'}"
+        other, differing = best
+        if is_profile(key):
+            differing = [name for name in differing if name in _PORTABLE]
+        return f"what {self.path} holds differs in {describe(key, other, differing)}"
+
+    def write(self, path: str | os.PathLike) -> None:
+        """Write it, whole or not at all; raises FileError."""
+        target = Path(path)
+        temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(self._to_entry().to_bytes())
+            os.replace(temporary, target)
+        except OSError as error:
+            raise FileError(f"cannot write {path}: {error.strerror or error}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def _to_entry(self) -> Entry:
+        sections: dict[str, bytes] = {}
+        for number, graph in enumerate(self.graphs):
+            arrays = [[dtype_of(a.dtype).mlir, list(a.shape)] for a in graph.arrays]
+            data = {"graph": graph.data, "arrays": arrays}
+            sections[f"graph:{number}"] = json.dumps(data).encode()
+            for index, array in enumerate(graph.arrays):
+                native = array.astype(dtype_of(array.dtype).numpy, copy=False)  # of any byte order
+                sections[f"array:{number}:{index}"] = native.tobytes()
+        for entry in self.entries:
+            sections[f"entry:{entry.key.digest}"] = entry.to_bytes()
+        return Entry(Key({"saved": _FORMAT}), self.name, time.time(), sections)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike) -> SavedFile:
+        """The saved function in a file; raises FileError, which says why it does not fit."""
+        try:
+            with _opened(path) as file:
+                whole = Entry.from_file(file)
+            saved = whole.key.parts.get("saved")
+            if saved != _FORMAT:
+                what = "a cache entry" if saved is None else f"of format {saved}, not {_FORMAT}"
+                raise FileError(f"{path} is {what}", hint="save the function anew")
+            return cls(str(path), whole.label, tuple(_graphs(whole.sections)),
+                       tuple(_entries(whole.sections)))  # fmt: skip
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise FileError(
+                f"{path} is damaged, or is no file that save() wrote: {error}",
+                hint="save the function anew",
+            ) from error
+
+
+def is_saved(path: str | os.PathLike) -> bool:
+    """True if the file begins as one that `SavedFile.write` wrote; raises FileError."""
+    try:
+        with _opened(path) as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _opened(path: str | os.PathLike) -> BinaryIO:
+    """The file; FileError for pipes, on which it would wait, and devices, which may have no end."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise FileError(f"cannot read {path}: it is no regular file", hint="copy it to one")
+    return open(path, "rb")
+
+
+def _graphs(sections: dict[str, bytes]) -> Iterator[StoredGraph]:
+    for number in range(sum(name.startswith("graph:") for name in sections)):
+        data = json.loads(sections[f"graph:{number}"])
+        arrays = [
+            _array(sections[f"array:{number}:{index}"], *described)
+            for index, described in enumerate(data["arrays"])
+        ]
+        yield StoredGraph(data["graph"], tuple(arrays))
+
+
+def _array(raw: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
+    return np.frombuffer(raw, dtype_of_mlir(dtype).numpy).reshape(shape).copy()
+
+
+def _entries(sections: dict[str, bytes]) -> Iterator[Entry]:
+    for name, raw in sections.items():
+        if name.startswith("entry:"):
+            yield Entry.from_file(io.BytesIO(raw))
+
+
+def _digest(key: Key) -> str:
+    """Name of an entry within the file."""
+    if not is_profile(key):
+        return key.digest
+    return Key({name: key.parts.get(name, "") for name in _PORTABLE}).digest

@@ -1,0 +1,274 @@
+"""Tier 0: run a program op by op on NumPy. The living definition of what a graph computes.
+
+A program is decoded once into closures (`Evaluator`); values live in a list indexed by value
+number and are dropped after their last use. Floating-point warnings are not raised, so that a
+call behaves the same on every tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
+from ...dialect.ir.program import Block, Instr, Module, Program
+
+
+class Observer(Protocol):
+    """Who is told what flows through ``profile`` and ``profile_value`` ops."""
+
+    def observe_type(self, site: int, value: Any) -> None:
+        """A value at a ``profile`` op."""
+
+    def observe_value(self, site: int, value: Any) -> None:
+        """A value at a ``profile_value`` op."""
+
+
+Env = list[Any]
+Step = Callable[[Env], None]
+Adapt = Callable[[Instr, Callable[..., Any]], Callable[..., Any]]
+
+
+class Evaluator:
+    """A program ready to run.
+
+    Args:
+        program: what to run.
+        module: resolves functions named by symbol (fallbacks and fusion functions are evaluated
+            in place).
+        observer: told of every value at an observing op.
+        on_op: called once per evaluated op (for counting).
+        adapt: makes of what evaluates an op something for other values than host arrays.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        module: Module | None = None,
+        observer: Observer | None = None,
+        on_op: Callable[[], None] | None = None,
+        adapt: Adapt | None = None,
+    ) -> None:
+        self._module = module
+        self._observer = observer
+        self._adapt = adapt
+        self._on_op = on_op
+        self._count = program.count
+        self._inputs = program.inputs
+        self._outputs = program.outputs
+        self._steps = self._block_steps(program.body, keep=set(program.outputs))
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        env: Env = [None] * self._count
+        for slot, value in zip(self._inputs, inputs, strict=True):
+            env[slot] = value
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                step(env)
+        return [env[o] for o in self._outputs]
+
+    def _block_steps(self, block: Block, keep: set[int] | None = None) -> list[Step]:
+        """Closures of a block; ``keep`` given = drop other values after their last use in it."""
+        steps = [self._step(instr) for instr in block.instrs]
+        if keep is None:
+            return steps
+        seen = set(keep)
+        out: list[Step] = []
+        for instr, step in zip(reversed(block.instrs), reversed(steps), strict=True):
+            used = set(instr.operands) | set(instr.results)
+            for inner in (i for b in instr.blocks for i in b.walk()):
+                used |= set(inner.operands)
+            for inner_block in _blocks(instr):
+                used |= set(inner_block.outputs)
+            dead = tuple(used - seen)
+            seen |= used
+            out.append(_dropping(step, dead) if dead else step)
+        return out[::-1]
+
+    def _step(self, instr: Instr) -> Step:
+        if instr.op.dialect == "scf":
+            return getattr(self, f"_{instr.op.name}")(instr)
+        if instr.op.name in ("profile", "profile_value"):
+            return self._profile(instr)
+        if instr.op.name == "profile_counter":
+            return _nothing
+        if "callee" in instr.op.attrs:
+            return self._call(instr)
+        return self._plain(instr)
+
+    def _plain(self, instr: Instr) -> Step:
+        evaluate = bound_evaluate(instr)
+        if self._adapt is not None:
+            evaluate = self._adapt(instr, evaluate)
+        operands, results = instr.operands, instr.results
+        count = self._on_op if operands else None  # constants are no work
+        if len(operands) == 2 and len(results) == 1:
+            (a, b), (r,) = operands, results
+
+            def step(env: Env) -> None:
+                env[r] = evaluate(env[a], env[b])
+                if count:
+                    count()
+
+            return step
+
+        def step_n(env: Env) -> None:
+            out = evaluate(*[env[o] for o in operands])
+            if count:
+                count()
+            _assign(env, results, out, instr)
+
+        return step_n
+
+    def _profile(self, instr: Instr) -> Step:
+        (operand,), (result,) = instr.operands, instr.results
+        site, observe = instr.attrs["site"], None
+        if self._observer is not None:
+            is_type = instr.op.name == "profile"
+            observe = self._observer.observe_type if is_type else self._observer.observe_value
+
+        def step(env: Env) -> None:
+            value = env[operand]
+            if observe is not None:
+                observe(site, value)
+            env[result] = value
+
+        return step
+
+    def _call(self, instr: Instr) -> Step:
+        if self._module is None or instr.attrs["callee"] not in self._module.functions:
+            raise InternalError(f"no function @{instr.attrs['callee']} to call", loc=instr.loc)
+        callee = Evaluator(
+            self._module.functions[instr.attrs["callee"]], self._module, self._observer,
+            self._on_op, self._adapt,
+        )  # fmt: skip
+
+        def step(env: Env) -> None:
+            out = callee([env[o] for o in instr.operands])
+            for slot, value in zip(instr.results, out, strict=True):
+                env[slot] = value
+
+        return step
+
+    def _if(self, instr: Instr) -> Step:
+        (condition,) = instr.operands
+        branches = [(self._block_steps(b), b.outputs) for b in instr.blocks]
+
+        def step(env: Env) -> None:
+            steps, outputs = branches[0 if env[condition] else 1]
+            for inner in steps:
+                inner(env)
+            for slot, value in zip(instr.results, outputs, strict=True):
+                env[slot] = env[value]
+
+        return step
+
+    def _while(self, instr: Instr) -> Step:
+        before, after = instr.blocks
+        before_steps, after_steps = self._block_steps(before), self._block_steps(after)
+
+        def step(env: Env) -> None:
+            carried = [env[o] for o in instr.operands]
+            while True:
+                _bind(env, before.args, carried)
+                for inner in before_steps:
+                    inner(env)
+                carried = [env[o] for o in before.outputs[1:]]
+                if not env[before.outputs[0]]:
+                    break
+                _bind(env, after.args, carried)
+                for inner in after_steps:
+                    inner(env)
+                carried = [env[o] for o in after.outputs]
+            _bind(env, instr.results, carried)
+
+        return step
+
+    def _for(self, instr: Instr) -> Step:
+        (body,) = instr.blocks
+        steps = self._block_steps(body)
+
+        def step(env: Env) -> None:
+            lower, upper, stride, *carried = (env[o] for o in instr.operands)
+            for index in range(lower, upper, stride):
+                _bind(env, body.args, [index, *carried])
+                for inner in steps:
+                    inner(env)
+                carried = [env[o] for o in body.outputs]
+            _bind(env, instr.results, carried)
+
+        return step
+
+
+def evaluate(module: Module, inputs: Sequence[Any]) -> list[Any]:
+    """Run a module's main program once on run-time values."""
+    return Evaluator(module.main, module)(inputs)
+
+
+def bound_evaluate(instr: Instr) -> Callable[..., Any]:
+    """``instr.op.evaluate`` with its attributes bound and errors located at the user's line."""
+    function, attrs, loc = instr.op.evaluate, instr.op.full_attrs(instr.attrs), instr.loc
+    if any(r.variadic for r in instr.op.results):
+        function = _counted(instr)
+
+    def run(*args: Any) -> Any:
+        try:
+            return function(attrs, *args)
+        except ProfuseError as error:
+            if error.loc is None and loc is not None:
+                raise type(error)(error.what, loc=loc, hint=error.hint) from error
+            raise
+        except COMPLAINTS as error:
+            raise located(error, loc) from error
+
+    return run
+
+
+def _counted(instr: Instr) -> Callable[..., Any]:
+    """``evaluate`` of an op with any number of results: as many as the graph has, one bare."""
+    function, count, name = instr.op.evaluate, len(instr.results), instr.op.name
+
+    def run(attrs: dict[str, Any], *args: Any) -> Any:
+        out = function(attrs, *args)
+        if len(out) != count:
+            raise ShapeError(f"{name} gives {len(out)} values where the graph has {count}")
+        return out[0] if count == 1 else out
+
+    return run
+
+
+def _blocks(instr: Instr) -> list[Block]:
+    out = list(instr.blocks)
+    for block in instr.blocks:
+        for inner in block.instrs:
+            out += _blocks(inner)
+    return out
+
+
+def _bind(env: Env, slots: Sequence[int], values: Sequence[Any]) -> None:
+    for slot, value in zip(slots, values, strict=True):
+        env[slot] = value
+
+
+def _assign(env: Env, results: tuple[int, ...], out: Any, instr: Instr) -> None:
+    if len(results) == 1 and not isinstance(out, tuple):
+        env[results[0]] = out
+        return
+    if not isinstance(out, (tuple, list)) or len(out) != len(results):
+        raise InternalError(f"{instr.op.full_name()} returned {type(out).__name__}", loc=instr.loc)
+    _bind(env, results, out)
+
+
+def _nothing(env: Env) -> None:
+    """The profile counter: `executor.interpret.record.Record` counts runs itself."""
+
+
+def _dropping(step: Step, dead: tuple[int, ...]) -> Step:
+    def run(env: Env) -> None:
+        step(env)
+        for slot in dead:
+            env[slot] = None
+
+    return run

@@ -1,0 +1,298 @@
+"""The profiling record: what observers saw, per run, and what of it can be relied on.
+
+A run is one frame. Inside a frame repeated hits of an observer merge by R1.19; a finished frame
+merges into the earliest (R1.20, R1.21), so that a record holds one frame however many runs there
+are. When the counter reaches zero every observer of the instrumented program gets what has been
+seen, ``profiled_type`` or ``seen``, and the record lets go of its frame.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...dialect.errors import IRError
+from ...dialect.ir.attrs import TYPE, VALUE
+from ...dialect.ir.device import device_of
+from ...dialect.ir.program import Module
+from ...dialect.ir.symbolic import symbol
+from ...dialect.ir.types import MaybeDim, TensorType, merge_types, type_of
+from ...dialect.ops.speculation import Profile, ProfileValue
+from ..settings.fork_lock import ForkLock
+
+Types = dict[int, TensorType]
+UNDEFINED = TensorType(defined=False)
+
+
+@dataclass
+class SeenValue:
+    """What a `profile_value` observer saw (R1.23).
+
+    Only plain numbers are kept: a record must not hold on to what flows through it.
+
+    Attributes:
+        value: the one value seen; None once ``varied``.
+        varied: True if values differed, in type or in value, or were no plain numbers.
+        none, present: hits with None, and with anything else.
+    """
+
+    value: bool | int | float | complex | None = None
+    varied: bool = False
+    none: int = 0
+    present: int = 0
+
+    @classmethod
+    def of(cls, value: Any) -> SeenValue:
+        """One hit."""
+        if value is None:
+            return cls(none=1)
+        if not _is_constant(value):
+            return cls(varied=True, present=1)
+        return cls(value, present=1)
+
+    def add(self, other: SeenValue) -> None:
+        """Merge other hits of the same observer into these."""
+        if self.varied or other.varied or not _same_number(self.value, other.value):
+            self.value, self.varied = None, True
+        self.none += other.none
+        self.present += other.present
+
+
+class Frame:
+    """What the observers of one graph saw during one run."""
+
+    def __init__(self) -> None:
+        self.types: Types = {}
+        self.values: dict[int, SeenValue] = {}
+
+    def observe_type(self, site: int, value: Any) -> None:
+        """A hit of ``profile``: None is the undefined tensor, other non-tensors are ignored.
+
+        An undefined tensor replaces what was seen before (R1.18).
+        """
+        if value is None:
+            self.types[site] = UNDEFINED
+        elif device_of(value) is not None:
+            seen = type_of(value)
+            assert isinstance(seen, TensorType)
+            old = self.types.get(site)
+            self.types[site] = seen if old is None else merge_types(old, seen)
+
+    def observe_value(self, site: int, value: Any) -> None:
+        """A hit of ``profile_value``."""
+        hit = SeenValue.of(value)
+        if site in self.values:
+            self.values[site].add(hit)
+        else:
+            self.values[site] = hit
+
+    def __bool__(self) -> bool:
+        return bool(self.types or self.values)
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What a ready record says of its graph, by site: all that a plan is specialised by.
+
+    Sites number the observers of a graph in order, so these hold for every copy of the graph.
+    """
+
+    types: Types
+    values: dict[int, SeenValue]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {
+            "types": [[site, TYPE.to_json(seen)] for site, seen in self.types.items()],
+            "values": [
+                [site, _number_to_json(seen.value), seen.varied, seen.none, seen.present]
+                for site, seen in self.values.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Observations:
+        """What `to_json` wrote; raises LookupError, TypeError, ValueError or IRError for others."""
+        types = {_natural(site): TYPE.from_json(text) for site, text in data["types"]}
+        if not all(isinstance(seen, TensorType) for seen in types.values()):
+            raise ValueError("an observed type is that of a tensor")
+        values = {}
+        for site, value, varied, none, present in data["values"]:
+            number = _number_from_json(value)
+            counts = _natural(none), _natural(present)
+            values[_natural(site)] = SeenValue(number, bool(varied), *counts)
+        return cls(types, values)
+
+
+def _number_to_json(number: bool | int | float | complex | None) -> Any:
+    return None if number is None else VALUE.to_json(number)
+
+
+def _number_from_json(data: Any) -> bool | int | float | complex | None:
+    number = None if data is None else VALUE.from_json(data)
+    if number is not None and not _is_constant(number):
+        raise ValueError(f"an observed value is a number, not {number!r}")
+    return number
+
+
+def _natural(data: Any) -> int:
+    if type(data) is not int or data < 0:
+        raise ValueError(f"expected a natural number, not {data!r}")
+    return data
+
+
+class Record:
+    """What the observers of one instrumented graph see during its first runs.
+
+    Args:
+        module: the instrumented graph; `finish` writes what was seen into it.
+        runs: runs to record before the record is ready; 0 = ready at once.
+
+    Attributes:
+        runs: as given.
+        is_restored: nothing was recorded: another record's observations were taken over.
+        values: what ``profile_value`` observers saw in all finished runs, by site.
+    """
+
+    def __init__(self, module: Module, runs: int) -> None:
+        self.module = module
+        self.runs = runs
+        self.is_restored = False
+        self.values: dict[int, SeenValue] = {}
+        self._left = runs
+        self._types: Types = {}
+        self._names = (f"p{k}" for k in itertools.count())
+        self._lock = ForkLock()
+
+    @property
+    def ready(self) -> bool:
+        """True once enough runs have finished; read without the lock (R1.20)."""
+        return self._left == 0
+
+    @property
+    def held(self) -> int:
+        """Entries held: at most one per observer, and none once ready but those of `values`."""
+        return len(self._types) + len(self.values)
+
+    def finish(self, frame: Frame) -> bool:
+        """Count a finished run; True if this one made the record ready.
+
+        A record in which no observer was ever hit never becomes ready (R1.20), unless the graph
+        has no observer at all, in which case there is nothing to wait for.
+        """
+        with self._lock:
+            if self._left == 0:
+                return False
+            _merge_frame(self._types, frame.types, self._names)
+            for site, seen in frame.values.items():
+                if site in self.values:
+                    self.values[site].add(seen)
+                else:
+                    self.values[site] = replace(seen)
+            if self._left == 1 and not self.held and self._has_observers():
+                return False
+            if self._left == 1:
+                # Before the count says so: whoever finds the record ready reads the graph.
+                self._write()
+                self._types = {}
+            self._left -= 1
+            return self._left == 0
+
+    def restore(self, observed: Observations) -> None:
+        """Become ready at once, with what another record of the same graph has observed.
+
+        Raises IRError if it was of another graph; then nothing has changed.
+        """
+        sites = {
+            i.attrs["site"]: i.op
+            for i in self.module.main.body.walk()
+            if i.op in (Profile, ProfileValue)
+        }
+        for op, seen in ((Profile, observed.types), (ProfileValue, observed.values)):
+            for site in seen:
+                if sites.get(site) is not op:
+                    raise IRError(f"the graph has no {op.name} with site {site}")
+        with self._lock:
+            self._types, self.values = dict(observed.types), dict(observed.values)
+            self._write()
+            self._types, self._left, self.is_restored = {}, 0, True
+
+    def observations(self) -> Observations:
+        """What this record has observed; once it is ready."""
+        types = {
+            i.attrs["site"]: i.attrs["profiled_type"]
+            for i in self.module.main.body.walk()
+            if i.op is Profile and i.attrs.get("profiled_type") is not None
+        }
+        return Observations(types, dict(self.values))
+
+    def _has_observers(self) -> bool:
+        return any(i.op in (Profile, ProfileValue) for i in self.module.main.body.walk())
+
+    def _write(self) -> None:
+        for instr in self.module.main.body.walk():
+            site = instr.attrs.get("site")
+            if instr.op is Profile and site in self._types:
+                instr.attrs["profiled_type"] = self._types[site]
+            elif instr.op is ProfileValue and site in self.values:
+                seen = self.values[site]
+                instr.attrs.update(none=seen.none, present=seen.present)
+                if seen.value is not None:
+                    instr.attrs["seen"] = seen.value
+
+
+def _is_constant(value: Any) -> bool:
+    """True for Python numbers that a graph can hold as a constant."""
+    if type(value) is int:
+        return -(2**63) <= value < 2**63
+    return type(value) in (bool, float, complex)
+
+
+def _same_number(a: Any, b: Any) -> bool:
+    """Equal for a program: NaN is itself, and neither 0.0, -0.0 nor False is 0."""
+    return type(a) is type(b) and repr(a) == repr(b)
+
+
+def merge_frames(frames: Iterable[Types]) -> Types:
+    """Merge the types of several runs into the first (R1.21).
+
+    Equal sizes stay literal; a size that changed becomes a symbol shared by all positions with
+    the same (old, new) pair; sizes already unknown get fresh symbols; differing ranks lose all.
+    The rest of a type stays the first run's, but for strides where sizes changed.
+    """
+    merged: Types = {}
+    names = (f"p{k}" for k in itertools.count())
+    for frame in frames:
+        _merge_frame(merged, frame, names)
+    return merged
+
+
+def _merge_frame(merged: Types, frame: Types, names: Iterator[str]) -> None:
+    shared: dict[tuple[MaybeDim, MaybeDim], MaybeDim] = {}
+    for site, seen in frame.items():
+        old = merged.get(site)
+        merged[site] = seen if old is None else _merge_across(old, seen, shared, names)
+
+
+def _merge_across(old: TensorType, new: TensorType, shared: dict, names: Any) -> TensorType:
+    if old.shape is None or new.shape is None or len(old.shape) != len(new.shape):
+        return replace(old, shape=None, strides=None)
+    shape: list[MaybeDim] = []
+    for a, b in zip(old.shape, new.shape, strict=True):
+        if a is not None and a == b:
+            shape.append(a)
+        elif a is None or b is None:
+            shape.append(symbol(next(names)))
+        else:
+            if (a, b) not in shared:
+                shared[a, b] = symbol(next(names))
+            shape.append(shared[a, b])
+    kept = old if tuple(shape) == old.shape else replace(old, strides=_common_layout(old, new))
+    return replace(kept, shape=tuple(shape))
+
+
+def _common_layout(old: TensorType, new: TensorType) -> str | None:
+    """Exact strides of changing sizes mean nothing; C-contiguity in both runs does."""
+    return "contiguous" if old.strides == new.strides == "contiguous" else None

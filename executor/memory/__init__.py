@@ -1,0 +1,1 @@
+"""Memory for results and intermediates: pools, placement, lifetimes, donated arguments."""

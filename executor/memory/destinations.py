@@ -1,0 +1,114 @@
+"""Memory of the caller's that results are written into (`GraphFunction.into`)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import ArgumentError, DTypeError, ShapeError
+from ...dialect.importers.tracing.pytree import TreeDef, flatten
+from ...dialect.ir.program import Block, Instr, Program
+
+
+class Destinations:
+    """One array per result.
+
+    Args:
+        out: the arrays, in the structure of the results.
+        tree: that structure.
+        name: of the function, for messages.
+
+    Attributes:
+        arrays: one per result.
+        direct: those that kernels may write to while they read these inputs, else None; see `open`.
+        copied: results that were made elsewhere and copied.
+
+    Raises ArgumentError unless these are writable arrays, in the right structure, that do not
+    overlap each other.
+    """
+
+    def __init__(self, out: Any, tree: TreeDef, name: str) -> None:
+        self._name = name
+        found, given = flatten(out)
+        if given != tree:
+            raise ArgumentError(
+                f"{name}.into: the arrays given are {given}, the results {tree}",
+                hint="pass arrays nested as the function returns its results",
+            )
+        self.arrays: list[np.ndarray] = found
+        self.direct: tuple[np.ndarray | None, ...] = ()
+        self.copied = 0
+        for where, array in zip(self._places(), found, strict=True):
+            if not isinstance(array, np.ndarray):
+                raise ArgumentError(f"{where} is no array but {type(array).__name__} {array!r:.40}")
+            if not array.flags.writeable:
+                raise ArgumentError(f"{where} is read-only")
+        places = tuple(zip(self._places(), found, strict=True))
+        for (first, a), (second, b) in itertools.combinations(places, 2):
+            if np.shares_memory(a, b):
+                raise ArgumentError(f"{first} and {second} share memory, each is for one result")
+
+    def _places(self) -> list[str]:
+        if len(self.arrays) == 1:
+            return [f"{self._name}.into: the array given"]
+        return [f"{self._name}.into: the array for result {k}" for k in range(len(self.arrays))]
+
+    def open(self, inputs: Sequence[Any]) -> None:
+        """Find out which arrays kernels may write to while they read these inputs."""
+        read = [x for x in inputs if isinstance(x, np.ndarray)]
+        self.direct = tuple(
+            array if is_plain(array) and not any(np.may_share_memory(array, x) for x in read)
+            else None
+            for array in self.arrays
+        )  # fmt: skip
+
+    def fill(self, results: Sequence[Any]) -> None:
+        """Copy what has not been written in place; the results share no memory with the inputs.
+
+        Raises ShapeError and DTypeError, before anything is copied, where array and result differ.
+        """
+        for where, array, result in zip(self._places(), self.arrays, results, strict=True):
+            made = np.asarray(result)
+            if made.shape != array.shape:
+                raise ShapeError(f"{where} has shape {array.shape}, the result {made.shape}")
+            if made.dtype != array.dtype:
+                raise DTypeError(f"{where} is of {array.dtype}, the result of {made.dtype}")
+        for array, result in zip(self.arrays, results, strict=True):
+            if result is not array:
+                np.copyto(array, result)
+                self.copied += 1
+
+
+def is_plain(array: np.ndarray) -> bool:
+    """Whether a kernel's output may look like that."""
+    flags = array.flags
+    plain = type(array) is np.ndarray and array.ndim > 0 and array.dtype.isnative
+    return plain and flags.c_contiguous and flags.aligned
+
+
+def destined(main: Program) -> dict[int, int]:
+    """Results of fusion groups -> the output of the graph that they are, if they are one.
+
+    Groups in loops run more than once, and a branch may choose between values that are both there:
+    only what a side of a branch has made itself is followed into it.
+    """
+    found: dict[int, int] = {}
+    open_: list[tuple[Block, int, int]] = [(main.body, v, k) for k, v in enumerate(main.outputs)]
+    makers: dict[int, dict[int, Instr]] = {}
+    while open_:
+        block, value, output = open_.pop()
+        known = makers.get(id(block))
+        if known is None:
+            known = makers[id(block)] = {r: i for i in block.instrs for r in i.results}
+        maker = known.get(value)
+        if maker is None:
+            continue
+        if maker.op.name == "fusion_group":
+            found.setdefault(value, output)
+        elif maker.op.full_name() == "scf.if":
+            index = maker.results.index(value)
+            open_ += [(side, side.outputs[index], output) for side in maker.blocks]
+    return found

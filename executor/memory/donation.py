@@ -1,0 +1,138 @@
+"""Arguments that a call may overwrite: which results can have their memory (``jit(donate=…)``)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialect.errors import KnobError
+from ...dialect.ir.program import Block, Instr, Program
+from .destinations import is_plain
+
+if TYPE_CHECKING:
+    from ...lowering.abi import KernelABI
+
+_GUARDS = ("type_check", "dynamic_guard")
+_HARMLESS = (*_GUARDS, "fusion_group", "call_fallback")  # give no view of what they are given
+Pair = tuple[int, int]
+
+
+def parameter_names(fn: Callable[..., Any], donate: Any) -> tuple[str, ...]:
+    """Names of donated parameters, given by name or position; raises KnobError."""
+    if donate is None:
+        return ()
+    given = (donate,) if isinstance(donate, (str, int)) else donate
+    try:
+        known = list(inspect.signature(fn).parameters)
+        return tuple(
+            dict.fromkeys(known[d] if isinstance(d, int) else known[known.index(d)] for d in given)
+        )
+    except (TypeError, ValueError, IndexError):
+        raise KnobError(
+            f"donate={donate!r}: expected names or positions of parameters of "
+            f"{getattr(fn, '__name__', fn)}"
+        ) from None
+
+
+def positions(names: Sequence[str], donate: Sequence[str]) -> tuple[int, ...]:
+    """Which leaves of the arguments, named like ``'x'[1]``, belong to these parameters."""
+    return tuple(k for k, name in enumerate(names) if name.split("'")[1] in donate)
+
+
+def donations(
+    main: Program,
+    destined: Mapping[int, int],
+    abis: Mapping[str, KernelABI],
+    donated: Sequence[int],
+) -> tuple[Pair, ...]:
+    """Pairs of an output and an input in whose memory it may be made; each at most once.
+
+    The fusion group that makes the output has to be the last to read the input, and its kernel one
+    that can write to where it reads.
+
+    Args:
+        main: the graph of an optimised plan.
+        destined: `destinations.destined` of it.
+        abis: of the kernels, by fusion function.
+        donated: inputs that may be overwritten, if they overlap no other input.
+    """  # fmt: skip
+    found: dict[int, int] = {}
+    readers = {k: _readers(main, main.inputs[k]) for k in donated}
+    for group, siblings in _groups(main.body):
+        abi = abis.get(group.attrs["callee"])
+        for number, result in enumerate(group.results):
+            output = destined.get(result)
+            if abi is None or output is None or output in found.values():
+                continue
+            for k in donated:
+                if k not in found and _is_last(group, number, readers[k], siblings, abi):
+                    found[k] = output
+                    break
+    return tuple((output, given) for given, output in found.items())
+
+
+_Readers = tuple[set[int], list[Instr]]
+
+
+def _readers(main: Program, value: int) -> _Readers | None:
+    """Names of an input and the instructions that use them, in order; None if views may exist."""
+    names, used = {value}, []
+    for instr in main.body.walk():
+        if any(names & set(block.outputs) for block in instr.blocks):
+            return None
+        if not names & set(instr.operands):
+            continue
+        if instr.op.name not in _HARMLESS:
+            return None
+        used.append(instr)
+        if instr.op.name in _GUARDS:
+            pairs = zip(instr.results, instr.operands, strict=False)
+            names |= {alias for alias, given in pairs if given in names}
+    return None if names & set(main.outputs) else (names, used)
+
+
+def _groups(body: Block) -> Iterator[tuple[Instr, list[Instr]]]:
+    """Groups that run at most once, each with the instructions that run only if it does not."""
+    for instr in body.instrs:
+        if instr.op.name == "fusion_group":
+            yield instr, []
+        elif instr.op.full_name() == "scf.if":
+            for side, other in (instr.blocks, instr.blocks[::-1]):
+                for inner in side.instrs:
+                    if inner.op.name == "fusion_group":
+                        yield inner, list(other.walk())
+
+
+def _is_last(
+    group: Instr, number: int, readers: _Readers | None, siblings: list[Instr], abi: KernelABI
+) -> bool:
+    if readers is None:
+        return False
+    names, used = readers
+    others = {id(i) for i in siblings}
+    after = False
+    for instr in used:
+        if instr is group:
+            after = True
+        elif after and id(instr) not in others:
+            return False
+    if not after or any(spec.kind == "violation" for spec in abi.outputs):
+        return False  # after a violation the group is computed once more, from the same arguments
+    read = [k for k, operand in enumerate(group.operands) if operand in names]
+    return all((number, k) in abi.in_place for k in read)
+
+
+def given_memory(pairs: Sequence[Pair], inputs: Sequence[Any], count: int) -> list:
+    """Per output the donated array that it is to be made in, or None."""
+    found: list[np.ndarray | None] = [None] * count
+    for output, k in pairs:
+        array = inputs[k]
+        if isinstance(array, np.ndarray) and is_plain(array) and array.flags.writeable:
+            rest = (x for n, x in enumerate(inputs) if n != k and isinstance(x, np.ndarray))
+            is_view = type(array.base) is np.ndarray
+            if not is_view and not any(np.may_share_memory(array, x) for x in rest):
+                found[output] = array
+    return found

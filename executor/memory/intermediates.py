@@ -1,0 +1,257 @@
+"""Which arrays that a plan's kernels hand to each other can lie in the thread's block (`scratch`).
+
+Those that only kernels read. Whatever else is given an array may keep it, or a view of it: an op
+that is evaluated, the caller, a group that is interpreted (after a violation, too). Guards look at
+an array and keep nothing. Fallbacks may, but run seldom: a plan that comes to one gives its block
+up (`scratch.forfeit`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...dialect.analysis.alias import uses
+from ...dialect.guards.checks import symbol_name
+from ...dialect.ir.dtypes import dtype_named
+from ...dialect.ir.program import Block, Instr, Program
+from ...dialect.ir.symbolic import parse_dim
+from ...dialect.ops.sizes import is_nonnegative
+from ...dialect.ops.speculation import Guard as GuardOp
+from ...lowering.abi import KernelABI
+from .output_pool import ALIGN_FROM
+from .placement import Moment, Placement, Refused, Size, bytes_of, lay_out, size_of
+
+Described = tuple[int, list[tuple[tuple[int, ...], np.dtype, int]]]
+
+
+@dataclass(eq=False)
+class Intermediates:
+    """The arrays of one plan that lie in the block, numbered in the order of `index`.
+
+    Attributes:
+        index: value -> its number.
+        shapes, dtypes: per array.
+        placement: where they lie.
+        reads: (input, axis) of the sizes that all this depends on.
+        shared: values that may lie in the block, under whatever name.
+        pauses: calls for which they stay out of it (`scratch.forfeit`).
+        last_pause: how many these were when they began.
+    """
+
+    index: Mapping[int, int]
+    shapes: tuple[tuple[Size, ...], ...]
+    dtypes: tuple[np.dtype, ...]
+    placement: Placement
+    reads: tuple[tuple[int, int], ...]
+    shared: frozenset[int]
+    pauses: int = 0
+    last_pause: int = 0
+
+    @cached_property
+    def nowhere(self) -> tuple[None, ...]:
+        """No place for any of them."""
+        return (None,) * len(self.index)
+
+    @cached_property
+    def described(self) -> Callable[[tuple[int, ...]], Described]:
+        """Sizes, in the order of `reads` -> bytes of the block; shape, dtype and offset of each."""
+        names: dict[Size, str] = {("dim", *r): f"s{k}" for k, r in enumerate(self.reads)}
+        lines = ["def described(sizes):"]
+        if names:
+            lines.append(f"    ({', '.join(names.values())},) = sizes")
+        lines.append("    t0 = 0")
+        for k, room in enumerate(self.placement.rooms):
+            lines.append(f"    t{k + 1} = t{k} + {_text(room, names)}")
+        found = []
+        for k, place in enumerate(self.placement.where[v] for v in self.index):
+            shape = "".join(f"{_text(size, names)}, " for size in self.shapes[k])
+            found.append(f"(({shape}), d[{k}], t{place})")
+        lines.append(f"    return t{len(self.placement.rooms)}, [{', '.join(found)}]")
+        scope: dict[str, Any] = {"d": self.dtypes}
+        exec(compile("\n".join(lines), "<arrays between kernels>", "exec"), scope)
+        return scope["described"]
+
+
+def _text(size: Size, names: Mapping[Size, str]) -> str:
+    """A size as a Python expression."""
+    if isinstance(size, int):
+        return str(size)
+    if size[0] == "dim":
+        return names[size]
+    op, a, b = size[0], _text(size[1], names), _text(size[2], names)
+    return f"{op}({a}, {b})" if op in ("max", "min") else f"({a} {op} {b})"
+
+
+def intermediates(main: Program, abis: Mapping[str, KernelABI]) -> Intermediates | None:
+    """The arrays of a plan that can lie in the block; None = there are none.
+
+    Args:
+        main: the plan's graph.
+        abis: of the native kernels, by fusion function; other groups are interpreted.
+    """
+    groups = sum(instr.op.name == "fusion_group" for instr in main.body.walk())
+    return _Finder(main, abis).found() if groups > 1 else None
+
+
+class _Finder:
+    """Values that are, or may be, the same array are one *web*; its death frees their places."""
+
+    def __init__(self, main: Program, abis: Mapping[str, KernelABI]) -> None:
+        self.abis = abis
+        self.parents: dict[int, int] = {}
+        self.seen_by_others: set[int] = set()
+        self.moments: list[tuple[tuple[int, ...], set[int]]] = []  # made, touched
+        self.inputs: dict[int, int] = {v: v for v in main.inputs}  # aliases, too
+        self.shapes: dict[int, tuple[Size, ...]] = {}  # predicted; kernels compare
+        self.dtypes: dict[int, np.dtype] = {}
+        self.nbytes: dict[int, Size] = {}
+        self.expose((*main.inputs, *main.outputs))
+        self.block(main.body)
+
+    def found(self) -> Intermediates | None:
+        seen = {self.web(v) for v in self.seen_by_others}
+        last: dict[int, int] = {}
+        for k, (_, touched) in enumerate(self.moments):
+            last |= dict.fromkeys(map(self.web, touched), k)
+        inner = {v: n for v, n in self.nbytes.items() if self.web(v) not in seen}
+        if not inner:
+            return None
+        dead: dict[int, list[int]] = defaultdict(list)
+        for value in inner:
+            dead[last[self.web(value)]].append(value)
+        moments = [Moment(made, dead[k]) for k, (made, _) in enumerate(self.moments)]
+        shapes = tuple(self.shapes[v] for v in inner)
+        webs = {self.web(v) for v in inner}
+        return Intermediates(
+            index={v: k for k, v in enumerate(inner)},
+            shapes=shapes,
+            dtypes=tuple(self.dtypes[v] for v in inner),
+            placement=lay_out(moments, inner),
+            reads=tuple(dict.fromkeys(_reads(size for shape in shapes for size in shape))),
+            shared=frozenset(v for v in self.parents if self.web(v) in webs),
+        )
+
+    # --- webs -------------------------------------------------------------------------------
+
+    def web(self, value: int) -> int:
+        """What stands for all values that may be the same array."""
+        parents = self.parents
+        while (parent := parents.setdefault(value, value)) != value:
+            parents[value] = value = parents[parent]  # halves the way for the next one
+        return value
+
+    def join(self, one: int, two: int) -> None:
+        self.parents[self.web(one)] = self.web(two)
+
+    def expose(self, values: Iterable[int]) -> None:
+        """Something may keep these arrays."""
+        self.seen_by_others.update(values)
+
+    def touch(self, instr: Instr, made: tuple[int, ...] = ()) -> None:
+        self.moments.append((made, {*instr.operands, *instr.results}))
+
+    # --- instructions -----------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        for instr in block.instrs:
+            if instr.op.full_name() == "scf.if":
+                self.branch(instr)
+            elif issubclass(instr.op, GuardOp):
+                self.guard(instr)
+            elif instr.op.name == "fusion_group":
+                self.group(instr)
+            elif instr.op.name == "call_fallback":
+                self.touch(instr)
+            elif instr.op.dialect == "scf":
+                self.loop(instr)
+            else:
+                self.expose((*instr.operands, *instr.results))
+
+    def guard(self, instr: Instr) -> None:
+        self.touch(instr)
+        checked = list(zip(instr.results, instr.operands, instr.attrs["types"], strict=False))
+        for alias, value, _ in checked:
+            self.same(alias, value)
+        # One symbol is one size: what it is for an argument it is for the result of some op.
+        symbols: dict[str, Size] = {}
+        for _, value, type_ in checked:
+            for axis, dim in enumerate(type_.shape or ()):
+                name, size = symbol_name(dim), self.size(value, axis)
+                if name is not None and size is not None:
+                    symbols.setdefault(name, size)
+        for alias, value, type_ in checked:
+            if value not in self.inputs and value not in self.shapes and type_.shape is not None:
+                with suppress(Refused):
+                    self.shapes[alias] = tuple(size_of(dim, symbols) for dim in type_.shape)
+
+    def branch(self, instr: Instr) -> None:
+        self.touch(instr)
+        for side in instr.blocks:
+            self.block(side)
+        for result, *made in zip(instr.results, *(b.outputs for b in instr.blocks), strict=True):
+            for value in reversed(made):  # the first side, which a guard expects, has the last word
+                self.same(result, value)
+
+    def loop(self, instr: Instr) -> None:
+        """What comes from outside is read until the end; what goes around is not followed."""
+        self.expose((*instr.operands, *instr.results))
+        for block in instr.blocks:
+            self.expose((*block.args, *block.outputs))
+            self.block(block)
+        inside = {r for block in instr.blocks for i in block.walk() for r in i.results}
+        self.moments.append(((), uses(instr) - inside))
+
+    def same(self, alias: int, value: int) -> None:
+        """One value is another one, as far as sizes go, too."""
+        self.join(alias, value)
+        if value in self.inputs:
+            self.inputs[alias] = self.inputs[value]
+        if value in self.shapes:
+            self.shapes[alias] = self.shapes[value]
+
+    def group(self, instr: Instr) -> None:
+        abi = self.abis.get(instr.attrs["callee"])
+        if abi is None or any(spec.kind == "violation" for spec in abi.outputs):
+            self.expose(instr.operands)
+        if abi is None:
+            return self.touch(instr)
+        sizes = {
+            name: size for name, (index, axis) in abi.symbols.items()
+            if (size := self.size(instr.operands[index], axis)) is not None
+        }  # fmt: skip
+        outs = [spec for spec in abi.outputs if spec.kind != "violation"]
+        for result, spec in zip(instr.results, outs, strict=True):
+            try:
+                shape = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
+            except Refused:
+                continue  # of a size that is not known before
+            if not all(is_nonnegative(parse_dim(dim)) for dim in spec.dims):
+                continue  # NumPy makes no array of it, and places would overlap
+            self.shapes[result], self.dtypes[result] = shape, dtype_named(spec.dtype).numpy
+            nbytes = bytes_of(self.dtypes[result].itemsize, shape)
+            if shape and not (isinstance(nbytes, int) and nbytes < ALIGN_FROM):
+                self.nbytes[result] = nbytes
+        return self.touch(instr, instr.results)
+
+    def size(self, value: int, axis: int) -> Size | None:
+        if value in self.inputs:
+            return "dim", self.inputs[value], axis
+        shape = self.shapes.get(value)
+        return None if shape is None or axis >= len(shape) else shape[axis]
+
+
+def _reads(sizes: Iterable[Size]) -> Iterator[tuple[int, int]]:
+    """The sizes of inputs that sizes depend on."""
+    for size in sizes:
+        if isinstance(size, tuple):
+            if size[0] == "dim":
+                yield size[1], size[2]
+            else:
+                yield from _reads(size[1:])

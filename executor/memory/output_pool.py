@@ -1,0 +1,197 @@
+"""Reading and making NumPy arrays for kernels: data pointers, aligned outputs, workspaces.
+
+Large outputs come from a pool: memory of a result that nobody holds any more serves the next one.
+Without it every call of a memory-bound kernel pays for fresh pages from the kernel, which costs
+several times the kernel itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..settings.events import Counters
+from ..settings.fork_lock import ForkLock
+from ..settings.knobs import knobs
+
+ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
+ALIGN_FROM = 8192  # bytes; below this a misaligned vector costs less than aligning
+_POOL_FROM = 1 << 17  # bytes; from here malloc maps fresh pages for every array
+_POINTER_OFFSET = 16  # of PyArrayObject.data, after ob_refcnt and ob_type on 64-bit CPython
+
+_address = ctypes.c_size_t.from_address
+
+
+def _fast_pointer(array: np.ndarray) -> int:
+    return _address(id(array) + _POINTER_OFFSET).value
+
+
+def _slow_pointer(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+def _probe() -> Callable[[np.ndarray], int]:
+    """Use the struct offset only where it agrees with what NumPy itself reports."""
+    samples: list[np.ndarray] = [
+        np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2)),
+    ]  # fmt: skip
+    agree = all(_fast_pointer(a) == _slow_pointer(a) for a in samples)
+    return _fast_pointer if agree else _slow_pointer
+
+
+data_pointer: Callable[[np.ndarray], int] = _probe()
+
+
+def readable(leaf: Any, counters: Counters | None = None) -> Any:
+    """A leaf as kernels can read it: of the base class, in native byte order, aligned.
+
+    A copy made here is counted as ``input_copies``.
+    """
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
+    if unreadable(base) is None:
+        return base
+    if counters is not None:
+        counters.input_copies += 1
+    return base.astype(base.dtype.newbyteorder("="), copy=True)
+
+
+def unreadable(array: Any) -> str | None:
+    """Why kernels cannot read an array as it lies; None = they can."""
+    if not isinstance(array, np.ndarray) or (array.dtype.isnative and array.flags.aligned):
+        return None
+    return "its elements are not aligned" if array.dtype.isnative else "its byte order is foreign"
+
+
+class _Block:
+    """Aligned memory, lent to one array at a time through the buffer that `lend` makes."""
+
+    __slots__ = ("address", "raw", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.raw = np.empty(size + ALIGNMENT, np.uint8)
+        start = data_pointer(self.raw)
+        self.address = start + -start % ALIGNMENT
+
+
+def size_class(nbytes: int) -> int:
+    """The block size that serves ``nbytes``: at most a quarter more, four sizes per octave.
+
+    A block serves all sizes of its class, and the number of classes is bounded.
+    """
+    step = 1 << max(nbytes.bit_length() - 3, 0)
+    return -(-nbytes // step) * step
+
+
+class _Class:
+    """Free blocks of one size, and the type of the buffers that lend them."""
+
+    __slots__ = ("blocks", "lent", "used")
+
+    def __init__(self, size: int) -> None:
+        self.blocks: list[_Block] = []
+        self.lent = _lent_type(size)
+        self.used = 0
+
+
+class Pool:
+    """Free blocks by size class, bounded in bytes; safe among threads and re-entrant.
+
+    When it is full, the classes that were used least recently make room.
+    """
+
+    def __init__(self) -> None:
+        self._classes: dict[int, _Class] = {}  # never shrinks, see `size_class`
+        self._held = 0
+        self._clock = itertools.count()
+        # Re-entrant: the collector may return a block while this thread holds it. Hence also no
+        # iteration over what such a return changes.
+        self._lock = ForkLock()
+
+    def lend(self, nbytes: int) -> Any:
+        """A writable buffer of ``nbytes`` or more whose memory returns here when it dies."""
+        size = size_class(nbytes)
+        with self._lock:
+            found = self._classes.get(size) or self._classes.setdefault(size, _Class(size))
+            found.used = next(self._clock)
+            block = found.blocks.pop() if found.blocks else None
+            if block is not None:
+                self._held -= size
+        block = block or _Block(size)
+        lent = found.lent.from_address(block.address)  # type: ignore[attr-defined]
+        lent.owner = (self, block)
+        return lent
+
+    def give_back(self, block: _Block) -> None:
+        """Keep a block for the next array of its class."""
+        found = self._classes[block.size]
+        with self._lock:
+            found.used = next(self._clock)
+            found.blocks.append(block)
+            self._held += block.size
+            while self._held > knobs.output_pool_bytes:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Free a block of the class that was used least recently."""
+        filled = [c for c in tuple(self._classes.values()) if c.blocks]
+        oldest = min(filled, key=lambda c: c.used, default=None)
+        if oldest is not None and oldest.blocks:
+            self._held -= oldest.blocks.pop(0).size
+
+    @property
+    def held(self) -> int:
+        """Bytes waiting for reuse."""
+        return self._held
+
+
+def _lent_type(size: int) -> type:
+    """A ctypes array type of ``size`` bytes that returns its block when it dies."""
+
+    def __del__(self) -> None:
+        pool, block = self.owner
+        pool.give_back(block)
+
+    return type(f"Lent{size}", (ctypes.c_char * size,), {"__del__": __del__})
+
+
+pool = Pool()
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialised C-contiguous array, 64-byte aligned when it is large enough to matter."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < ALIGN_FROM:
+        return np.empty(shape, dtype)
+    if nbytes >= _POOL_FROM:
+        return np.ndarray(shape, dtype, pool.lend(nbytes))
+    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    return np.ndarray(shape, dtype, raw.data, -data_pointer(raw) % ALIGNMENT)
+
+
+class _Arena(threading.local):
+    """One growing scratch buffer per thread."""
+
+    def __init__(self) -> None:
+        self.block = _Block(4096)
+
+
+_arena = _Arena()
+
+
+def workspace(nbytes: int) -> int:
+    """Pointer to at least ``nbytes`` of 64-byte aligned scratch, valid until the next call.
+
+    Each thread has its own; a kernel never calls back into Python, so it cannot be lost.
+    """
+    if nbytes > _arena.block.size:
+        _arena.block = _Block(max(nbytes, 2 * _arena.block.size))
+    return _arena.block.address

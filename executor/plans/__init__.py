@@ -1,0 +1,1 @@
+"""What runs a graph: plans of guards, kernel calls, evaluated ops and fallbacks."""

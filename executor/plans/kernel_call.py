@@ -1,0 +1,152 @@
+"""From object code to a callable on arrays: loads a kernel and generates its calling code.
+
+The generated function allocates outputs, fills the kernel's slots (`lowering.abi`) and calls it
+with the GIL released.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialect.ir.dtypes import dtype_named
+from ...dialect.ir.program import Program
+from ...dialect.ir.symbolic import parse_dim
+from ..interpret.evaluate import Adapt, Evaluator
+from ..memory import output_pool
+from ..settings.events import Counters
+from ..settings.knobs import knobs
+
+if TYPE_CHECKING:
+    from ...dialect.ir.program import Module
+    from ...lowering.abi import KernelArtifact
+    from ...lowering.cpu.loader import Loaded
+
+
+def kernel_runner(
+    artifact: KernelArtifact, counters: Counters, interpreted: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A callable on the group's operands; one result, or a tuple of several.
+
+    After the operands it takes, per result, an array to make it in, or None; one of another type
+    is left alone. Results of rank 0 are always new.
+
+    ``interpreted`` does the same op by op, and raises what NumPy raises: it runs after a launch
+    that reports an index out of range or the like, whose results are void, and instead of one that
+    would take an int of more than 64 bits.
+    """
+    from ...lowering.cpu.loader import load, set_library_threads
+
+    loaded = load(artifact)
+    if artifact.library_calls:
+        set_library_threads(knobs.library_threads)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(loaded.address)
+    source, scope = call_source(artifact)
+    scope |= {"fn": function, "C": counters, "KEEP": loaded, "interpreted": interpreted}
+    exec(compile(source, f"<call of {artifact.name}>", "exec"), scope)
+    call = scope["call"]
+    call.kernel = artifact, loaded
+    return call
+
+
+def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] | None:
+    """The kernel behind a callable of `kernel_runner`; None for one that interprets."""
+    return getattr(runner, "kernel", None)
+
+
+def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
+    """Python source of the calling function and the names it needs."""
+    abi = artifact.abi
+    scope: dict[str, Any] = {
+        "asarray": np.asarray, "ptr": output_pool.data_pointer, "empty": output_pool.empty,
+        "np_empty": np.empty, "workspace": output_pool.workspace, "ndarray": np.ndarray,
+        "StructError": struct.error,
+    }  # fmt: skip
+    args = [f"a{i}" for i in range(len(abi.inputs))]
+    count = sum(out.kind != "violation" for out in abi.outputs)
+    given = [f"given{k}=None" for k in range(count)]
+    lines = [f"def call({', '.join([*args, *given])}):"]
+    formats, slots = [], []
+    for name, spec in zip(args, abi.inputs, strict=True):
+        if spec.kind == "scalar":
+            formats.append({"f": "d", "i": "q", "b": "q"}[dtype_named(spec.dtype).kind])
+            slots.append(name)
+        else:
+            if not spec.dims:
+                lines.append(f"    if type({name}) is not ndarray: {name} = asarray({name})")
+            formats.append("Q")
+            slots.append(f"ptr({name})")
+    for symbol, (index, axis) in abi.symbols.items():
+        lines.append(f"    {symbol} = a{index}.shape[{axis}]")
+    outs: list[str] = []
+    voids = []
+    for k, out in enumerate(abi.outputs):
+        dtype = dtype_named(out.dtype)
+        scope[f"D{k}"] = dtype.numpy
+        shape = f"({', '.join(out.dims)},)" if out.dims else "()"
+        static = all(isinstance(parse_dim(d), int) for d in out.dims)
+        small = static and np.prod([int(d) for d in out.dims], initial=dtype.itemsize) < 8192
+        made = f"{'np_empty' if small else 'empty'}({shape}, D{k})"
+        if out.dims and out.kind != "violation":
+            g = f"given{len(outs)}"
+            fits = f"{g}.shape == {shape} and {g}.dtype == D{k}"
+            made = f"{g} if {g} is not None and {fits} else {made}"
+        lines.append(f"    o{k} = {made}")
+        formats.append("Q")
+        slots.append(f"ptr(o{k})")
+        if out.kind == "violation":
+            voids.append(f"o{k}[()]")
+        else:
+            outs.append(f"o{k}[()]" if not out.dims else f"o{k}")
+    formats.append("Q")
+    slots.append("0" if abi.workspace == "0" else f"workspace({abi.workspace})")
+    formats += "q" * len(abi.symbols)
+    slots += list(abi.symbols)
+    for index, axis in abi.strides:
+        size = dtype_named(abi.inputs[index].dtype).itemsize
+        formats.append("q")
+        slots.append(f"a{index}.strides[{axis}] // {size}")
+    scope["pack"] = struct.Struct("=" + "".join(formats)).pack
+    lines += [
+        "    try:",
+        f"        fn(pack({', '.join(slots)}))",
+        # An int of more than 64 bits, computed from others: NumPy says what comes of it.
+        "    except StructError:",
+        f"        return interpreted({', '.join(args)})",
+        "    C.kernel_launches += 1",
+    ]
+    if artifact.library_calls:
+        lines.append(f"    C.library_calls += {artifact.library_calls}")
+    for void in voids:
+        lines += [
+            f"    if {void}:",
+            "        C.voided_launches += 1",
+            f"        return interpreted({', '.join(args)})",
+        ]
+    lines.append(f"    return {', '.join(outs)}")
+    return "\n".join(lines), scope
+
+
+def interpreted_group(
+    function: Program, module: Module, counters: Counters, adapt: Adapt | None = None
+) -> Callable[..., Any]:
+    """Stand-in for a kernel that could not be made or voids its results: evaluates the function.
+
+    Its results may be views of its operands, which ``interprets`` tells.
+    """
+
+    def count() -> None:
+        counters.evaluated_ops += 1
+
+    evaluator = Evaluator(function, module, on_op=count, adapt=adapt)
+
+    def call(*args: Any) -> Any:
+        out = evaluator(args)
+        return out[0] if len(out) == 1 else tuple(out)
+
+    call.interprets = True  # type: ignore[attr-defined]
+    return call

@@ -1,0 +1,162 @@
+"""From a compile's result to what a plan calls: kernels, and evaluators where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...dialect.ir.device import DeviceTensor
+from ...dialect.ir.program import Module
+from ..compile.proof.verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
+from ..compile.request import CompileResult
+from ..compile.timings import LOAD, timed_load
+from ..memory.destinations import Destinations
+from ..memory.donation import given_memory
+from ..settings.events import Counters, log
+from .kernel_call import interpreted_group
+from .last_executed import LAST, RECENT
+from .options import Options
+from .plan import Plan, build_plan
+from .processor import HOST, Processor
+
+
+def group_runners(
+    result: CompileResult, counters: Counters, reasons: list[str], name: str, on: Processor = HOST
+) -> dict[str, Callable[..., Any]]:
+    """A callable per fusion function; what was refused or failed is counted, noted and logged.
+
+    Args:
+        result: of the compile.
+        counters: of the executor.
+        reasons: of the executor; it is added to.
+        name: of the executor, for the log.
+        on: where the graph's values are.
+    """
+    adapt = on.adapter(result.module)
+    for reason, count in result.refusals.items():
+        refuse(reason, count, counters, reasons, name)
+    runners: dict[str, Callable[..., Any]] = {}
+    for group in (*result.kernels, *result.failures):
+        function = result.module.functions[group]
+        interpreted = interpreted_group(function, result.module, counters, adapt)
+        if group in result.kernels:
+            kernel = result.kernels[group]
+            runners[group] = timed_load(
+                result, partial(on.runner, kernel, function, counters, interpreted)
+            )
+            counters.kernels_compiled += 1
+            _count_check(result.checks.get(group), counters)
+        else:
+            reason = result.failures[group]
+            counters.compile_failures += 1
+            reasons.append(f"group @{group} is interpreted: {reason}")
+            verdict = result.checks.get(group)
+            failed = verdict is not None and verdict.outcome == FAILED
+            counters.check_failures += failed
+            log("check-failed" if failed else "kernel-failed", name, reason, group=group)
+            runners[group] = interpreted
+    if result.kernels:
+        log("load", name, "", result.seconds[LOAD], kernels=len(result.kernels))
+    return runners
+
+
+def _count_check(verdict: Verdict | None, counters: Counters) -> None:
+    outcome = UNCHECKED if verdict is None else verdict.outcome
+    counters.kernels_checked += outcome == CHECKED
+    counters.kernels_partly_checked += outcome == PARTLY
+    counters.kernels_unchecked += outcome == UNCHECKED
+
+
+def refuse(reason: str, count: int, counters: Counters, reasons: list[str], name: str) -> None:
+    """Count, note and log ops that are not fused."""
+    counters.refusals += count
+    reasons.append(f"{reason} ({count}x)")
+    log("refused", name, reason, count=count)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A plan that is not in use yet: the result it was made of, and what is to be said of it."""
+
+    result: CompileResult
+    plan: Plan
+    reasons: list[str]
+
+
+def link(
+    result: CompileResult,
+    counters: Counters,
+    options: Options,
+    fallback: Callable[[str], Callable[[list], list]],
+    donated: Sequence[int] = (),
+) -> Linked:
+    """Load the kernels of a result and make a plan of it.
+
+    ``fallback`` gives what runs on the other side of a guard, by the name of its function;
+    ``donated`` are inputs whose memory results may have.
+    """
+    reasons: list[str] = []
+    name, on = options.name, options.processor
+    runners = group_runners(result, counters, reasons, name, on)
+    fallbacks = {callee: fallback(callee) for callee in called_fallbacks(result.module)}
+    plan = build_plan(
+        result.module, runners, fallbacks, counters, donated, on.adapter(result.module)
+    )  # fmt: skip
+    plan.name, plan.counters = name, counters
+    return Linked(result, plan, reasons)
+
+
+def called_fallbacks(module: Module) -> list[str]:
+    """Functions on the other side of the guards of an optimised graph, in order."""
+    names = [i.attrs["callee"] for i in module.main.body.walk() if i.op.name == "call_fallback"]
+    return list(dict.fromkeys(names))
+
+
+def own(out: Any, inputs: Sequence[Any]) -> Any:
+    """A result as it may leave: copied if it might share memory with an input.
+
+    Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions.
+    """
+    if type(out) is not np.ndarray:
+        return out.own() if isinstance(out, DeviceTensor) else out
+    if out.ndim == 0:
+        return out[()]
+    if out.base is not None or any(out is given for given in inputs):
+        return out.copy()
+    return out
+
+
+def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list:
+    """Outputs of a plan; they share memory with no input but where ``into`` does."""
+    if into is not None:
+        return _run_into(plan, inputs, into)
+    outputs = _run_donating(plan, inputs) if plan.donations else plan.run(inputs)
+    _note_last(plan)
+    return [
+        out if fresh else own(out, inputs) for out, fresh in zip(outputs, plan.fresh, strict=True)
+    ]
+
+
+def _note_last(plan: Plan) -> None:
+    LAST.plan, RECENT[0] = plan.ref, 0
+
+
+def _run_donating(plan: Plan, inputs: list) -> list:
+    given = given_memory(plan.donations, inputs, len(plan.fresh))
+    outputs = plan.run(inputs, given)
+    taken = sum(out is array for out, array in zip(outputs, given, strict=True))
+    plan.counters.donated_results += taken
+    return outputs
+
+
+def _run_into(plan: Plan, inputs: list, into: Destinations) -> list:
+    into.open(inputs)
+    outputs = plan.run(inputs, into.direct) if plan.kind == "optimized" else plan.run(inputs)
+    _note_last(plan)
+    made = zip(outputs, plan.fresh, into.arrays, strict=True)
+    into.fill([out if fresh or out is array else own(out, inputs) for out, fresh, array in made])
+    return into.arrays

@@ -1,0 +1,359 @@
+"""An optimised graph as one Python function: guards, kernel calls, evaluated ops, fallbacks.
+
+The plan's source is generated once; a call then does no per-op dispatch. Guards compare what the
+array objects report; where a quick comparison fails, `dialect.guards.checks` decides, so that sizes
+and strides that do not matter (size-1 dimensions, empty arrays) never cause a miss.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import InternalError
+from ...dialect.guards.checks import check_types, seen_type
+from ...dialect.guards.relaxed import fits_relaxed
+from ...dialect.ir.program import Block, Instr, Module
+from ...dialect.ops.speculation import Guard as GuardOp
+from ...lowering.abi import KernelABI
+from ..interpret.evaluate import Adapt, bound_evaluate
+from ..memory import thread_block
+from ..memory.destinations import destined
+from ..memory.donation import donations
+from ..memory.intermediates import Intermediates, intermediates
+from ..memory.liveness import Liveness
+from ..settings.events import Counters
+from ..settings.knobs import knobs
+from ..settings.stress import guard_failures
+from .guard import Guard, quick_check
+from .kernel_call import native_kernel
+
+Runner = Callable[..., Any]
+_BEHAVIOR = {"type_check": "static", "dynamic_guard": "dynamic", "cuda_guard": "relaxed"}
+
+
+@dataclass
+class Plan:
+    """Something that runs a graph.
+
+    Attributes:
+        kind: ``"profiling"``, ``"compiling"``, ``"optimized"``, ``"simple"`` (depth 0) or
+            ``"no-opt"``.
+        run: list of inputs -> list of outputs; an optimised plan takes `Destinations.direct`, too.
+        fresh: per output, True if it can never share memory with an input.
+        guards: guards in order of execution.
+        source: Python source of an optimised plan, for reading.
+        graph: what it runs.
+        name: the function that the plan runs (R1.49).
+        kernels: what it calls for each fusion group.
+        counters: of its executor.
+        donations: outputs and the inputs in whose memory they may be made.
+        intermediates: arrays between kernels that have places in the thread's block, if any.
+        ref: weak reference to this plan, for `last_graph`.
+    """
+
+    kind: str
+    run: Callable[..., list]
+    fresh: tuple[bool, ...]
+    guards: list[Guard] = field(default_factory=list)
+    source: str = ""
+    graph: Module | None = None
+    name: str = ""
+    kernels: dict[str, Runner] = field(default_factory=dict)
+    counters: Counters = field(default_factory=Counters, repr=False, compare=False)
+    donations: tuple[tuple[int, int], ...] = ()
+    intermediates: Intermediates | None = None
+    ref: weakref.ref[Plan] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.ref = weakref.ref(self)
+
+
+class _Plans:
+    """How many optimised plans this process has had: tells that there may be a new one."""
+
+    made = 0
+
+
+PLANS = _Plans()
+
+
+def build_plan(
+    module: Module,
+    kernels: dict[str, Runner],
+    fallbacks: dict[str, Callable[[list], list]],
+    counters: Counters,
+    donated: Sequence[int] = (),
+    adapt: Adapt | None = None,
+) -> Plan:
+    """Generate the Python function of an optimised module.
+
+    Args:
+        module: decoded optimised graph.
+        kernels: fusion function name -> callable on the group's operands; returns one value, or
+            a tuple when the group has several results.
+        fallbacks: fallback function name -> callable on a list of operands.
+        counters: incremented by the generated code.
+        donated: inputs whose memory results may have.
+        adapt: see `Evaluator`; for ops outside of kernels.
+    """
+    native = {name: native_kernel(kernel) for name, kernel in kernels.items()}
+    abis = {name: kernel[0].abi for name, kernel in native.items() if kernel is not None}
+    made = _Generator(module, kernels, fallbacks, counters, abis, adapt)
+    plan = made.plan()
+    plan.intermediates = made.inner
+    if donated:
+        plan.donations = donations(module.main, made.destined, abis, donated)
+    return plan
+
+
+class _Generator:
+    def __init__(
+        self,
+        module: Module,
+        kernels: dict[str, Runner],
+        fallbacks: dict[str, Callable[[list], list]],
+        counters: Counters,
+        abis: dict[str, KernelABI],
+        adapt: Adapt | None = None,
+    ) -> None:
+        self.adapt = adapt
+        self.abis = abis
+        self.module, self.main = module, module.main
+        self.liveness = Liveness(module.main)
+        self.destined = destined(module.main)
+        self.inner = intermediates(module.main, abis)
+        self.kernels, self.fallbacks = kernels, fallbacks
+        self.scope: dict[str, Any] = {
+            "C": counters, "check": check_types, "fits_relaxed": fits_relaxed,
+            "ndarray": np.ndarray,
+        }  # fmt: skip
+        self.lines: list[str] = []
+        self.guards: list[Guard] = []
+        self.fresh: set[int] = set()
+        self.open_guard: dict[int, int] = {}  # value of a guard's boolean -> guard index
+
+    def plan(self) -> Plan:
+        self.lines.append("def run(inputs, outs=None):")
+        names = ", ".join(f"v{a}" for a in self.main.inputs)
+        if names:
+            self.lines.append(f"    [{names}] = inputs")
+        if self.inner:
+            self.emit(1, "block = frame = None")
+        self.block(self.main.body, 1)
+        outs = ", ".join(f"v{o}" for o in self.main.outputs)
+        self.lines.append(f"    return [{outs}]")
+        source = "\n".join(self.lines)
+        exec(compile(source, f"<plan of {self.main.name}>", "exec"), self.scope)
+        fresh = tuple(o in self.fresh for o in self.main.outputs)
+        return Plan(
+            "optimized", self.scope["run"], fresh, self.guards, source, self.module,
+            self.main.name, self.kernels,
+        )  # fmt: skip
+
+    def bind(self, prefix: str, value: Any) -> str:
+        name = f"{prefix}{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def emit(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def block(self, block: Block, depth: int) -> None:
+        for instr in block.instrs:
+            self.instr(instr, depth)
+            self.drop(self.liveness.dead_after(instr), depth)
+
+    def drop(self, values: Sequence[int], depth: int) -> None:
+        """Let go of arrays, whose memory then serves the next ones."""
+        if values:
+            self.emit(depth, f"del {', '.join(f'v{v}' for v in values)}")
+
+    def instr(self, instr: Instr, depth: int) -> None:
+        if instr.op.dialect == "scf":
+            getattr(self, f"emit_{instr.op.name}")(instr, depth)
+        elif issubclass(instr.op, GuardOp):
+            self.emit_guard(instr, depth)
+        elif instr.op.name == "fusion_group":
+            self.emit_group(instr, depth)
+        elif instr.op.name == "call_fallback":
+            self.emit_fallback(instr, depth)
+        elif "callee" in instr.op.attrs:
+            raise InternalError(f"{instr.op.full_name()} in a final plan", loc=instr.loc)
+        else:
+            self.emit_evaluate(instr, depth)
+
+    def emit_guard(self, instr: Instr, depth: int) -> None:
+        types = instr.attrs["types"]
+        behavior = _BEHAVIOR[instr.op.name]
+        index = len(self.guards)
+        guard = Guard(types, behavior, operands=instr.operands)
+        self.guards.append(guard)
+        g, t = self.bind("g", guard), self.bind("t", types)
+        *aliases, ok = instr.results
+        values = [f"v{o}" for o in instr.operands]
+        bound: dict[str, str] = {}
+        quick = [
+            None if behavior == "relaxed" else quick_check(v, ty, bound, self.bind)
+            for v, ty in zip(values, types, strict=True)
+        ]
+        listed = f"({', '.join(values)},)"
+        slow = f"{'fits_relaxed' if behavior == 'relaxed' else 'check'}({t}, {listed})"
+        if all(quick):
+            # Guards answer, they never raise (R1.39), whatever object the value may be.
+            self.emit(depth, f"try: v{ok} = ({' and '.join(quick)}) or {slow}")  # type: ignore[arg-type]
+            self.emit(depth, f"except AttributeError: v{ok} = {slow}")
+        else:
+            self.emit(depth, f"v{ok} = {slow}")
+        for alias, value in zip(aliases, values, strict=True):
+            self.emit(depth, f"v{alias} = {value}")
+        self.emit(depth, f"if v{ok}: {g}.counted += 1; C.guard_hits += 1")
+        kept = self.bind("describe", _describe)
+        misses = f"{g}.missed += 1; C.guard_misses += 1"
+        self.emit(depth, f"else: {misses}; {g}.missed_types = {kept}({listed})")
+        fails = guard_failures(knobs.stress, f"{self.main.name}/{index}")
+        guard.stressed = fails is not None
+        if fails is not None:
+            self.emit(depth, f"if v{ok} and {self.bind('fails', fails)}():")
+            undo = f"{g}.counted -= 1; C.guard_hits -= 1; {misses}"
+            forced = f"v{ok} = False; {g}.forced += 1; C.forced_misses += 1"
+            self.emit(depth + 1, f"{forced}; {undo}")
+        self.open_guard[ok] = index
+
+    def emit_group(self, instr: Instr, depth: int) -> None:
+        callee = instr.attrs["callee"]
+        kernel = self.bind("k", self.kernels[callee])
+        outs = ", ".join(f"v{r}" for r in instr.results)
+        given = [self.place(r) for r in instr.results] if callee in self.abis else []
+        while given and given[-1] == "None":
+            given.pop()
+        if any(place.startswith("frame") for place in given):
+            self.emit_frame(depth)
+        args = ", ".join([*(f"v{o}" for o in instr.operands), *given])
+        self.emit(depth, f"{outs} = {kernel}({args})")
+        if not getattr(self.kernels[callee], "interprets", False):
+            self.fresh.update(instr.results)
+
+    def place(self, result: int) -> str:
+        """The array that a kernel is to make a result in."""
+        if self.inner and result in self.inner.index:
+            return f"frame[{self.inner.index[result]}]"
+        output = self.destined.get(result)
+        return "None" if output is None else f"None if outs is None else outs[{output}]"
+
+    def emit_frame(self, depth: int) -> None:
+        """Have places for arrays between kernels: at the first kernel that needs them."""
+        assert self.inner is not None
+        self.scope |= {"frame_of": thread_block.frame, "inner": self.inner}
+        sizes = "".join(f"v{value}.shape[{axis}], " for value, axis in self.inner.reads)
+        if sizes:
+            self.emit(depth, "if frame is None:")
+            self.emit(depth + 1, f"try: sizes = ({sizes})")
+            self.emit(depth + 1, "except (AttributeError, IndexError): sizes = None")
+            self.emit(depth + 1, "block, frame = frame_of(inner, sizes)")
+        else:
+            self.emit(depth, "if frame is None: block, frame = frame_of(inner, ())")
+
+    def emit_forfeit(self, depth: int) -> None:
+        """Let somebody keep arrays of the block: nothing else will be made in it."""
+        self.scope |= {"forfeit": thread_block.forfeit}
+        self.emit(depth, "if block is not None: block, frame = forfeit(block, inner)")
+
+    # A fallback is an executor, whose results never share memory with its operands either.
+    def emit_fallback(self, instr: Instr, depth: int) -> None:
+        fallback = self.bind("f", self.fallbacks[instr.attrs["callee"]])
+        args = ", ".join(f"v{o}" for o in instr.operands)
+        outs = ", ".join(f"v{r}" for r in instr.results)
+        if self.inner and not self.inner.shared.isdisjoint(instr.operands):
+            self.emit_forfeit(depth)
+        self.emit(depth, "C.fallback_calls += 1")
+        self.emit(depth, f"[{outs}] = {fallback}([{args}])")
+        self.fresh.update(instr.results)
+
+    def emit_evaluate(self, instr: Instr, depth: int) -> None:
+        evaluate = bound_evaluate(instr)
+        function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
+        args = ", ".join(f"v{o}" for o in instr.operands)
+        outs = ", ".join(f"v{r}" for r in instr.results)
+        self.emit(depth, f"{outs} = {function}({args})" if outs else f"{function}({args})")
+        if instr.operands:
+            self.emit(depth, "C.evaluated_ops += 1")
+
+    def yields(self, targets: Sequence[int], values: Sequence[int], depth: int) -> None:
+        if targets:
+            left = ", ".join(f"v{t}" for t in targets)
+            right = ", ".join(f"v{v}" for v in values)
+            self.emit(depth, f"{left} = {right}")
+        else:
+            self.emit(depth, "pass")
+
+    def emit_if(self, instr: Instr, depth: int) -> None:
+        then, other = instr.blocks
+        guard = self.open_guard.get(instr.operands[0])
+        if guard is not None:
+            self.link(self.guards[guard], then, other)
+        self.emit(depth, f"if v{instr.operands[0]}:")
+        if guard is not None:
+            self.emit_timed(guard, then, depth + 1)
+        else:
+            self.block(then, depth + 1)
+        self.hand_on(then, instr.results, depth + 1)
+        self.emit(depth, "else:")
+        self.block(other, depth + 1)
+        self.hand_on(other, instr.results, depth + 1)
+        for result, a, b in zip(instr.results, then.outputs, other.outputs, strict=True):
+            if {a, b} <= self.fresh:
+                self.fresh.add(result)
+
+    def hand_on(self, side: Block, results: tuple[int, ...], depth: int) -> None:
+        """End one side of a branch."""
+        self.yields(results, side.outputs, depth)
+        self.drop(self.liveness.handed_on(side, results), depth)
+
+    def emit_timed(self, index: int, then: Block, depth: int) -> None:
+        """A guarded block, timed at one hit in ``time_every``; not the first, which runs cold."""
+        every = knobs.time_every
+        g, now = self.bind("g", self.guards[index]), self.bind("now", time.perf_counter)
+        self.emit(depth, f"start = {now}() if {g}.counted % {every} == {2 % every} else 0.0")
+        self.block(then, depth)
+        self.emit(depth, f"if start: {g}.timed_seconds += {now}() - start; {g}.timed += 1")
+
+    @staticmethod
+    def link(guard: Guard, then: Block, other: Block) -> None:
+        for inner in then.instrs:
+            if inner.op.name == "fusion_group":
+                guard.callee = inner.attrs["callee"]
+        for inner in other.instrs:
+            if inner.op.name == "call_fallback":
+                guard.fallback = inner.attrs["callee"]
+
+    def emit_while(self, instr: Instr, depth: int) -> None:
+        before, after = instr.blocks
+        self.yields(before.args, instr.operands, depth)
+        self.emit(depth, "while True:")
+        self.block(before, depth + 1)
+        self.emit(depth + 1, f"if not v{before.outputs[0]}: break")
+        self.yields(after.args, before.outputs[1:], depth + 1)
+        self.block(after, depth + 1)
+        self.yields(before.args, after.outputs, depth + 1)
+        self.yields(instr.results, before.outputs[1:], depth)
+
+    def emit_for(self, instr: Instr, depth: int) -> None:
+        (body,) = instr.blocks
+        lower, upper, step, *inits = instr.operands
+        index, *carried = body.args
+        self.yields(carried, inits, depth)
+        self.emit(depth, f"for v{index} in range(v{lower}, v{upper}, v{step}):")
+        self.block(body, depth + 1)
+        self.yields(carried, body.outputs, depth + 1)
+        self.yields(instr.results, carried, depth)
+
+
+def _describe(values: tuple) -> tuple:
+    """Types of the values that missed a guard, kept for `explain`."""
+    return tuple(seen_type(v) for v in values)

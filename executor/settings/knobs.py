@@ -1,0 +1,287 @@
+"""Every environment variable and process-wide setting, typed, in one table.
+
+A knob is read from ``PROFUSE_<NAME>`` on first access, can be assigned afterwards, and refuses
+values outside its domain with KnobError. ``knobs.override(name=value)`` scopes a change.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ...dialect.errors import KnobError
+from ..compile.proof.verdict import MODES
+from .stress import Stress, parse_stress
+
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+
+
+def _bool(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError("expected one of 1/0, true/false, yes/no, on/off")
+
+
+_COUNT = 2**31 - 1  # most of anything that is counted; seconds too, 68 years of them
+_BYTES = 2**61  # most bytes, and nanoseconds: several times as many still fit 64 bits
+
+
+def _whole(least: int, most: int = _COUNT) -> Callable[[str], int]:
+    """Parser of whole numbers in a range."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise ValueError(f"expected a whole number from {least} to {most}")
+        return value
+
+    return parse
+
+
+_natural, _positive, _large = _whole(0), _whole(1), _whole(0, _BYTES)
+
+
+def _text(text: str) -> str:
+    """Of folders and the like: no system takes a name with a zero byte."""
+    if "\0" in text:
+        raise ValueError("expected a text without zero bytes")
+    return text
+
+
+def shown(value: Any) -> str:
+    """A value in a message; of long ones the beginning."""
+    try:
+        text = repr(value)
+    except ValueError:
+        text = "a number of thousands of digits"  # which Python does not write out
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _path(text: str) -> str:
+    """Made absolute when it is read: a program may change its folder."""
+    return os.path.abspath(_text(text)) if text else ""
+
+
+def _log(text: str) -> str:
+    if text.lower() in _FALSE:
+        return ""
+    return "stderr" if text.lower() in {*_TRUE, "stderr"} else _path(text)
+
+
+LEVELS = ("debug", "info", "warning")
+"""Levels of events, in order of weight."""
+
+
+def _level(text: str) -> str:
+    if text.lower() not in LEVELS:
+        raise ValueError(f"expected one of {', '.join(LEVELS)}")
+    return text.lower()
+
+
+def _mode(text: str) -> str:
+    if text.lower() in MODES:
+        return text.lower()
+    try:
+        return "sampled" if _bool(text) else "off"
+    except ValueError:
+        raise ValueError(f"expected one of {', '.join(MODES)}") from None
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One setting: its parser, default and one line of help."""
+
+    parse: Callable[[str], Any]
+    default: Any
+    help: str
+
+
+KNOBS: dict[str, Knob] = {
+    "executor_mode": Knob(_bool, True, "graphs made from now on profile and specialise (R1.2)"),
+    "profiling_mode": Knob(_bool, True, "specialise by profile; off = by dtype and rank (R2.1)"),
+    "optimize": Knob(_bool, True, "graph optimisation as a whole"),
+    "disable_warning_prints": Knob(_bool, False, "pf.warn puts nothing into graphs (R1.1)"),
+    "profiled_runs": Knob(_natural, 1, "runs recorded before a graph is specialised (R1.1)"),
+    # Declared by R1.1, which wants it never to be read: depth is the strategy's total.
+    "bailout_depth": Knob(_natural, 20, "has no effect: the strategy alone gives the depth"),
+    "release_profiling_graph": Knob(
+        _bool, False, "drop profiles and original graphs once optimised (R1.13)"
+    ),
+    "release_delay_seconds": Knob(_natural, 60, "how long after optimising they are kept"),
+    "static_then_dynamic": Knob(_bool, False, "default strategy [(STATIC,2),(DYNAMIC,10)] (R1.3)"),
+    "always_dynamic": Knob(_bool, False, "default strategy [(DYNAMIC,12)] (R1.3)"),
+    "fusion_strategy": Knob(
+        _text, "", "default strategy, such as static:2,dynamic:10; always_dynamic goes before it"
+    ),
+    "general_fuser": Knob(_bool, True, "form fusion groups (R1.9); off = optimise without any"),
+    "min_fusion_size": Knob(_positive, 1, "fewest ops in a fusion group"),
+    "max_fusion_values": Knob(_positive, 128, "most operands plus results of a group (R1.48)"),
+    "max_fusion_ops": Knob(_positive, 128, "most ops in a group: LLVM's time grows faster"),
+    "verify_each": Knob(_bool, False, "verify the IR after every pass"),
+    "repro_dir": Knob(_text, "", "where a failing pipeline writes its input (default: temp dir)"),
+    "cache": Knob(_bool, True, "keep profiles and compiled code on disk, for later processes"),
+    "cache_dir": Knob(_text, "", "where (default: profuse in the user's cache folder)"),
+    "cache_bytes": Knob(
+        _whole(0, _BYTES), 1 << 30, "room there; what was not used for longest goes first"
+    ),
+    "check": Knob(
+        _mode, "sampled", "kernels are compared with NumPy before they serve: off, sampled, all"
+    ),
+    "check_ms": Knob(
+        _positive, 20, "milliseconds that check=sampled takes per kernel, or about twice"
+    ),
+    "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
+    "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
+    "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
+    "log_level": Knob(_level, "info", "least weight of what is logged: debug, info, warning"),
+    "trace": Knob(_path, "", "where a trace for Perfetto goes when the process ends"),
+    "trace_calls": Knob(_positive, 200_000, "calls kept in a trace; later ones are counted"),
+    # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
+    # that alternate between the two then take tens of milliseconds.
+    "library_threads": Knob(_whole(1, 1024), 1, "threads of library products inside kernels"),
+    "output_pool_bytes": Knob(
+        _whole(0, _BYTES), 256 << 20, "memory of dead results kept for new ones"
+    ),
+    "arena_bytes": Knob(
+        _whole(0, _BYTES), 64 << 20, "memory per thread kept for arrays between kernels"
+    ),
+    "stress": Knob(
+        parse_stress, Stress(), "guards[:k=5,seed=0] = fail one guard in k on purpose (tests)"
+    ),
+    "time_every": Knob(_positive, 64, "groups are timed at one guard hit in so many"),
+    "background": Knob(_bool, True, "compile in workers while calls go on; off = calls wait"),
+    "workers": Knob(
+        _whole(0, 1024), 0, "processes that compile; 0 = one, but this one for calls that wait"
+    ),
+    "worker_queue": Knob(_positive, 64, "compiles that may wait for a worker"),
+    "worker_timeout": Knob(_positive, 60, "seconds after which a compile counts as hanging"),
+    # Less than the compiler takes before it has begun would end every worker.
+    "worker_memory": Knob(
+        _whole(1 << 28, _BYTES), 4 << 30, "bytes of memory at which a worker is ended"
+    ),
+    "worker_nice": Knob(_whole(0, 19), 10, "how far workers stand back from other processes"),
+    "worker_idle": Knob(_positive, 300, "seconds after which an idle worker is ended"),
+    "native_dispatch": Knob(_bool, True, "guard and call kernels in emitted code where possible"),
+    "release_gil_ns": Knob(
+        _whole(0, _BYTES), 10_000, "kernels that take as long run with the GIL released"
+    ),
+    "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
+    "cuda_graphs": Knob(_natural, 64, "sequences of GPU launches kept as CUDA graphs; 0 = none"),
+    "event_ring": Knob(_positive, 4096, "events kept in memory"),
+}
+
+PREFIX = "PROFUSE_"
+"""What the names of our environment variables begin with."""
+
+_NO_KNOBS = {"PROFUSE_WORKER_FAULT"}  # of `worker.faults`
+
+
+def unknown_variables() -> list[str]:
+    """Variables of the environment that are called like ours, but are no setting."""
+    known = {_variable(name) for name in KNOBS} | _NO_KNOBS
+    return sorted(v for v in os.environ if v.startswith(PREFIX) and v not in known)
+
+
+def check_variables() -> None:
+    """Raise KnobError if the environment sets some knob to what it cannot be."""
+    for name, knob in KNOBS.items():
+        _from_environment(name, knob)
+
+
+def _variable(name: str) -> str:
+    return f"{PREFIX}{name.upper()}"
+
+
+def _from_environment(name: str, knob: Knob) -> Any:
+    variable = _variable(name)
+    text = os.environ.get(variable)
+    if text is None:
+        return knob.default
+    try:
+        return knob.parse(text)
+    except ValueError as error:
+        raise KnobError(
+            f"{variable}={shown(text)}: {error}", hint=f"{knob.help}; default {knob.default!r}"
+        ) from None
+
+
+def checked(name: str, value: Any) -> Any:
+    """What a knob holds when it is set to a value; raises KnobError for what it cannot be."""
+    knob = KNOBS[name]
+    try:
+        if knob.parse is _text:  # a number that names a folder is a mistake
+            value = os.fspath(value)
+        return knob.parse(str(value))
+    except (TypeError, ValueError) as error:
+        raise KnobError(f"{name}={shown(value)}: {error}", hint=knob.help) from None
+
+
+class Knobs:
+    """Attribute access to `KNOBS`; thread-safe."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_values", {})
+        object.__setattr__(self, "_lock", threading.Lock())
+        object.__setattr__(self, "_watchers", {})
+
+    def __getattr__(self, name: str) -> Any:
+        values = self.__dict__["_values"]
+        if name in values:
+            return values[name]
+        knob = KNOBS.get(name)
+        if knob is None:
+            raise AttributeError(
+                f"no knob named {name!r}; see profuse.executor.settings.knobs.KNOBS"
+            )
+        with self.__dict__["_lock"]:
+            return values.setdefault(name, _from_environment(name, knob))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.exchange(name, value)
+
+    def exchange(self, name: str, value: Any) -> Any:
+        """Set a knob and return its previous value."""
+        knob = KNOBS.get(name)
+        if knob is None:
+            raise KnobError(f"no knob named {name!r}", hint=f"knobs: {', '.join(KNOBS)}")
+        value = checked(name, value)
+        values = self.__dict__["_values"]
+        # Reading and writing under one lock: of two racing setters each sees the other's value or
+        # what was there before both, never both the same (R1.2).
+        with self.__dict__["_lock"]:
+            previous = values[name] if name in values else _from_environment(name, knob)
+            values[name] = value
+        for told in self.__dict__["_watchers"].get(name, ()):
+            told(value)
+        return previous
+
+    def watch(self, name: str, told: Callable[[Any], None]) -> None:
+        """Have ``told`` called with each value that a knob is set to from now on, for good."""
+        self.__dict__["_watchers"].setdefault(name, []).append(told)
+
+    @contextmanager
+    def override(self, **values: Any) -> Iterator[None]:
+        """Set knobs for the duration of a ``with`` block."""
+        previous = {name: self.exchange(name, value) for name, value in values.items()}
+        try:
+            yield
+        finally:
+            for name, value in previous.items():
+                self.exchange(name, value)
+
+
+knobs = Knobs()
+# No child of a fork may start with the lock held by a thread that it does not have.
+_lock = knobs.__dict__["_lock"]
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)

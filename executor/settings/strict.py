@@ -1,0 +1,107 @@
+"""Strict fusion: a scope in which anything but one guarded group is an error (R1.46)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ...dialect.errors import Loc, ProfuseError, StrictFusionError
+from ...dialect.importers.tracing.recorder import current
+from ...dialect.ir.program import Instr, Module
+from ...dialect.ops.speculation import Guard
+
+_strict: ContextVar[bool] = ContextVar("profuse_strict_fusion", default=False)
+
+
+@contextmanager
+def strict_fusion() -> Iterator[None]:
+    """Raise StrictFusionError for a function optimised in here that does not fuse as a whole.
+
+    It must become one guarded group, compiled to a kernel; beside it there may be only constants
+    and what computes the guard's operands. A group of no array at all has nothing to guard. Around
+    calls it holds for this thread; nested scopes are one. The failed call keeps nothing: outside of
+    the scope the function is optimised as usual.
+    Entered inside a traced function it asks the same of that whole function, on every call.
+    """
+    recorder = current()
+    if recorder is not None:
+        recorder.strict = True
+    token = _strict.set(True)
+    try:
+        yield
+    finally:
+        _strict.reset(token)
+
+
+def is_strict() -> bool:
+    """True inside `strict_fusion`."""
+    return _strict.get()
+
+
+def check_strict(module: Module, failures: Mapping[str, str], name: str) -> None:
+    """Raise StrictFusionError unless an optimised graph is one guarded group and nothing else.
+
+    Args:
+        module: the optimised graph.
+        failures: fusion functions without a kernel, with the reason.
+        name: what messages call the function.
+    """
+    instrs = list(module.main.body.walk())
+    guards = [i for i in instrs if issubclass(i.op, Guard)]
+    if len(guards) > 1:
+        raise StrictFusionError(
+            f"{name} has {len(guards)} guarded groups, strict fusion asks for one",
+            loc=guards[1].loc,
+            hint="f.explain() says what could not be fused, outside of the scope",
+        )
+    for group, reason in failures.items():
+        raise StrictFusionError(f"{name}: group @{group} has no kernel: {reason}")
+    unfused = unfused_ops(module, guards)
+    if unfused:
+        if all(i.op.name == "fusion_group" for i in unfused):
+            raise StrictFusionError(
+                f"{name} has a group without a guard beside "
+                f"{'the guarded one' if guards else 'another'}, strict fusion asks for one group",
+                loc=unfused[0].loc,
+                hint="f.explain() says what could not be fused, outside of the scope",
+            )
+        found = [(f"{i.op.full_name()}", i.loc) for i in unfused]
+        raise StrictFusionError(
+            f"{name} is not fused as a whole: {_listed(found)} outside of the group",
+            loc=found[0][1],
+        )
+
+
+def unfused_ops(module: Module, guards: list[Instr]) -> list[Instr]:
+    """Ops that are in no group and compute no operand of a guard."""
+    instrs = list(module.main.body.walk())
+    producers = {r: i for i in instrs for r in i.results}
+    allowed: set[int] = set()
+    pending = list(guards)
+    while pending:
+        instr = pending.pop()
+        if id(instr) not in allowed:
+            allowed.add(id(instr))
+            pending += [producers[o] for o in instr.operands if o in producers]
+    outcomes = {i.results[-1] for i in guards}
+    unguarded = sum(i.op.name == "fusion_group" for i in module.main.body.instrs)
+    alone = not guards and unguarded == 1
+    for instr in instrs:
+        if instr.op.name == "if" and instr.operands[0] in outcomes:
+            allowed.add(id(instr))
+            allowed |= {id(inner) for block in instr.blocks for inner in block.walk()}
+        elif instr.op.name == "constant" or (alone and instr.op.name == "fusion_group"):
+            allowed.add(id(instr))
+    return [i for i in instrs if id(i) not in allowed]
+
+
+def _listed(found: list[tuple[str, Loc | None]]) -> str:
+    shown = [f"{op} ({loc})" if loc else op for op, loc in found[:4]]
+    more = len(found) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def refused(name: str, error: ProfuseError) -> StrictFusionError:
+    """What strict fusion raises for a graph that cannot be compiled at all."""
+    return StrictFusionError(f"{name} cannot be compiled: {error.what}", loc=error.loc)

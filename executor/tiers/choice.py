@@ -1,0 +1,31 @@
+"""Which executor a graph gets: the one place that reads the modes for a new graph (R1.2, R2.1).
+
+The modes differ in when they are read. Both count when a graph is made, and that graph keeps what
+it got. ``profiling_mode`` and ``optimize`` count at each request for a plan too: an executor that
+profiles runs its graph as it is for as long as one is off (R1.8, in `Executor.plan`). A spec-keyed
+executor keeps the ``optimize`` that it was made with (A3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Union
+
+from ...dialect.ir.program import Module
+from ..settings.knobs import knobs
+from .keyed import KeyedExecutor
+from .profiling import Executor, Options
+
+AnyExecutor = Union[Executor, KeyedExecutor]
+
+
+def make_executor(module: Module, options: Options, depths: Sequence[int] = ()) -> AnyExecutor:
+    """The executor of a graph made now; a graph is made at the first call that needs it.
+
+    ``depths``: in how many containers each of the first inputs is passed.
+    """
+    if not knobs.executor_mode:
+        return Executor(module, options, profiles=False)
+    if not knobs.profiling_mode:
+        return KeyedExecutor(module, options, depths)
+    return Executor(module, options)

@@ -1,0 +1,94 @@
+"""Releasing what only profiling needed, once a graph is optimised (R1.13)."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable
+
+from ...dialect.ir.program import Module
+from ..settings.knobs import knobs
+
+Clock = Callable[[], float]
+
+
+class Graph:
+    """A graph that can be put away, packed, and taken out again."""
+
+    def __init__(self, module: Module) -> None:
+        self._module: Module | None = module
+        self._packed = b""
+
+    def get(self) -> Module:
+        """The graph; a packed one is unpacked anew, and stays packed."""
+        return self._module if self._module is not None else self._unpack()
+
+    def pack(self) -> None:
+        """Keep a compressed private copy only, from which a flush can start over."""
+        if self._module is not None:
+            self._packed = zlib.compress(pickle.dumps(self._module))
+            self._module = None
+
+    def keep(self) -> None:
+        """Undo `pack`."""
+        if self._module is None:
+            self._module, self._packed = self._unpack(), b""
+
+    def _unpack(self) -> Module:
+        # Only ever what `pack` wrote in this process.
+        return pickle.loads(zlib.decompress(self._packed))
+
+
+class _Switch:
+    """The ``release_profiling_graph`` knob, where each request for a plan can afford to read it.
+
+    It is on from the first stamp, or the first change of the knob, that finds the knob on.
+    """
+
+    on = False
+
+
+SWITCH = _Switch()
+
+
+def _switched(on: bool) -> None:
+    SWITCH.on = on
+
+
+knobs.watch("release_profiling_graph", _switched)
+
+
+class ReleaseTimer:
+    """Says when an optimised executor may let go: asked at each request for a plan (A2).
+
+    Attributes:
+        created: when the optimised plan was made, in whole seconds; None = there is none.
+        done: what can be released has been.
+    """
+
+    created: int | None
+    done: bool
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.reset()
+
+    def stamp(self) -> None:
+        """Note the creation of the optimised plan, in whole seconds."""
+        self.created = int(self._clock())
+        SWITCH.on = knobs.release_profiling_graph
+
+    @property
+    def pending(self) -> bool:
+        """True while the switch is on and something is left to release."""
+        return SWITCH.on and not self.done and self.created is not None
+
+    def due(self) -> bool:
+        """True if that is so and strictly more than the delay has passed since the stamp."""
+        if not self.pending:
+            return False
+        return self._clock() - (self.created or 0) > knobs.release_delay_seconds
+
+    def reset(self) -> None:
+        """Forget the stamp."""
+        self.created, self.done = None, False

@@ -1,0 +1,190 @@
+"""Warm state: what a graph's executor finds of earlier processes, and leaves to later ones.
+
+It is found in the file that the function was given (`profile=`, or that it was loaded from), then
+in the disk cache. A graph whose profile is found is not profiled; if the compile of that profile is
+found too, its first call runs the optimised plan, without MLIR.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ...dialect.errors import IRError, Loc
+from ...dialect.ir.program import Module
+from ...dialect.profiling.observers import has_claims
+from ..compile.request import CompileRequest, CompileResult
+from ..compile.user_extensions import users_op
+from ..interpret.record import Record
+from ..interpret.size_history import Types
+from ..plans.options import Options
+from ..settings.events import Counters, log
+from ..settings.knobs import knobs
+
+if TYPE_CHECKING:
+    from ..compile.cache.entry import Entry
+    from ..compile.cache.key import Key
+    from ..compile.cache.profiles import Profile
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """What is left of record and request: the profile, and what the compile is stored under."""
+
+    profile: Profile
+    compile: Key | None = None
+    places: tuple[Loc, ...] = ()
+
+
+class WarmState:
+    """One graph among what is stored.
+
+    Args:
+        graph: gives it, as imported.
+        history: what executors before this one have specialised it for.
+        runs: how many are recorded.
+        options: of the executor.
+    """
+
+    def __init__(
+        self, graph: Callable[[], Module], history: tuple[Types, ...], runs: int, options: Options
+    ) -> None:
+        self._name, self._saved, self._recall = options.name, options.saved, options.recall
+        self._graph, self._history, self._runs = graph, history, runs
+        self._device, self._arguments = options.processor.device, options.arguments
+        self._packed: _Packed | None = None
+
+    def restore(self, record: Record, counters: Counters, reasons: list[str]) -> Sequence[Types]:
+        """Make a new record ready with the stored profile; returns the inputs it was made by.
+
+        Empty if there is none; why a file that the user gave holds none goes to ``reasons``.
+        """
+        if not (self._recall and (self._saved or knobs.cache)):
+            return ()
+        profile, where = self._find(reasons)
+        if profile is None:
+            return ()
+        try:
+            record.restore(profile.observed)
+        except IRError as error:
+            reasons.append(f"the profile in {where} is of another graph: {error.what}")
+            return ()
+        counters.profiles_restored += 1
+        log("profile", self._name, f"restored from {where}")
+        return profile.inputs
+
+    def stored(
+        self, request: CompileRequest, counters: Counters, reasons: list[str]
+    ) -> CompileResult | None:
+        """The compile of a request, if it is stored."""
+        from ..compile.cache.lookup import stored
+
+        result, missed = stored(request, counters, self._saved)
+        if result is None and missed:
+            log("profile", self._name, f"compiles anew: {missed}")
+            reasons.append(f"compiled anew: {missed}")
+        return result
+
+    def keep(self, record: Record, inputs: Sequence[Types]) -> None:
+        """Store the profile of a ready record for later processes."""
+        from ..compile.cache.disk import users_cache
+
+        cache = users_cache()
+        if cache is not None and not record.is_restored and not self._obstacle():
+            profile = self._profile(record, inputs)
+            cache.keep(self._profile_key(), profile.to_sections, self._name)
+
+    # --- for a file ---------------------------------------------------------------------------
+
+    def pack(self, record: Record, inputs: Sequence[Types], request: CompileRequest | None) -> None:
+        """Keep what `entries` needs of these, which are about to be dropped."""
+        self._packed = self._packable(record, inputs, request)
+
+    def entries(
+        self, record: Record | None, inputs: Sequence[Types], request: CompileRequest | None,
+        result: CompileResult | None,
+    ) -> list[Entry]:  # fmt: skip
+        """Profile and compile of an executor as entries; as far as there are any."""
+        from ..compile.cache.codec import to_sections
+        from ..compile.cache.entry import Entry
+        from ..compile.proof.verdict import summary
+
+        packed = self._packed
+        if packed is None and record is not None and record.ready:
+            packed = self._packable(record, inputs, request)
+        if packed is None or self._obstacle():
+            return []
+        found = [Entry(self._profile_key(), self._name, time.time(), packed.profile.to_sections())]
+        if result is not None and not result.faulty and packed.compile is not None:
+            sections = to_sections(result, packed.places)
+            about = summary(result.checks.values())
+            found.append(Entry(packed.compile, self._name, time.time(), sections, about))
+        return found
+
+    def _packable(
+        self, record: Record, inputs: Sequence[Types], request: CompileRequest | None
+    ) -> _Packed:
+        from ..compile.cache.key import key_of, obstacle
+        from ..compile.cache.source_locations import Places
+
+        profile = self._profile(record, inputs)
+        if request is None or obstacle(request):
+            return _Packed(profile)
+        places = Places.of(request.ir)
+        return _Packed(profile, key_of(request, places), places.listed)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def _find(self, reasons: list[str]) -> tuple[Profile | None, str]:
+        from ..compile.cache.disk import users_cache
+        from ..compile.cache.entry import CorruptEntry
+        from ..compile.cache.profiles import Profile
+
+        obstacle, saved = self._obstacle(), self._saved
+        if obstacle:
+            if saved is not None:
+                reasons.append(f"{saved.path} is not used: {obstacle}")
+            return None, ""
+        key, missed = self._profile_key(), ""
+        if saved is not None:
+            entry = saved.find(key)
+            try:
+                if entry is not None:
+                    return Profile.from_sections(entry.sections), saved.path
+                if not self._history:  # further specialisations may never have been needed
+                    missed = saved.why_missed(key)
+            except CorruptEntry as error:
+                missed = f"the profile in {saved.path} is damaged: {error}"
+        cache = users_cache()
+        found = None if cache is None else cache.find(key, Profile.from_sections, self._name)
+        if missed:
+            what = "profiled anew" if found is None else "profile taken from the disk cache"
+            reasons.append(f"{what}: {missed}")
+        return found, "the disk cache"
+
+    def _profile(self, record: Record, inputs: Sequence[Types]) -> Profile:
+        from ..compile.cache.profiles import Profile
+
+        return Profile(record.observations(), tuple(inputs))
+
+    def _profile_key(self) -> Key:
+        return self._identity[0]
+
+    def _obstacle(self) -> str:
+        """Why profiles of this graph are good for this process only; "" = they are not."""
+        if has_claims():
+            return "register_profiled_ops holds in this process only"
+        own = self._identity[1]
+        return f"{own} is of this process only" if own else ""
+
+    @cached_property
+    def _identity(self) -> tuple[Key, str]:
+        """What the profile is stored under, and an op of the user's that the graph has, if any."""
+        from ..compile.cache.profiles import key_of_graph
+
+        text = self._graph().to_mlir()
+        key = key_of_graph(text, self._history, self._runs, self._device, self._arguments)
+        return key, users_op(text)

@@ -1,0 +1,132 @@
+"""The descent of a CPU kernel: loops -> LLVM dialect -> LLVM IR; `codegen` goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+from mlir.passmanager import PassManager
+
+from ...dialect.errors import LoweringError
+from ..emit.base import IN_PLACE
+from ..schedule.graph import definition
+
+# In order: integer powers become calls of functions with a loop; structured loops become branches;
+# math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect.
+# Index arithmetic is i64 already, so no canonicalizer is needed: LLVM's own simplification runs
+# anyway and costs less.
+TO_LLVM = (
+    "builtin.module(convert-math-to-funcs,convert-scf-to-cf,convert-math-to-llvm,"
+    "convert-math-to-libm,convert-arith-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
+    "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts)"
+)
+ANNOTATION = "llvm.loop_annotation"
+INTERLEAVE = 4
+SHORT = 16  # iterations
+
+
+def annotate_loops(module: ir.Module) -> None:
+    """Ask for interleaving on innermost loops: LLVM's own estimate is too small for them.
+
+    Unrolling on top of that is disabled: besides code size, reassociation of a fully unrolled sum
+    would join the interleaved accumulators into one serial chain.
+    """
+    wanted = f"interleave = <count = {INTERLEAVE} : i32>, unroll = <disable = true>"
+    with module.context:
+        annotation = ir.Attribute.parse(f"#llvm.loop_annotation<{wanted}>")
+    for view in module.body.operations:
+        function = view.operation
+        found = annotation
+        if IN_PLACE in function.attributes:
+            found = _independent(function, wanted)
+            del function.attributes[IN_PLACE]
+        for region in function.regions:
+            for block in region.blocks:
+                _annotate(block, found)
+
+
+def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
+    """An annotation that says of loops that no iteration writes what another one reads.
+
+    Without it LLVM would have to compare addresses, and not vectorise where they are the same.
+    """
+    group = "#llvm.access_group<id = distinct[0]<>>"  # one and the same within one text
+    with function.context:
+        pair = ir.ArrayAttr(ir.Attribute.parse(
+            f"[#llvm.loop_annotation<{wanted}, parallelAccesses = {group}>, {group}]"
+        ))  # fmt: skip
+        groups = ir.ArrayAttr.get([pair[1]])
+    for region in function.regions:
+        for block in region.blocks:
+            for op in _walk(block):
+                if op.name in ("llvm.load", "llvm.store"):
+                    op.attributes["access_groups"] = groups
+    return pair[0]
+
+
+def _walk(block: ir.Block) -> Iterator[ir.Operation]:
+    for view in block.operations:
+        yield view.operation
+        for region in view.operation.regions:
+            for inner in region.blocks:
+                yield from _walk(inner)
+
+
+def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
+    """True if the block contains a loop."""
+    found = False
+    for view in block.operations:
+        op = view.operation
+        if op.name == "scf.for":
+            found = True
+            if not _annotate(op.regions[0].blocks[0], annotation) and not _is_short(op):
+                op.attributes[ANNOTATION] = annotation
+        elif op.name == "scf.if":
+            for region in op.regions:
+                for inner in region.blocks:
+                    found |= _annotate(inner, annotation)
+    return found
+
+
+def _is_short(loop: ir.Operation) -> bool:
+    """True for loops with so few iterations that LLVM had better unroll them."""
+    bound = definition(loop.operands[1])
+    if bound is None or bound.name != "arith.constant":
+        return False
+    return ir.IntegerAttr(bound.attributes["value"]).value <= SHORT
+
+
+def to_llvm_dialect(module: ir.Module) -> None:
+    """Lower loops to the LLVM dialect in place; raises LoweringError."""
+    try:
+        PassManager.parse(TO_LLVM, module.context).run(module.operation)
+    except ir.MLIRError as error:
+        found = list(error.error_diagnostics)
+        text = found[0].message if found else str(error)
+        raise LoweringError(f"loops do not lower to LLVM: {text}") from error
+    for view in module.body.operations:
+        op = view.operation
+        if not op.name.startswith("llvm."):
+            raise LoweringError(f"{op.name} is left after lowering to LLVM")
+        if op.name == "llvm.func":
+            _finish_function(op)
+
+
+def _finish_function(function: ir.Operation) -> None:
+    """Move loop annotations to where translation looks, and refuse what it would crash on."""
+    for block in function.regions[0].blocks:
+        last = None
+        for view in block.operations:
+            last = view.operation
+            if not last.name.startswith("llvm."):
+                raise LoweringError(f"{last.name} is left after lowering to LLVM")
+        if last is not None and ANNOTATION in last.attributes:
+            last.attributes["loop_annotation"] = last.attributes[ANNOTATION]
+            del last.attributes[ANNOTATION]
+
+
+def to_llvm_ir(module: ir.Module) -> str:
+    """LLVM IR text of a module that is entirely in the LLVM dialect."""
+    from mlir.dialects import llvm
+
+    return llvm.translate_module_to_llvmir(module.operation)

@@ -1,0 +1,425 @@
+"""`Builder`: what the `lower` methods of op classes emit with; linalg on tensors, NumPy's shapes.
+
+Result types are given by the op's inference, so nothing here checks that shapes fit.  Operations
+that only move elements become copies with affine input maps, which the scheduler folds into
+their consumers.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from ...dialect.errors import LoweringError
+from ...dialect.ir.dtypes import BOOL, F32, F64, I64, DType
+from ...dialect.ir.symbolic import Dim, Sym, fits_64_bits, symbol
+from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
+from ...dialect.ops.sizes import is_nonnegative
+from .generic import Emitter, Expr, Tensor, Value, dims, literal, loop_index
+from .scalar import Number, Scalar, constant, emit
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+__all__ = ["Builder", "Scalar", "Tensor"]
+
+SCAN = "profuse.scan"
+
+
+class Builder(Emitter):
+    """Emits one fusion function, at the current insertion point and location."""
+
+    def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
+        super().__init__(symbols, anchor)
+        self._violations: list[Tensor] = []
+        self._not_negative: set[Dim] = set()  # sizes that `forbid` has seen to
+        self._not_wrapped: set[Dim] = set()
+
+    # --- elementwise -------------------------------------------------------------------------
+
+    @overload
+    def pointwise(
+        self, fn: Callable[..., Scalar], inputs: Sequence[Value], type_: TensorType
+    ) -> Tensor: ...
+    @overload
+    def pointwise(self, fn: Callable[..., Scalar], inputs: Sequence[Value], type_: Type) -> Any: ...
+    def pointwise(self, fn: Callable[..., Scalar], inputs: Sequence[Value], type_: Type) -> Any:
+        """``fn`` on the elements of broadcast operands.
+
+        Operands are tensors, scalars, or numbers (which ``fn`` sees as constants of dtype bool,
+        i64 or f64). Where every operand is a scalar and the result is 0-d, ``fn`` is emitted at
+        function level. Returns a Tensor, or a Scalar for a scalar ``type_``.
+        """
+        # A scalar operand is emitted once, outside the body that uses it.
+        values = [v if isinstance(v, Tensor) and v.scalar is None else self.scalar(v)
+                  for v in inputs]  # fmt: skip
+        tensors = [v for v in values if isinstance(v, Tensor)]
+        if isinstance(type_, ScalarType):
+            return fn(*map(self.scalar, values))
+        assert isinstance(type_, TensorType) and type_.shape is not None and type_.dtype
+        if not tensors and not type_.shape:
+            return Tensor(None, type_, fn(*values))
+
+        def body(*args: Scalar) -> Scalar:
+            elements = iter(args)
+            return fn(*(next(elements) if isinstance(v, Tensor) else v for v in values))
+
+        loops = dims(len(type_.shape))
+        reads = [(t, _broadcast_map(t.shape, loops)) for t in tensors]
+        return self._parallel_generic(reads, body, type_)
+
+    def _parallel_generic(
+        self, reads: Sequence[tuple[Tensor, Sequence[Expr]]], fn: Callable, type_: TensorType
+    ) -> Tensor:
+        """``fn`` of the read elements, for each index of the result."""
+        assert type_.dtype is not None and type_.shape is not None
+        rank, count = len(type_.shape), len(reads)
+        outputs = [(self.empty(type_), type_.dtype, dims(rank))]
+        out = self.generic(reads, outputs, [False] * rank, lambda *xs: fn(*xs[:count]))
+        return Tensor(out[0], type_)
+
+    def compute(self, type_: TensorType, fn: Callable[..., Scalar]) -> Tensor:
+        """``fn`` of the index (i64 scalars), which reads tensors with `Tensor.at`."""
+        assert type_.shape is not None
+        rank = len(type_.shape)
+        return self._parallel_generic([], lambda: fn(*(loop_index(k) for k in range(rank))), type_)
+
+    def cast(self, x: Value, dtype: DType) -> Tensor:
+        """``x.astype(dtype)``; ``x`` itself if it has that dtype."""
+        if isinstance(x, Tensor):
+            if x.dtype is dtype:
+                return x
+            return self.pointwise(lambda v: v.cast(dtype), [x], TensorType(dtype, x.type.shape))
+        return self.pointwise(lambda v: v.cast(dtype), [x], TensorType(dtype, ()))
+
+    def scalar_of(self, x: Tensor) -> Scalar:
+        """The element of a 0-d tensor."""
+        return x.at()
+
+    # --- what must not happen ------------------------------------------------------------------
+
+    def forbid(self, fn: Callable[[Scalar], Scalar], x: Tensor | Scalar) -> None:
+        """Void a run of the kernel in which ``fn`` holds of an element of ``x``.
+
+        A kernel cannot raise. It reports instead; its caller drops the results and evaluates the
+        operations one by one, which raises what NumPy raises.
+        """
+        shape = x.shape if isinstance(x, Tensor) else ()
+        found = self.pointwise(fn, [x], TensorType(BOOL, shape))
+        if shape:
+            axes = range(len(shape))
+            found = self.reduce(lambda a, e: a | e, 0, found, axes, TensorType(BOOL, ()))
+        self._violations.append(found)
+
+    def check_size(self, size: MaybeDim) -> None:
+        """Void a run of the kernel in which a size is negative, for which NumPy raises.
+
+        Raises LoweringError for a size that may overflow while it is computed: loops would have
+        another extent than the array that the caller allocates.
+        """
+        if not isinstance(size, Sym) or size in self._not_negative or is_nonnegative(size):
+            # Of a sum of products NumPy makes no array if it overflows.
+            plain = not isinstance(size, Sym) or all(
+                isinstance(a, str) for mono, _ in size.terms for a in mono
+            )
+            if plain or fits_64_bits(size):  # type: ignore[arg-type]
+                return
+        elif fits_64_bits(size):
+            self._not_negative.add(size)
+            self.forbid(lambda n: n < 0, self.size(size))
+            return
+        raise LoweringError(f"the size {size} may need more than 64 bits on the way")
+
+    def scalar(self, value: Value) -> Scalar:
+        if isinstance(value, Sym) and not fits_64_bits(value):
+            self._forbid_overflow(value)
+        return super().scalar(value)
+
+    def _forbid_overflow(self, size: Sym) -> None:
+        """Void a run in which some step of evaluating a size as an i64 overflows."""
+        if size in self._not_wrapped:
+            return
+        if not all(-(2**63) <= coefficient < 2**63 for _, coefficient in size.terms):
+            raise LoweringError(f"the size {size} needs more than 64 bits")
+        self._not_wrapped.add(size)
+        large: list[Scalar] = []
+
+        def binary(op: str, a: Scalar, b: Scalar) -> Scalar:
+            # In floats, which do not wrap; of a remainder only the magnitude matters.
+            found = b if op == "%" else _IN_FLOATS[op](a, b)
+            large.append(abs(found) >= 2.0**62)
+            return found
+
+        size.fold(
+            lambda name: self.size(symbol(name)).cast(F64),
+            lambda n: constant(float(n), F64),
+            binary,
+        )
+        self.forbid(lambda found: found, functools.reduce(operator.or_, large))
+
+    def violation(self) -> Tensor | None:
+        """A 0-d bool: whether anything that was forbidden has happened; None = nothing is."""
+        if not self._violations:
+            return None
+        if len(self._violations) == 1:
+            return self._violations[0]
+        any_of = functools.partial(functools.reduce, operator.or_)
+        return self.pointwise(lambda *xs: any_of(xs), self._violations, TensorType(BOOL, ()))
+
+    # --- reductions --------------------------------------------------------------------------
+
+    def reduce(
+        self,
+        fn: Callable[[Scalar, Scalar], Scalar],
+        init: Number | str,
+        x: Tensor,
+        axes: Sequence[int],
+        type_: TensorType,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Fold ``fn(accumulator, element)`` over ``axes``, starting from ``init``.
+
+        ``init`` is a number, or ``"min"``/``"max"`` for the least/greatest value of the result's
+        dtype, which is the accumulator's. Float sums may be reassociated; f32 and f64 products,
+        extrema and everything else keep their order.
+        """
+        assert type_.dtype is not None
+        dtype = type_.dtype
+        gone = {a % x.rank for a in axes}
+        start = constant(_limit(dtype, init) if isinstance(init, str) else init, dtype)
+
+        def body(element: Scalar, acc: Scalar) -> Scalar:
+            return fn(Scalar(acc.value, dtype, reassoc=dtype in (F32, F64)), element)
+
+        if not gone:
+            return self.pointwise(lambda e: fn(start, e), [x], type_)
+        kept = [k for k in range(x.rank) if k not in gone]
+        reduced = TensorType(dtype, tuple(x.shape[k] for k in kept))
+        loops = dims(x.rank)
+        into = (self.fill(start, reduced).value, dtype, [loops[k] for k in kept])
+        out = self.generic([(x, loops)], [into], [k in gone for k in range(x.rank)], body)
+        result = Tensor(out[0], reduced)
+        return self.expand_dims(result, sorted(gone)) if keepdims else result
+
+    def reduce_indexed(
+        self,
+        x: Tensor,
+        axis: int,
+        better: Callable[[Scalar, Scalar], Scalar],
+        type_: TensorType,
+    ) -> Tensor:
+        """Index along ``axis`` of the first element that no other is ``better`` than.
+
+        ``better(candidate, best)`` is strict. One generic with two results, value and index; the
+        loop over ``axis`` must run in order.
+        """
+        assert type_.dtype is not None
+        axis %= x.rank
+        kept = [k for k in range(x.rank) if k != axis]
+        loops = dims(x.rank)
+        shape = tuple(x.shape[k] for k in kept)
+        into = [loops[k] for k in kept]
+        zero = constant(0, x.dtype)
+        best = self.fill(zero, TensorType(x.dtype, shape)).value
+        where = self.fill(0, TensorType(I64, shape)).value
+
+        def body(element: Scalar, value: Scalar, index: Scalar) -> tuple[Scalar, Scalar]:
+            here = loop_index(axis)
+            take = here.eq(0) | better(element, value)
+            return take.select(element, value), take.select(here, index)
+
+        out = self.generic(
+            [(x, loops)],
+            [(best, x.dtype, into), (where, I64, into)],
+            [k == axis for k in range(x.rank)],
+            body,
+        )
+        return self.cast(Tensor(out[1], TensorType(I64, shape)), type_.dtype)
+
+    def scan(
+        self,
+        fn: Callable[[Scalar, Scalar], Scalar],
+        x: Tensor,
+        axis: int,
+        type_: TensorType,
+    ) -> Tensor:
+        """Running ``fn(accumulator, element)`` along ``axis``, the first element unchanged.
+
+        One generic marked `SCAN`: results are the running values (identity map) and the last of
+        them (the map without ``axis``), which is also the accumulator. The loop over ``axis`` is
+        of type "reduction" and must run in order, innermost or not.
+        """
+        from mlir import ir
+
+        assert type_.dtype is not None
+        axis %= x.rank
+        x = self.cast(x, type_.dtype)
+        dtype = x.dtype
+        loops = dims(x.rank)
+        kept = [k for k in range(x.rank) if k != axis]
+        last = self.fill(constant(0, dtype), TensorType(dtype, tuple(x.shape[k] for k in kept)))
+
+        def body(element: Scalar, _: Scalar, acc: Scalar) -> tuple[Scalar, Scalar]:
+            value = loop_index(axis).eq(0).select(element, fn(acc, element))
+            return value, value
+
+        out = self.generic(
+            [(x, loops)],
+            [(self.empty(type_), dtype, loops), (last.value, dtype, [loops[k] for k in kept])],
+            [k == axis for k in range(x.rank)],
+            body,
+            {SCAN: ir.UnitAttr.get()},
+        )
+        return Tensor(out[0], type_)
+
+    # --- moving elements ---------------------------------------------------------------------
+
+    def _copy(self, x: Tensor, exprs: Sequence[Expr], shape: Sequence[Dim]) -> Tensor:
+        """The elements of ``x`` at affine functions of the result's index."""
+        type_ = TensorType(x.dtype, tuple(shape))
+        if x.scalar is not None:
+            return self.fill(x.scalar, type_)
+        if 0 in type_.shape:  # type: ignore[operator]
+            # linalg refuses maps that leave the operand, even in a loop that never runs.
+            return self.fill(constant(0, x.dtype), type_)
+        return self._parallel_generic([(x, exprs)], lambda e: e, type_)
+
+    def transpose(self, x: Tensor, perm: Sequence[int] | None = None) -> Tensor:
+        """Axis k of the result is axis ``perm[k]`` of ``x``; None reverses the axes."""
+        order = [p % x.rank for p in perm] if perm is not None else range(x.rank)[::-1]
+        if list(order) == list(range(x.rank)):
+            return x
+        loops = dims(x.rank)
+        exprs = [loops[list(order).index(k)] for k in range(x.rank)]
+        return self._copy(x, exprs, [x.shape[p] for p in order])
+
+    def broadcast(self, x: Value, type_: TensorType) -> Tensor:
+        """``x`` broadcast to the shape of ``type_``."""
+        assert type_.shape is not None
+        if not isinstance(x, Tensor):
+            return self.fill(x, type_)
+        if x.shape == type_.shape:
+            return x
+        return self._copy(x, _broadcast_map(x.shape, dims(len(type_.shape))), type_.shape)  # type: ignore[arg-type]
+
+    def expand_dims(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        """``x`` with axes of size 1 inserted, counted in the result."""
+        rank = x.rank + len(axes)
+        new = {a % rank for a in axes}
+        kept = [k for k in range(rank) if k not in new]
+        loops = dims(rank)
+        sizes: dict[int, Dim] = dict(zip(kept, x.shape, strict=True))
+        return self._copy(x, [loops[k] for k in kept], [sizes.get(k, 1) for k in range(rank)])
+
+    def squeeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        """``x`` without these axes, which have size 1."""
+        gone = {a % x.rank for a in axes}
+        loops = iter(dims(x.rank - len(gone)))
+        exprs = [literal(0) if k in gone else next(loops) for k in range(x.rank)]
+        return self._copy(x, exprs, [d for k, d in enumerate(x.shape) if k not in gone])
+
+    def flip(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        """``x`` with the order of elements along ``axes`` reversed."""
+        flipped = {a % x.rank for a in axes}
+        starts = [d - 1 if k in flipped else 0 for k, d in enumerate(x.shape)]
+        steps = [-1 if k in flipped else 1 for k in range(x.rank)]
+        return self.slice(x, starts, steps, TensorType(x.dtype, x.shape))
+
+    def slice(
+        self,
+        x: Tensor,
+        starts: Sequence[int | Sym | Scalar],
+        steps: Sequence[int],
+        type_: TensorType,
+    ) -> Tensor:
+        """Elements ``starts + index * steps`` of ``x``, which are in bounds; same rank."""
+        assert type_.shape is not None
+        exprs = _slice_map(x.shape, starts, steps, type_.shape)  # type: ignore[arg-type]
+        if exprs is not None:
+            return self._copy(x, exprs, type_.shape)  # type: ignore[arg-type]
+        begins = [s if isinstance(s, Scalar) else self.size(s) for s in starts]
+
+        def element(*index: Scalar) -> Scalar:
+            return x.at(*(b + i * s for b, i, s in zip(begins, index, steps, strict=True)))
+
+        return self.compute(TensorType(x.dtype, type_.shape), element)
+
+    def reshape(self, x: Tensor, type_: TensorType) -> Tensor:
+        """The elements of ``x`` in row-major order, in the shape of ``type_``."""
+        from mlir import ir
+
+        assert type_.shape is not None
+        shape: tuple[Dim, ...] = type_.shape  # type: ignore[assignment]
+        if shape == x.shape:
+            return x
+        if [d for d in shape if d != 1] == [d for d in x.shape if d != 1]:
+            loops = iter([e for e, d in zip(dims(len(shape)), shape, strict=True) if d != 1])
+            return self._copy(x, [literal(0) if d == 1 else next(loops) for d in x.shape], shape)
+        sizes = [self.index(d) for d in shape]
+        index = ir.IndexType.get()
+        listed = emit("tensor.from_elements", ir.RankedTensorType.get([len(sizes)], index), *sizes)
+        out = TensorType(x.dtype, shape)
+        return Tensor(emit("tensor.reshape", _mlir(out), x.value, listed), out)
+
+    # --- products ----------------------------------------------------------------------------
+
+    def matmul(self, x: Tensor, y: Tensor, type_: TensorType) -> Tensor:
+        """NumPy's ``matmul`` of tensors of one dtype, for every combination of ranks >= 1."""
+        from .products import matmul
+
+        return matmul(self, x, y, type_)
+
+
+def _mlir(type_: TensorType) -> ir.Type:
+    from .generic import mlir_type
+
+    return mlir_type(type_)
+
+
+def _broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
+    """How an operand of this shape is read by loops over the result, aligned at the right."""
+    aligned = loops[len(loops) - len(shape) :]
+    return [literal(0) if d == 1 else e for d, e in zip(shape, aligned, strict=True)]
+
+
+def _slice_map(
+    source: Sequence[Dim], starts: Sequence[Any], steps: Sequence[int], sizes: Sequence[Dim]
+) -> list[Expr] | None:
+    """How a slice reads its operand; None where no affine expression says it."""
+    from mlir import ir
+
+    exprs: list[Expr] = []
+    loops = dims(len(source))
+    for loop, size, start, step, length in zip(loops, source, starts, steps, sizes, strict=True):
+        if not isinstance(start, int):
+            return None
+        if start or step != 1 or size == length:
+            exprs.append(loop * step + start)
+        elif isinstance(size, int):
+            # A bare loop index would say that the loop covers the whole axis.
+            exprs.append(ir.AffineExpr.get_mod(loop, size))
+        else:
+            return None
+    return exprs
+
+
+_IN_FLOATS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "//": lambda a, b: (a / b).math("floor"),
+    "max": lambda a, b: a.maximum(b),
+    "min": lambda a, b: a.minimum(b),
+}
+
+
+def _limit(dtype: DType, which: str) -> Number:
+    """The least ("min") or greatest ("max") value of a dtype."""
+    if dtype is BOOL:
+        return which == "max"
+    if dtype.is_float:
+        return float("inf") if which == "max" else float("-inf")
+    return int(getattr(np.iinfo(dtype.numpy), which))

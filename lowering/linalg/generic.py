@@ -1,0 +1,311 @@
+"""The few operations everything is lowered to: sizes, destinations, fills and `linalg.generic`.
+
+`Emitter` is the floor of `builder.Builder`; it knows MLIR types and maps, not NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from ...dialect.errors import InternalError
+from ...dialect.ir.dtypes import BF16, BOOL, F16, F64, I64, DType, dtype_of
+from ...dialect.ir.symbolic import Dim, Sym
+from ...dialect.ir.types import TensorType
+from .scalar import Number, Scalar, constant, emit, load, storage_type, store
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+Expr = Any  # ir.AffineExpr
+Value = Union["Tensor", Scalar, Number, Sym, np.generic]
+Body = Callable[..., Union[Scalar, Sequence[Scalar]]]
+
+
+class Tensor:
+    """A tensor inside the function being built.
+
+    Attributes:
+        type: dtype and complete shape.
+        scalar: for a 0-d tensor computed at function level, its element; bodies use it directly.
+    """
+
+    __slots__ = ("_value", "scalar", "type")
+
+    def __init__(
+        self, value: ir.Value | None, type_: TensorType, scalar: Scalar | None = None
+    ) -> None:
+        self._value, self.type, self.scalar = value, type_, scalar
+
+    @property
+    def value(self) -> ir.Value:
+        """The SSA value (of a tensor type)."""
+        if self._value is None:
+            assert self.scalar is not None
+            self._value = fill(self.scalar, mlir_type(self.type), [])
+        return self._value
+
+    @property
+    def dtype(self) -> DType:
+        assert self.type.dtype is not None
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        assert self.type.shape is not None
+        return self.type.shape  # type: ignore[return-value]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.type})"
+
+    def at(self, *indices: Scalar | int) -> Scalar:
+        """The element at these indices (in bounds), by ``tensor.extract`` inside a body."""
+        if self.scalar is not None:
+            return self.scalar
+        where = [_index(i) for i in indices]
+        return load(
+            emit("tensor.extract", storage_type(self.dtype), self.value, *where), self.dtype
+        )
+
+
+def _index(value: Scalar | int) -> ir.Value:
+    from mlir import ir
+
+    index = ir.IndexType.get()
+    if isinstance(value, Scalar):
+        return emit("arith.index_cast", index, value.cast(I64).value)
+    return emit("arith.constant", index, value=ir.IntegerAttr.get(index, value))
+
+
+def mlir_type(type_: TensorType) -> ir.Type:
+    """The builtin tensor type in storage form; symbolic sizes are ``?``."""
+    from mlir import ir
+
+    assert type_.dtype is not None and type_.shape is not None
+    dynamic = ir.ShapedType.get_dynamic_size()
+    sizes = [d if isinstance(d, int) else dynamic for d in type_.shape]
+    return ir.RankedTensorType.get(sizes, storage_type(type_.dtype))
+
+
+def fill(scalar: Scalar, type_: ir.Type, dynamic: Sequence[ir.Value]) -> ir.Value:
+    """A tensor all of whose elements are ``scalar``."""
+    from mlir import ir
+
+    value = store(scalar)
+    empty = emit("tensor.empty", type_, *dynamic)
+    op = ir.Operation.create(
+        "linalg.fill", results=[type_], operands=[value, empty],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}, regions=1,
+    )  # fmt: skip
+    fill_region(op)
+    return op.result
+
+
+def fill_region(op: ir.Operation) -> None:
+    """Give a named linalg operation the body that its definition implies."""
+    from mlir._mlir_libs import _mlirDialectsLinalg
+
+    _mlirDialectsLinalg.fill_builtin_region(op)
+
+
+class Emitter:
+    """Emits into one function.
+
+    Args:
+        symbols: the ``index`` argument of every size symbol.
+        anchor: an operation at the start of the function, before which sizes are computed, so
+            that each distinct size is one SSA value that dominates every use.
+    """
+
+    def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
+        from mlir import ir
+
+        self.symbols = symbols
+        self._entry = ir.InsertionPoint(anchor)
+        self._index: dict[Dim, ir.Value] = {}
+        self._size: dict[Dim, Scalar] = {}
+        self._parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+        self._reduction = ir.Attribute.parse("#linalg.iterator_type<reduction>")
+
+    # --- sizes -------------------------------------------------------------------------------
+
+    def size(self, dim: Dim) -> Scalar:
+        """A size as an i64 scalar; equal sizes are one SSA value."""
+        if not isinstance(dim, Sym):
+            return constant(int(dim), I64)
+        found = self._size.get(dim)
+        if found is None:
+            index = self.index(dim)
+            with self._entry:
+                found = Scalar(emit("arith.index_cast", storage_type(I64), index), I64)
+            self._size[dim] = found
+        return found
+
+    def index(self, dim: Dim) -> ir.Value:
+        """A size as an ``index`` value; equal sizes are one SSA value."""
+        found = self._index.get(dim)
+        if found is None:
+            with self._entry:
+                if isinstance(dim, Sym):
+                    found = dim.fold(self._symbol, self.index, _index_binary)
+                else:
+                    found = _index(dim)
+            self._index[dim] = found
+        return found
+
+    def _symbol(self, name: str) -> ir.Value:
+        try:
+            return self.symbols[name]
+        except KeyError:
+            raise InternalError(f"size symbol {name!r} is no argument's") from None
+
+    # --- values ------------------------------------------------------------------------------
+
+    def scalar(self, value: Value) -> Scalar:
+        """A number, size, 0-d tensor or scalar as a `Scalar`."""
+        if isinstance(value, Scalar):
+            return value
+        if isinstance(value, Tensor):
+            return value.at()
+        if isinstance(value, Sym):
+            return self.size(value)
+        if isinstance(value, bool):
+            return constant(value, BOOL)
+        if isinstance(value, int):
+            return constant(value, I64)
+        if isinstance(value, float):
+            return constant(value, F64)
+        return constant(value.item(), dtype_of(value.dtype))
+
+    def dynamic_sizes(self, shape: Sequence[Dim]) -> list[ir.Value]:
+        """Index values of the symbolic sizes of a shape."""
+        return [self.index(d) for d in shape if isinstance(d, Sym)]
+
+    def empty(self, type_: TensorType) -> ir.Value:
+        """A destination of this type."""
+        assert type_.shape is not None
+        return emit("tensor.empty", mlir_type(type_), *self.dynamic_sizes(type_.shape))  # type: ignore[arg-type]
+
+    def fill(self, value: Value, type_: TensorType) -> Tensor:
+        """A tensor all of whose elements are ``value``."""
+        assert type_.dtype is not None and type_.shape is not None
+        scalar = self.scalar(value).cast(type_.dtype)
+        if not type_.shape:
+            return Tensor(None, type_, scalar)
+        return Tensor(
+            fill(scalar, mlir_type(type_), self.dynamic_sizes(type_.shape)),  # type: ignore[arg-type]
+            type_,
+        )
+
+    def constant(self, array: np.ndarray | np.generic | Number, type_: TensorType) -> Tensor:
+        """A literal tensor; ``array`` is converted to the dtype of ``type_``."""
+        from mlir import ir
+
+        assert type_.dtype is not None
+        dtype = type_.dtype
+        array = np.asarray(array).astype(dtype.numpy, copy=False)
+        if array.ndim == 0:
+            return Tensor(None, type_, constant(array.item(), dtype))
+        shape, element = list(array.shape), storage_type(dtype)
+        full = ir.RankedTensorType.get(shape, element)
+        if array.size == 0:
+            return Tensor(emit("tensor.empty", full), type_)
+        array = np.ascontiguousarray(array)
+        if dtype is BOOL:
+            array = array.view(np.int8)
+        elif dtype.kind == "u" or dtype is BF16:
+            array = array.view(f"i{dtype.itemsize}")
+        if dtype is F16:
+            attr = ir.DenseElementsAttr.get(array.view(np.int16), type=element, shape=shape)
+        else:
+            attr = ir.DenseElementsAttr.get(array, type=element, shape=shape)
+        return Tensor(emit("arith.constant", full, value=attr), type_)
+
+    # --- linalg.generic ----------------------------------------------------------------------
+
+    def generic(
+        self,
+        inputs: Sequence[tuple[Tensor, Sequence[Expr]]],
+        outputs: Sequence[tuple[ir.Value, DType, Sequence[Expr]]],
+        reductions: Sequence[bool],
+        body: Body,
+        attributes: Mapping[str, ir.Attribute] | None = None,
+    ) -> list[ir.Value]:
+        """One ``linalg.generic``.
+
+        Args:
+            inputs: tensors with the affine index expressions they are read at.
+            outputs: destinations likewise, with their dtypes.
+            reductions: for each loop, outermost first, whether it is a reduction.
+            body: from the input elements, then the elements of the destinations, to the new
+                element(s); called once, emitting into the region.
+        """
+        from mlir import ir
+
+        values = [t.value for t, _ in inputs] + [v for v, _, _ in outputs]
+        exprs = [e for _, e in inputs] + [e for _, _, e in outputs]
+        dtypes = [t.dtype for t, _ in inputs] + [d for _, d, _ in outputs]
+        loops = len(reductions)
+        maps = [ir.AffineMapAttr.get(ir.AffineMap.get(loops, 0, list(e))) for e in exprs]
+        iterators = [self._reduction if r else self._parallel for r in reductions]
+        op = ir.Operation.create(
+            "linalg.generic",
+            results=[v.type for v, _, _ in outputs],
+            operands=values,
+            attributes={
+                "indexing_maps": ir.ArrayAttr.get(maps),
+                "iterator_types": ir.ArrayAttr.get(iterators),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), len(outputs)]),
+                **(attributes or {}),
+            },
+            regions=1,
+        )
+        block = op.regions[0].blocks.append(*[storage_type(d) for d in dtypes])
+        with ir.InsertionPoint(block):
+            args = [load(a, d) for a, d in zip(block.arguments, dtypes, strict=True)]
+            found = body(*args)
+            results = [found] if isinstance(found, Scalar) else list(found)
+            for result, (_, dtype, _) in zip(results, outputs, strict=True):
+                if result.dtype is not dtype:
+                    raise InternalError(f"a body yields {result.dtype} for {dtype}")
+            ir.Operation.create("linalg.yield", operands=[store(r) for r in results])
+        return list(op.results)
+
+
+def dims(count: int) -> list[Expr]:
+    """The loop indices ``d0 … dn`` as affine expressions."""
+    from mlir import ir
+
+    return [ir.AffineDimExpr.get(k) for k in range(count)]
+
+
+def literal(value: int) -> Expr:
+    """A constant affine expression."""
+    from mlir import ir
+
+    return ir.AffineConstantExpr.get(value)
+
+
+def loop_index(axis: int) -> Scalar:
+    """Inside a body: the index of a loop, as an i64 scalar."""
+    from mlir import ir
+
+    dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+    index = emit("linalg.index", ir.IndexType.get(), dim=dim)
+    return Scalar(emit("arith.index_cast", storage_type(I64), index), I64)
+
+
+def _index_binary(op: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    if op == "%":
+        rounded = _index_binary("*", _index_binary("//", a, b), b)
+        return emit("arith.subi", a.type, a, rounded)
+    return emit(f"arith.{_INDEX_OPS[op]}", a.type, a, b)
+
+
+_INDEX_OPS = {"+": "addi", "*": "muli", "//": "floordivsi", "max": "maxsi", "min": "minsi"}

@@ -1,0 +1,398 @@
+"""Typed scalar emission: one `Scalar` per SSA value inside a linalg body, with NumPy's meaning.
+
+A `Scalar` knows its dtype, which MLIR's signless integers do not: the dtype picks signed or
+unsigned operations.  Results match NumPy element by element, including the cases for which LLVM
+gives poison or traps: division by zero, ``INT_MIN // -1``, shifts by the width or more, and
+conversions of NaN or out-of-range floats.  Half-precision values are computed in f32 and rounded
+after each operation, as NumPy does.
+
+Every function here emits at the current insertion point and location of the `mlir` bindings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Union
+
+import numpy as np
+
+from ...dialect.errors import InternalError, LoweringError
+from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I8, DType
+from ...dialect.ir.types import ScalarType
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+Number = Union[bool, int, float]
+HALF = (F16, BF16)
+
+# Predicates of arith.cmpi (signed, unsigned) and arith.cmpf (unordered only for "ne").
+_CMPI = {"eq": (0, 0), "ne": (1, 1), "<": (2, 6), "<=": (3, 7), ">": (4, 8), ">=": (5, 9)}
+_CMPF = {"eq": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "ne": 13, "unordered": 14}
+
+
+def compute_type(dtype: DType) -> ir.Type:
+    """The MLIR type a value of this dtype has inside a body (bool: i1).
+
+    Raises LoweringError for complex dtypes.
+    """
+    return _int_type(1) if dtype is BOOL else storage_type(dtype)
+
+
+def storage_type(dtype: DType) -> ir.Type:
+    """The MLIR type of one element in memory: signless integers, bool as i8, bf16 as i16.
+
+    Raises LoweringError for complex dtypes.
+    """
+    from mlir import ir
+
+    # LLVM's own bf16 flushes subnormals on some targets and crashes the code generator on others.
+    if dtype.kind in "biu" or dtype is BF16:
+        return _int_type(dtype.bits)
+    if dtype is F32:
+        return ir.F32Type.get()
+    if dtype is F64:
+        return ir.F64Type.get()
+    if dtype is F16:
+        return ir.F16Type.get()
+    raise LoweringError(f"no kernel is generated for {dtype.numpy} values")
+
+
+def _int_type(bits: int) -> ir.Type:
+    from mlir import ir
+
+    return ir.IntegerType.get_signless(bits)
+
+
+def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    """Create a one-result operation at the insertion point and return its result."""
+    from mlir import ir
+
+    return ir.Operation.create(
+        name, results=[type_], operands=list(operands), attributes=attributes
+    ).result
+
+
+def constant(value: Number, dtype: DType) -> Scalar:
+    """An ``arith.constant`` of this dtype; integers wrap, floats round to nearest."""
+    from mlir import ir
+
+    type_ = compute_type(dtype)
+    if dtype is BOOL:
+        attr = ir.IntegerAttr.get(type_, int(bool(value)))
+    elif dtype.is_int:
+        wrapped = int(value) & ((1 << dtype.bits) - 1)
+        sign = wrapped >> (dtype.bits - 1)
+        attr = ir.IntegerAttr.get(type_, wrapped - (sign << dtype.bits))
+    elif dtype is BF16:
+        bits = np.array(value, np.float32).astype(dtype.numpy).view(np.int16)
+        attr = ir.IntegerAttr.get(type_, int(bits))
+    else:
+        attr = ir.FloatAttr.get(type_, float(value))
+    return Scalar(emit("arith.constant", type_, value=attr), dtype, known=value)
+
+
+class Scalar:
+    """One value inside a kernel body.
+
+    Attributes:
+        value: the SSA value, of type ``compute_type(dtype)``.
+        dtype: the dtype, which decides on signedness.
+        reassoc: float additions with this operand may be reassociated (sum accumulators).
+        known: the number this is a constant of, as given; None for computed values.
+    """
+
+    __slots__ = ("dtype", "known", "reassoc", "value")
+
+    def __init__(
+        self,
+        value: ir.Value,
+        dtype: DType,
+        *,
+        reassoc: bool = False,
+        known: Number | None = None,
+    ) -> None:
+        self.value, self.dtype, self.reassoc, self.known = value, dtype, reassoc, known
+
+    @property
+    def type(self) -> ScalarType:
+        """The type, with no known value."""
+        return ScalarType(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.dtype})"
+
+    # --- helpers -----------------------------------------------------------------------------
+
+    def const(self, value: Number) -> Scalar:
+        """A constant of this scalar's dtype."""
+        return constant(value, self.dtype)
+
+    def _other(self, other: Operand) -> Scalar:
+        if not isinstance(other, Scalar):
+            return self.const(other)
+        if other.dtype is not self.dtype:
+            raise InternalError(f"scalar operands differ in dtype: {self.dtype}, {other.dtype}")
+        return other
+
+    def _op(self, name: str, *others: Scalar, **attributes: ir.Attribute) -> Scalar:
+        """An operation all of whose operands and result have this dtype."""
+        operands = (o.value for o in others)
+        return Scalar(emit(name, self.value.type, self.value, *operands, **attributes), self.dtype)
+
+    def _float(self, name: str, *others: Scalar, **attributes: ir.Attribute) -> Scalar:
+        """`_op`, with halves computed in f32 and rounded back."""
+        if self.dtype in HALF:
+            wide = self.cast(F32)._op(name, *(o.cast(F32) for o in others), **attributes)
+            return wide.cast(self.dtype)
+        return self._op(name, *others, **attributes)
+
+    def _arith(self, other: Operand, name: str) -> Scalar:
+        """add, sub or mul: NumPy defines add and mul on bool as or and and."""
+        from mlir import ir
+
+        rhs = self._other(other)
+        if self.dtype is BOOL:
+            if name == "sub":
+                raise InternalError("bool subtraction is undefined")
+            return self._op("arith.ori" if name == "add" else "arith.andi", rhs)
+        if self.dtype.is_int:
+            return self._op(f"arith.{name}i", rhs)
+        if self.dtype in HALF:
+            return self._float(f"arith.{name}f", rhs)
+        reassoc = self.reassoc or rhs.reassoc
+        flags = "reassoc,contract" if reassoc and name == "add" else "contract"
+        fastmath = ir.Attribute.parse(f"#arith.fastmath<{flags}>")
+        out = self._op(f"arith.{name}f", rhs, fastmath=fastmath)
+        out.reassoc = reassoc and name == "add"
+        return out
+
+    def _compare(self, other: Operand, how: str) -> Scalar:
+        from mlir import ir
+
+        lhs, rhs = self, self._other(other)
+        if lhs.dtype in HALF:
+            lhs, rhs = lhs.cast(F32), rhs.cast(F32)
+        if lhs.dtype.is_float:
+            name, code = "arith.cmpf", _CMPF[how]
+        else:
+            name, code = "arith.cmpi", _CMPI[how][lhs.dtype.kind != "i"]
+        predicate = ir.IntegerAttr.get(_int_type(64), code)
+        value = emit(name, _int_type(1), lhs.value, rhs.value, predicate=predicate)
+        return Scalar(value, BOOL)
+
+    # --- arithmetic --------------------------------------------------------------------------
+
+    def __add__(self, other: Operand) -> Scalar:
+        return self._arith(other, "add")
+
+    def __sub__(self, other: Operand) -> Scalar:
+        return self._arith(other, "sub")
+
+    def __mul__(self, other: Operand) -> Scalar:
+        return self._arith(other, "mul")
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other: Operand) -> Scalar:
+        return self._other(other) - self
+
+    def __truediv__(self, other: Operand) -> Scalar:
+        if not self.dtype.is_float:
+            raise InternalError(f"true division of {self.dtype} scalars")
+        return self._float("arith.divf", self._other(other))
+
+    def __rtruediv__(self, other: Operand) -> Scalar:
+        return self._other(other) / self
+
+    def __floordiv__(self, other: Operand) -> Scalar:
+        """NumPy's floor_divide; an integer divided by 0 gives 0."""
+        from .division import floor_divmod
+
+        return floor_divmod(self, self._other(other))[0]
+
+    def __mod__(self, other: Operand) -> Scalar:
+        """NumPy's remainder: the sign of the divisor; an integer modulo 0 gives 0."""
+        from .division import floor_divmod
+
+        return floor_divmod(self, self._other(other))[1]
+
+    def __rfloordiv__(self, other: Operand) -> Scalar:
+        return self._other(other) // self
+
+    def __rmod__(self, other: Operand) -> Scalar:
+        return self._other(other) % self
+
+    def fmod(self, other: Operand) -> Scalar:
+        """C's remainder: the sign of the dividend; an integer modulo 0 gives 0."""
+        from .division import fmod
+
+        return fmod(self, self._other(other))
+
+    def ipow(self, other: Operand) -> Scalar:
+        """Integer power, wrapping; 1 for a negative exponent, which has to be forbidden."""
+        from .division import ipow
+
+        return ipow(self, self._other(other))
+
+    def __neg__(self) -> Scalar:
+        if self.dtype is BOOL:
+            raise InternalError("bool negation is undefined")
+        if self.dtype is BF16:
+            return Scalar((self.bits() ^ -0x8000).value, BF16)
+        return self._op("arith.negf") if self.dtype.is_float else self.const(0) - self
+
+    def __abs__(self) -> Scalar:
+        if self.dtype is BF16:
+            return Scalar((self.bits() & 0x7FFF).value, BF16)
+        if self.dtype.is_float:
+            return self._op("math.absf")
+        return (self < 0).select(-self, self) if self.dtype.kind == "i" else self
+
+    # --- comparisons, bits -------------------------------------------------------------------
+
+    def __lt__(self, other: Operand) -> Scalar:
+        return self._compare(other, "<")
+
+    def __le__(self, other: Operand) -> Scalar:
+        return self._compare(other, "<=")
+
+    def __gt__(self, other: Operand) -> Scalar:
+        return self._compare(other, ">")
+
+    def __ge__(self, other: Operand) -> Scalar:
+        return self._compare(other, ">=")
+
+    def eq(self, other: Operand) -> Scalar:
+        """``==`` (False when either is NaN)."""
+        return self._compare(other, "eq")
+
+    def ne(self, other: Operand) -> Scalar:
+        """``!=`` (True when either is NaN)."""
+        return self._compare(other, "ne")
+
+    def __and__(self, other: Operand) -> Scalar:
+        return self._op("arith.andi", self._other(other))
+
+    def __or__(self, other: Operand) -> Scalar:
+        return self._op("arith.ori", self._other(other))
+
+    def __xor__(self, other: Operand) -> Scalar:
+        return self._op("arith.xori", self._other(other))
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Scalar:
+        return self ^ (1 if self.dtype is BOOL else -1)
+
+    def _shift_fits(self, count: Scalar) -> Scalar:
+        # One unsigned comparison also refuses negative counts, as NumPy does.
+        from mlir import ir
+
+        predicate = ir.IntegerAttr.get(_int_type(64), _CMPI["<"][1])
+        bits = count.const(self.dtype.bits)
+        cmp = emit("arith.cmpi", _int_type(1), count.value, bits.value, predicate=predicate)
+        return Scalar(cmp, BOOL)
+
+    def shl(self, other: Operand) -> Scalar:
+        """Left shift; 0 where the count is negative or at least the width."""
+        count = self._other(other)
+        return self._shift_fits(count).select(self._op("arith.shli", count), 0)
+
+    def shr(self, other: Operand) -> Scalar:
+        """Right shift; for counts negative or at least the width: 0, or the sign if signed."""
+        count = self._other(other)
+        if self.dtype.kind == "i":
+            sign = self._op("arith.shrsi", self.const(self.dtype.bits - 1))
+            return self._shift_fits(count).select(self._op("arith.shrsi", count), sign)
+        return self._shift_fits(count).select(self._op("arith.shrui", count), 0)
+
+    # --- selection and float functions -------------------------------------------------------
+
+    def select(self, a: Operand, b: Operand) -> Scalar:
+        """``a`` where this bool is true, else ``b``; at least one of them is a Scalar."""
+        if not isinstance(a, Scalar):
+            assert isinstance(b, Scalar)
+            a = b.const(a)
+        b = a._other(b)
+        return Scalar(emit("arith.select", a.value.type, self.value, a.value, b.value), a.dtype)
+
+    def _extremum(self, other: Operand, word: str, flavour: str) -> Scalar:
+        rhs = self._other(other)
+        if self.dtype.is_float:
+            return self._float(f"arith.{word}{flavour}f", rhs)
+        if self.dtype is BOOL:
+            return self | rhs if word == "max" else self & rhs
+        return self._op(f"arith.{word}{'s' if self.dtype.kind == 'i' else 'u'}i", rhs)
+
+    def maximum(self, other: Operand) -> Scalar:
+        """The larger; NaN if either is NaN."""
+        return self._extremum(other, "max", "imum")
+
+    def minimum(self, other: Operand) -> Scalar:
+        """The smaller; NaN if either is NaN."""
+        return self._extremum(other, "min", "imum")
+
+    def fmax(self, other: Operand) -> Scalar:
+        """The larger; NaN only if both are NaN."""
+        return self._extremum(other, "max", "num")
+
+    def fmin(self, other: Operand) -> Scalar:
+        """The smaller; NaN only if both are NaN."""
+        return self._extremum(other, "min", "num")
+
+    def math(self, name: str, *others: Operand) -> Scalar:
+        """The operation ``math.<name>`` on floats (``"exp"``, ``"atan2"``, ``"powf"``, …)."""
+        if not self.dtype.is_float:
+            raise InternalError(f"math.{name} of {self.dtype} scalars")
+        if name == "absf":
+            return abs(self)
+        operands = [self._other(o) for o in others]
+        if name == "copysign":  # exact in every format
+            if self.dtype is BF16:
+                return Scalar((abs(self).bits() | (operands[0].bits() & -0x8000)).value, BF16)
+            return self._op("math.copysign", *operands)
+        return self._float(f"math.{name}", *operands)
+
+    def isnan(self) -> Scalar:
+        """True for NaN; False for every integer."""
+        return self._compare(self, "unordered") if self.dtype.is_float else constant(0, BOOL)
+
+    def isinf(self) -> Scalar:
+        """True for ±infinity."""
+        return abs(self).eq(float("inf")) if self.dtype.is_float else constant(0, BOOL)
+
+    def isfinite(self) -> Scalar:
+        """False for NaN and ±infinity."""
+        return abs(self) < float("inf") if self.dtype.is_float else constant(1, BOOL)
+
+    def bits(self) -> Scalar:
+        """A float's representation as a signed integer of the same width."""
+        from .convert import SIGNED
+
+        dtype = SIGNED[self.dtype.bits]
+        if self.dtype is BF16:
+            return Scalar(self.value, dtype)
+        return Scalar(emit("arith.bitcast", compute_type(dtype), self.value), dtype)
+
+    def cast(self, dtype: DType) -> Scalar:
+        """``astype(dtype)``, with NumPy's results on x86-64 for values that do not fit."""
+        from .convert import cast
+
+        return self if dtype is self.dtype else cast(self, dtype)
+
+
+Operand = Union[Scalar, Number]
+
+
+def load(value: ir.Value, dtype: DType) -> Scalar:
+    """The Scalar of an element as stored in memory (bool: any non-zero byte is True)."""
+    if dtype is BOOL:
+        return Scalar(value, I8).ne(0)
+    return Scalar(value, dtype)
+
+
+def store(scalar: Scalar) -> ir.Value:
+    """The element as stored in memory: the inverse of `load`."""
+    if scalar.dtype is BOOL:
+        return emit("arith.extui", _int_type(8), scalar.value)
+    return scalar.value
