@@ -264,9 +264,11 @@ def test_all_of_the_compiler_is_among_the_sources():
     )
     loaded = json.loads(output_of(start(program, Path(os.devnull))))
     # Settings, events, logs and dumps: they are asked about the compile, and make no code.
-    aside = {"", ".compile", ".compile.request", ".compile.ir_dump", ".compile.timings",
-             ".interpret", ".settings", ".settings.events", ".settings.event_log", ".settings.fingerprint",
-             ".settings.knobs", ".settings.stress"}  # fmt: skip
+    aside = {
+        "", ".compile", ".compile.request", ".compile.ir_dump", ".compile.timings", ".interpret",
+        ".settings", ".settings.events", ".settings.event_log", ".settings.fingerprint",
+        ".settings.knobs", ".settings.stress",
+    }  # fmt: skip
     digested = (
             "profuse.executor.compile.cache", "profuse.executor.interpret.",
             "profuse.executor.compile.proof", "profuse.dialect", "profuse.lowering",
