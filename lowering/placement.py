@@ -39,7 +39,7 @@ def compile_for(
     """
     home = GPU if target.gpu else HOST
     if not device_of_function(function, home).startswith(GPU):
-        from .stages import compile_program
+        from .cpu.stages import compile_program
 
         return compile_program(function, target, keep_stages=keep_stages, in_place=in_place)
     if not target.gpu:

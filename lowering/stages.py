@@ -1,184 +1,141 @@
-"""The ordered stages of a kernel, graph -> linalg -> loops -> llvm -> object, and the entry points.
+"""The way of a kernel: one ordered table of stages per target, and one runner for all tables.
 
-Every stage's text can be kept, and compiling can start from the text of any of them.
+`cpu.stages.STAGES` and `gpu.stages.STAGES` are the tables. The text of each stage can be kept, and
+compiling can start from the text of any stage that can be read.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import LoweringError
-from ..dialect.ir.program import Module
-from .abi import KernelABI, KernelArtifact, TensorSpec
-from .target import Target
 
 if TYPE_CHECKING:
     from mlir import ir
 
     from ..dialect.ir.program import Program
 
-STAGES = ("graph", "linalg", "loops", "llvm", "asm", "object")
-
 
 @dataclass
-class _Run:
-    """One compile: what has been kept and timed so far."""
+class Compile:
+    """One fusion function on its way through the stages.
 
-    target: Target
-    keep: bool
-    in_place: bool = False
+    Attributes:
+        keep: the text of every stage is kept.
+        artifact: what is compiled; made by the stage that knows how the kernel is called.
+        stages: stage -> its text.
+        seconds: step -> how long it took; a stage has one step or several.
+    """
+
+    keep: bool = False
+    artifact: Any = None
     stages: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def timed(self, stage: str):
+    def timed(self, step: str) -> Iterator[None]:
+        """Add the time of the ``with`` block to a step."""
         start = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+            self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start
 
     def note(self, stage: str, text: Any) -> None:
+        """Keep the text of a stage, if texts are kept."""
         if self.keep:
             self.stages[stage] = str(text)
 
 
-def compile_program(
-    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False
-) -> KernelArtifact:
-    """Compile one fusion function; raises LoweringError.
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a table.
 
-    ``in_place``: outputs may be the memory of inputs, where `KernelABI.in_place` says so.
+    Attributes:
+        name: of the stage, and of its text.
+        make: makes it of the stage before; raises LoweringError.
+        read: makes it of its text; None = compiling cannot start here.
+        text: of what is made; None = it has none.
     """
+
+    name: str
+    make: Callable[[Any, Any], Any]
+    read: Callable[[str], Any] | None = None
+    text: Callable[[Any], str] | None = str
+
+
+def run(
+    table: Sequence[Stage], value: Any, compile_: Compile, *, at: str = "", until: str = ""
+) -> Any:
+    """Send a value through the stages of a table; what the last one makes.
+
+    Args:
+        value: what the stage ``at`` has made; by default, what the first stage is made of.
+        at: stage at which to start.
+        until: the last stage; by default, that of the table.
+
+    Raises LoweringError for what cannot be lowered, and for stages that the table does not have.
+    """
+    names = [stage.name for stage in table]
+    for name in filter(None, (at, until)):
+        if name not in names:
+            raise _unknown(name, names)
+    first, last = names.index(at) if at else 0, names.index(until) if until else len(names) - 1
+    for k, stage in enumerate(table[first : last + 1], first):
+        if k > first or not at:
+            value = stage.make(value, compile_)
+        if compile_.keep and stage.text is not None:
+            compile_.note(stage.name, stage.text(value))
+    return value
+
+
+def read(table: Sequence[Stage], stage: str, text: str) -> Any:
+    """A stage of its text; raises LoweringError where compiling cannot start, and IRError."""
+    for known in table:
+        if known.name == stage and known.read is not None:
+            return known.read(text)
+    raise _unknown(stage, [known.name for known in table if known.read is not None])
+
+
+def _unknown(stage: str, known: Sequence[str]) -> LoweringError:
+    return LoweringError(f"there is no stage {stage!r} here", hint=f"use one of {', '.join(known)}")
+
+
+# --- the stages that all targets share --------------------------------------------------------
+
+
+def _to_linalg(function: Program, compile_: Compile) -> ir.Module:
     from .linalg.to_linalg import to_linalg
 
-    run = _Run(target, keep_stages, in_place)
-    if keep_stages:
-        run.note("graph", Module(function).to_mlir())
-    with run.timed("linalg"):
-        module = to_linalg(function)
-    return _from_linalg(module, run)
+    with compile_.timed("linalg"):
+        return to_linalg(function)
 
 
-def compile_linalg(
-    module: ir.Module, target: Target, *, keep_stages: bool = False
-) -> KernelArtifact:
-    """Compile a module with one linalg function (`docs/architecture.md`, "Lowering").
+def _graph_text(function: Program) -> str:
+    from ..dialect.ir.program import Module
 
-    The module is left as it is. Raises LoweringError.
-    """
-    return _from_linalg(module, _Run(target, keep_stages))
+    return Module(function).to_mlir()
 
 
-def compile_function(
-    target: Target, *, from_stage: str, text: str, keep_stages: bool = True
-) -> KernelArtifact | dict[str, str]:
-    """Compile from the text of a stage, e.g. one kept by an earlier compile and then edited.
-
-    From ``"graph"`` (a module with one function) and ``"linalg"`` the result is an artifact.
-    Later stages no longer say how the kernel is called: the result is the texts of the stages
-    that follow. Raises LoweringError and IRError.
-    """
+def _read_graph(text: str) -> Program:
     from ..dialect.mlir.context import parse_module
+    from ..dialect.mlir.decode import decode_module
 
-    if from_stage not in STAGES[:-2]:
-        raise LoweringError(
-            f"cannot compile from stage {from_stage!r}", hint=f"use one of {', '.join(STAGES[:-2])}"
-        )
-    run = _Run(target, keep_stages)
-    if from_stage == "llvm":
-        _from_llvm(text, run)
-        return run.stages
-    if from_stage == "graph":
-        from ..dialect.mlir.decode import decode_module
-
-        return compile_program(
-            decode_module(parse_module(text)).main, target, keep_stages=keep_stages
-        )
-    module = _parse(text)
-    if from_stage == "linalg":
-        return _from_linalg(module, run)
-    _from_loops(module, run)
-    return run.stages
+    return decode_module(parse_module(text)).main
 
 
-def _parse(text: str) -> ir.Module:
+def _read_linalg(text: str) -> ir.Module:
     from ..dialect.mlir.context import parse_module
-    from .emit.module import DIALECTS
     from .linalg.to_linalg import load_dialects
 
     module = parse_module(text, verify=False)
     load_dialects(module.context)
-    for dialect in DIALECTS:
-        _ = module.context.dialects[dialect]
     return module
 
 
-def _from_linalg(module: ir.Module, run: _Run) -> KernelArtifact:
-    from .emit.module import emit_module
-    from .schedule.in_place import in_place
-    from .schedule.plan import schedule
-
-    run.note("linalg", module)
-    functions = [op.operation for op in module.body.operations]
-    if len(functions) != 1 or functions[0].name != "func.func":
-        raise LoweringError("expected a module with one func.func")
-    with module.context:
-        with run.timed("schedule"):
-            plan = schedule(functions[0])
-        with run.timed("loops"):
-            loops, entry = emit_module(
-                plan, in_place=run.in_place, slow_subnormals=run.target.slow_subnormals
-            )
-        graph = plan.graph
-        abi = KernelABI(
-            inputs=tuple(graph.specs),
-            outputs=tuple(graph.output_specs),
-            symbols=size_bindings(graph.specs, list(graph.symbols)),
-            strides=tuple(graph.strides.values()),
-            workspace=str(plan.workspace),
-            in_place=in_place(plan) if run.in_place else (),
-        )
-        code = _from_loops(loops, run)
-    return KernelArtifact(graph.name, code, entry, abi, run.stages, run.seconds, plan.library_calls)
-
-
-def _from_loops(module: ir.Module, run: _Run) -> bytes:
-    from .cpu import loops_to_llvm as cpu
-
-    with run.timed("loops"):
-        cpu.annotate_loops(module)
-    run.note("loops", module)
-    with run.timed("llvm"):
-        cpu.to_llvm_dialect(module)
-        text = cpu.to_llvm_ir(module)
-    return _from_llvm(text, run)
-
-
-def _from_llvm(text: str, run: _Run) -> bytes:
-    from .cpu import codegen
-
-    run.note("llvm", text)
-    with run.timed("optimise"):
-        module = codegen.optimise(text, run.target)
-    with run.timed("object"):
-        code = codegen.to_object(module, run.target)
-    if run.keep:
-        run.note("asm", codegen.to_assembly(module, run.target))
-    return code
-
-
-def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
-    """Where each size symbol can be read off."""
-    found: dict[str, tuple[int, int]] = {}
-    for name in symbols:
-        for number, spec in enumerate(specs):
-            if name in spec.dims:
-                found[name] = (number, spec.dims.index(name))
-                break
-        else:
-            raise LoweringError(f"size symbol {name} is not the size of any argument")
-    return found
+GRAPH = Stage("graph", lambda function, compile_: function, _read_graph, _graph_text)
+LINALG = Stage("linalg", _to_linalg, _read_linalg)

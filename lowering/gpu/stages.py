@@ -2,63 +2,82 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ...dialect.errors import LoweringError
+from ..stages import GRAPH, LINALG, Compile, Stage, run
 from .artifact import GpuArtifact
 
 if TYPE_CHECKING:
+    from mlir import ir
+
     from ...dialect.ir.program import Program
 
-STAGES = ("linalg", "gpu", "nvvm", "ptx", "cubin")
+
+@dataclass
+class _GpuCompile(Compile):
+    """A compile for a chip, such as ``"sm_90"``."""
+
+    chip: str = ""
+
+
+def _emit(module: ir.Module, compile_: _GpuCompile) -> ir.Module:
+    from .module import emit_gpu
+
+    with module.context, compile_.timed("gpu"):
+        made, plan = emit_gpu(module.body.operations[0].operation, compile_.chip)
+    compile_.artifact = GpuArtifact(
+        plan.name, compile_.chip, plan, stages=compile_.stages, seconds=compile_.seconds
+    )
+    return made
+
+
+def _to_nvvm(module: ir.Module, compile_: _GpuCompile) -> ir.Module:
+    from .nvvm import to_nvvm
+
+    with compile_.timed("nvvm"):
+        to_nvvm(module, compile_.chip)
+    return module
+
+
+def _to_ptx(module: ir.Module, compile_: _GpuCompile) -> str:
+    from .nvvm import to_ptx
+
+    with compile_.timed("ptx"):
+        return to_ptx(module)
+
+
+def _assemble(ptx: str, compile_: _GpuCompile) -> bytes:
+    from .nvvm import assemble
+
+    with compile_.timed("cubin"):
+        cubin = assemble(ptx, compile_.chip)
+    compile_.artifact.usage = cubin.usage
+    return cubin.code
+
+
+STAGES = (
+    GRAPH,
+    LINALG,
+    Stage("gpu", _emit),
+    Stage("nvvm", _to_nvvm),
+    Stage("ptx", _to_ptx, str),
+    Stage("cubin", _assemble, text=None),
+)
 
 
 def compile_gpu(
     function: Program, chip: str, *, until: str = "cubin", keep_stages: bool = False
 ) -> GpuArtifact:
-    """Compile one fusion function for a chip, up to a stage.
+    """Compile one fusion function for a chip, up to a stage from ``"gpu"`` on.
 
     Raises LoweringError for what has no kernel, and where ptxas is missing.
     """
-    from ..linalg.to_linalg import to_linalg
-    from .module import emit_gpu
-    from .nvvm import assemble, to_nvvm, to_ptx
-
-    if until not in STAGES[1:]:
-        raise LoweringError(f"there is no stage {until!r}", hint=f"use one of {STAGES[1:]}")
-    seconds: dict[str, float] = {}
-    stages: dict[str, str] = {}
-
-    def note(stage: str, text: Any) -> None:
-        if keep_stages:
-            stages[stage] = str(text)
-
-    with _timed(seconds, "linalg"):
-        linalg = to_linalg(function)
-    note("linalg", linalg)
-    with linalg.context, _timed(seconds, "gpu"):
-        module, plan = emit_gpu(linalg.body.operations[0].operation, chip)
-    note("gpu", module)
-    artifact = GpuArtifact(plan.name, chip, plan, stages=stages, seconds=seconds)
-    if until == "gpu":
-        return artifact
-    with _timed(seconds, "nvvm"):
-        to_nvvm(module, chip)
-    note("nvvm", module)
-    if until == "nvvm":
-        return artifact
-    with _timed(seconds, "ptx"):
-        ptx = to_ptx(module)
-    note("ptx", ptx)
-    if until == "ptx":
-        return artifact
-    with _timed(seconds, "cubin"):
-        cubin = assemble(ptx, chip)
-    artifact.code, artifact.usage = cubin.code, cubin.usage
-    return artifact
+    compile_ = _GpuCompile(keep_stages, chip=chip)
+    made = run(STAGES, function, compile_, until=until)
+    if until == "cubin":
+        compile_.artifact.code = made
+    return compile_.artifact
 
 
 def compile_image(
@@ -78,12 +97,3 @@ def compile_image(
     if not keep_stages:
         artifact.stages = {}
     return artifact
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    start = time.perf_counter()
-    try:
-        yield
-    finally:
-        seconds[stage] = time.perf_counter() - start

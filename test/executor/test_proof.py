@@ -23,8 +23,8 @@ from profuse.executor.compile.proof.verdict import CRASHED, Verdict, summary
 from profuse.executor.compile.request import compile_graph
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE
+from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.linalg.builder import Builder
-from profuse.lowering.stages import compile_program
 from profuse.lowering.target import host_target
 from profuse.tools.cache import main as cache_tool
 from worker_requests import request_for

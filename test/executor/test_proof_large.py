@@ -12,7 +12,7 @@ from profuse.executor.compile.proof import check as module
 from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
 from profuse.executor.compile.proof.reference import Reference
 from profuse.executor.compile.proof.rows import rows_of
-from profuse.lowering.stages import compile_program
+from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))

@@ -15,8 +15,7 @@ import profuse as pf
 from profuse.dialect.ir.program import Module, Program
 from profuse.executor.compile.request import CompileResult, compile_graph
 from profuse.executor.compile.timings import grouped, pass_seconds, sentence
-from profuse.lowering.stages import compile_function
-from profuse.lowering.target import host_target
+from profuse.lowering.cpu.stages import compile_text
 
 X = np.ones((4, 8), np.float32)
 STAGES = ["parse", "passes", "decode", "lowering", "LLVM", "check", "load", "link"]
@@ -79,7 +78,7 @@ def test_a_kernels_graph_can_be_compiled_again():
     f(X), f(X)
     (executor,) = f._executors()
     (kernel,) = compile_graph(replace(executor.request, keep_stages=True)).kernels.values()
-    again = compile_function(host_target(), from_stage="graph", text=kernel.stages["graph"])
+    again = compile_text("graph", kernel.stages["graph"])
     assert again.stages["asm"] == kernel.stages["asm"]
 
 

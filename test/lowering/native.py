@@ -8,7 +8,7 @@ from profuse.dialect.ir.dtypes import dtype_named
 from profuse.dialect.ir.symbolic import evaluate, parse_dim
 from profuse.dialect.mlir.context import context
 from profuse.lowering.cpu.loader import load
-from profuse.lowering.stages import compile_linalg, compile_program
+from profuse.lowering.cpu.stages import compile_linalg, compile_program
 from profuse.lowering.target import host_target
 
 DIALECTS = ("func", "arith", "math", "scf", "tensor", "linalg")

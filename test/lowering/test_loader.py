@@ -11,7 +11,7 @@ from native import Kernel
 from profuse.dialect.errors import InternalError
 from profuse.lowering.abi import KernelABI, KernelArtifact, TensorSpec
 from profuse.lowering.cpu.loader import load, set_library_threads
-from profuse.lowering.stages import compile_program
+from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target, host_target
 
 

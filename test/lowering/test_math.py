@@ -13,7 +13,7 @@ import scipy.special
 from graphs import Graph, tensor
 from mlir import ir
 from profuse.lowering import math
-from profuse.lowering.stages import compile_program
+from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target
 
 BINARY = {"powf": np.power, "atan2": np.arctan2}

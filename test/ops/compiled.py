@@ -28,7 +28,7 @@ from profuse.executor.cuda.driver import CudaError
 from profuse.executor.plans.kernel_call import kernel_runner
 from profuse.executor.settings.events import Counters
 from profuse.lowering.abi import KernelArtifact
-from profuse.lowering.stages import compile_program
+from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))

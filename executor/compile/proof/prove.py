@@ -50,7 +50,7 @@ def prove(
 
 def prove_program(function: Program, request: CompileRequest) -> Verdict:
     """Compile a fusion function for this CPU and check the kernel."""
-    from ....lowering.stages import compile_program
+    from ....lowering.cpu.stages import compile_program
     from ....lowering.target import host_target
 
     artifact = compile_program(function, host_target(), in_place=request.in_place)

@@ -1,0 +1,138 @@
+"""The stages of a CPU kernel: graph -> linalg -> loops -> llvm -> object, and the entry points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...dialect.errors import LoweringError
+from ..abi import KernelABI, KernelArtifact, size_bindings
+from ..stages import GRAPH, LINALG, Compile, Stage, read, run
+from ..target import Target, host_target
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+    from ...dialect.ir.program import Program
+
+
+@dataclass
+class _CpuCompile(Compile):
+    """A compile for a target; ``in_place``: outputs may be the memory of inputs."""
+
+    target: Target = None  # type: ignore[assignment]
+    in_place: bool = False
+
+
+def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
+    from ..emit.module import emit_module
+    from ..schedule.in_place import in_place
+    from ..schedule.plan import schedule
+    from .loops_to_llvm import annotate_loops
+
+    functions = [op.operation for op in module.body.operations]
+    if len(functions) != 1 or functions[0].name != "func.func":
+        raise LoweringError("expected a module with one func.func")
+    with module.context:
+        with compile_.timed("schedule"):
+            plan = schedule(functions[0])
+        with compile_.timed("loops"):
+            loops, entry = emit_module(
+                plan, in_place=compile_.in_place, slow_subnormals=compile_.target.slow_subnormals
+            )
+            annotate_loops(loops)
+    graph = plan.graph
+    abi = KernelABI(
+        inputs=tuple(graph.specs),
+        outputs=tuple(graph.output_specs),
+        symbols=size_bindings(graph.specs, list(graph.symbols)),
+        strides=tuple(graph.strides.values()),
+        workspace=str(plan.workspace),
+        in_place=in_place(plan) if compile_.in_place else (),
+    )
+    compile_.artifact = KernelArtifact(
+        graph.name, b"", entry, abi, compile_.stages, compile_.seconds, plan.library_calls
+    )
+    return loops
+
+
+def _read_loops(text: str) -> ir.Module:
+    from ..emit.module import DIALECTS
+
+    module = LINALG.read(text)  # type: ignore[misc]
+    for dialect in DIALECTS:
+        _ = module.context.dialects[dialect]
+    return module
+
+
+def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
+    from .loops_to_llvm import to_llvm_dialect, to_llvm_ir
+
+    with module.context, compile_.timed("llvm"):
+        to_llvm_dialect(module)
+        return to_llvm_ir(module)
+
+
+def _to_object(text: str, compile_: _CpuCompile) -> bytes:
+    from . import codegen
+
+    with compile_.timed("optimise"):
+        module = codegen.optimise(text, compile_.target)
+    with compile_.timed("object"):
+        code = codegen.to_object(module, compile_.target)
+    if compile_.keep:
+        compile_.note("asm", codegen.to_assembly(module, compile_.target))
+    return code
+
+
+STAGES = (
+    GRAPH,
+    LINALG,
+    Stage("loops", _schedule_and_emit, _read_loops),
+    Stage("llvm", _to_llvm, str),
+    Stage("object", _to_object, text=None),
+)
+
+
+def compile_program(
+    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False
+) -> KernelArtifact:
+    """Compile one fusion function; raises LoweringError.
+
+    ``in_place``: outputs may be the memory of inputs, where `KernelABI.in_place` says so.
+    """
+    return _finished(function, _CpuCompile(keep_stages, target=target, in_place=in_place))
+
+
+def compile_linalg(
+    module: ir.Module, target: Target, *, keep_stages: bool = False
+) -> KernelArtifact:
+    """Compile a module with one linalg function (`docs/architecture.md`, "Lowering").
+
+    The module is left as it is. Raises LoweringError.
+    """
+    return _finished(module, _CpuCompile(keep_stages, target=target), at="linalg")
+
+
+def compile_text(
+    stage: str, text: str, target: Target | None = None, *, keep_stages: bool = True
+) -> KernelArtifact | dict[str, str]:
+    """Compile from the text of a stage, e.g. one kept by an earlier compile and then edited.
+
+    From ``"graph"`` (a module with one function) and ``"linalg"`` the result is an artifact.
+    Later stages no longer say how the kernel is called: the result is the texts of the stages
+    that follow.
+
+    Raises LoweringError for a stage that compiling cannot start from, and IRError.
+    """
+    compile_ = _CpuCompile(keep_stages, target=target or host_target())
+    value = read(STAGES, stage, text)
+    if stage in ("graph", "linalg"):
+        return _finished(value, compile_, at=stage)
+    run(STAGES, value, compile_, at=stage)
+    return compile_.stages
+
+
+def _finished(value: Any, compile_: _CpuCompile, at: str = "") -> KernelArtifact:
+    code = run(STAGES, value, compile_, at=at)
+    return replace(compile_.artifact, object=code)
