@@ -1,39 +1,80 @@
-"""What executors have in common that lie behind each other's guards: counts, and how they end."""
+"""What both executors share: asking for code, swapping in what comes of it, and how they end.
+
+`BaseExecutor` is the one specialiser. An executor on top of it is a policy: by what *key* it keeps
+plans, what it has compiled for a key, and what runs until the plan is there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
-from ..compile.pending import Pending
+from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
+from ...dialect.ir.program import Module
+from ..compile.pending import Pending, compile_now
+from ..compile.request import CompileRequest, CompileResult, compiler_errors
+from ..compile.timings import LINK, REQUEST, about, add, rest_of
+from ..plans.evaluated import evaluated_plan
+from ..plans.link import Linked
+from ..plans.options import Options
+from ..plans.plan import Plan
 from ..settings.events import Counters, absorb, log, new_counters
 from ..settings.fork_lock import ForkLock
+from ..settings.strict import check_strict, is_strict, refused
+from .slow_calls import WorkLog
 
 
-class ChainMember:
-    """An executor with its fallback executors; deeper members lie behind their guards.
+class Made(NamedTuple):
+    """What is made of a compile's result: a linked plan and the executors behind its guards."""
+
+    linked: Linked
+    fallbacks: dict[str, Any]
+
+
+class BaseExecutor:
+    """An executor of one graph, with the executors that lie behind its guards.
+
+    Args:
+        options: per-function settings.
+        work: where slow work is noted; None = a log of its own.
 
     Attributes:
-        pending: the compile that runs elsewhere for this one; None = there is none.
-        fallbacks: by the name of the fallback function.
+        reasons: what was refused or failed, in the order in which it was met.
+        fallbacks: executors behind guards, by the name of the fallback function.
         donated: inputs that may be overwritten.
+        input_names: what the user calls the inputs, where that is known.
+        notes: what the importer has to say about the graph.
+        device_failure: why no kernel of a device is tried any more; "" = they are.
     """
 
-    pending: Pending | None
-    fallbacks: dict[str, Any]
     donated: tuple[int, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options, work: WorkLog | None = None) -> None:
         self._counters = new_counters(self)
         self._lock = ForkLock(self._start_over)
+        self.options = options
+        self.work = WorkLog(self.counters) if work is None else work
+        self.input_names: tuple[str, ...] = ()
+        self.notes: list[str] = []
 
     def _reset(self) -> None:
-        raise NotImplementedError
+        """Forget everything learnt (R1.5, R1.14)."""
+        self.reasons: list[str] = []
+        self.fallbacks: dict[str, Any] = {}
+        self.device_failure = ""
+        self._pending: dict[Hashable, Pending] = {}
 
     def _start_over(self) -> None:
         """Another thread was changing this object when the process was forked."""
         self._reset()
         log("flush", reason="another thread was changing the plans when the process forked")
+
+    @property
+    def module(self) -> Module:
+        """The graph, as imported."""
+        raise NotImplementedError
 
     @property
     def counters(self) -> Counters:
@@ -44,6 +85,129 @@ class ChainMember:
     def _count_op(self) -> None:
         self.counters.evaluated_ops += 1
 
+    def _evaluated_plan(self, kind: str, module: Module) -> Plan:
+        adapt = self.options.processor.adapter(module)
+        return evaluated_plan(kind, module, self.options.name, self._count_op, adapt)
+
+    # --- specialising: what a policy provides -------------------------------------------------
+
+    def _link(self, result: CompileResult) -> Made:
+        """Load kernels and make the plan, on whatever thread and under no lock."""
+        raise NotImplementedError
+
+    def _adopt(self, key: Any, request: CompileRequest, made: Made, seconds: float) -> Plan:
+        """Make what was linked the plan of a key; the lock is held."""
+        raise NotImplementedError
+
+    def _fail(self, key: Any, error: ProfuseError) -> Plan:
+        """Remember that a key cannot be compiled; what runs instead. The lock is held."""
+        raise NotImplementedError
+
+    def _told(self, key: Any, result: CompileResult) -> tuple[str, str]:
+        """What a plan is, for the event log and for the log of slow calls."""
+        raise NotImplementedError
+
+    def _stored(self, request: CompileRequest) -> CompileResult | None:
+        """The result of a request, where it may be had without a compile."""
+        return None
+
+    # --- specialising -------------------------------------------------------------------------
+
+    @property
+    def _strict(self) -> bool:
+        return self.options.strict or is_strict()
+
+    def _specialise(
+        self, key: Any, ask: Callable[[], CompileRequest], *, recalls: bool = False,
+        waits: bool = True,
+    ) -> Plan | None:  # fmt: skip
+        """Obtain and install the plan of a key, on this call; the lock is held.
+
+        Args:
+            recalls: the result may be stored.
+            waits: otherwise it is compiled. None is returned where neither gives a result.
+
+        Raises StrictFusionError where `strict_fusion` asks for what cannot be done, and KnobError.
+        """
+        strict, start = self._strict, time.perf_counter()
+        try:
+            with compiler_errors("specialising the graph"):
+                request = ask()
+                requested = time.perf_counter() - start
+                result = self._stored(request) if recalls else None
+                if result is None and waits:
+                    result = self._compile(request)
+                if result is None:
+                    return None
+                add(result, REQUEST, requested)
+                with rest_of(LINK, result.seconds):
+                    if strict:
+                        check_strict(result.module, result.failures, self.options.name)
+                    made = self._link(result)
+                seconds = time.perf_counter() - start
+        except (StrictFusionError, KnobError):
+            raise  # what was asked for cannot be done, or a setting is wrong
+        except ProfuseError as error:
+            self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
+            if strict:
+                raise refused(self.options.name, error) from error
+            return self._fail(key, error)
+        self._cancel(key)
+        plan = self._swap_in(key, request, made, seconds)
+        seconds = time.perf_counter() - start
+        self.work.note_plan(
+            result.found_in, seconds, self.options.name, self._told(key, result)[1]
+        )  # fmt: skip
+        return plan
+
+    def _specialise_elsewhere(self, key: Any, ask: Callable[[], CompileRequest]) -> Plan | None:
+        """Have a key compiled elsewhere, unless it is; the lock is held.
+
+        Returns what runs if that cannot even be asked for; None = go on as before, meanwhile.
+        """
+        pending = self._pending.get(key)
+        if pending is not None and not pending.is_lost:
+            return None
+        try:
+            with compiler_errors("asking for the specialised graph"):
+                arrive = partial(self._arrive, key)
+                pending = Pending.submitted(ask(), self._link, arrive, self._lock)
+        except KnobError:
+            raise
+        except ProfuseError as error:
+            return self._fail(key, error)
+        if pending is not None:
+            self._pending[key] = pending
+        return None
+
+    def _arrive(self, key: Any, pending: Pending, made: Made | ProfuseError) -> None:
+        """Swap in what was compiled elsewhere, unless it is obsolete; the lock is held."""
+        if self._pending.get(key) is not pending:
+            return
+        del self._pending[key]
+        pending.report(self.counters, self.reasons)
+        if isinstance(made, ProfuseError):
+            self._fail(key, made)
+        else:
+            self._swap_in(key, pending.request, made, pending.seconds)
+
+    def _swap_in(self, key: Any, request: CompileRequest, made: Made, seconds: float) -> Plan:
+        linked = made.linked
+        self.reasons += linked.reasons
+        self.counters.compiles += 1
+        reason = self._told(key, linked.result)[0]
+        log("compile", self.options.name, reason, seconds, **self._facts(), **about(linked.result))
+        return self._adopt(key, request, made, seconds)
+
+    def _facts(self) -> dict[str, Any]:
+        """What the event of a compile says beside what was compiled."""
+        return {}
+
+    def _compile(self, request: CompileRequest) -> CompileResult:
+        return compile_now(request, self.counters, background=self.options.background)
+
+    # --- life cycle ---------------------------------------------------------------------------
+
     def chain(self) -> Iterator[Any]:
         """This executor and every fallback executor below it, outermost first."""
         yield self
@@ -52,8 +216,16 @@ class ChainMember:
 
     def under_way(self) -> list[Pending]:
         """Compiles that run elsewhere, of the whole chain."""
-        found = (member.pending for member in self.chain())
-        return [p for p in found if p is not None and not p.is_lost]
+        found = [p for member in self.chain() for p in tuple(member._pending.values())]
+        return [p for p in found if not p.is_lost]
+
+    def flush(self) -> None:
+        """Forget record, plans, fallbacks and kernels; the next call starts anew (R1.14)."""
+        with self._lock:
+            self._retire_fallbacks()
+            self._cancel()
+            self._reset()
+            log("flush", self.options.name, "asked for by the user")
 
     def retire(self, into: Counters) -> None:
         """Leave the counts of the whole chain to another object; nobody will call it again."""
@@ -62,10 +234,11 @@ class ChainMember:
             self._cancel()
             absorb(into, self.counters)
 
-    def _cancel(self) -> None:
-        if self.pending is not None:
-            self.pending.cancel()
-            self.pending = None
+    def _cancel(self, *keys: Any) -> None:
+        """Give up what is compiled elsewhere, of some keys or of all."""
+        for key in keys or tuple(self._pending):
+            if (pending := self._pending.pop(key, None)) is not None:
+                pending.cancel()
 
     def _retire_fallbacks(self) -> None:
         for child in self.fallbacks.values():

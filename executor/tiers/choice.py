@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Union
 
 from ...dialect.ir.program import Module
+from ..plans.options import Options
 from ..settings.knobs import knobs
 from .keyed import KeyedExecutor
-from .profiling import Executor, Options
+from .profiling import Executor
 
 AnyExecutor = Union[Executor, KeyedExecutor]
 

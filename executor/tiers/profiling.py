@@ -10,28 +10,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ...dialect.errors import InternalError, KnobError, ProfuseError, StrictFusionError
+from ...dialect.errors import InternalError, KnobError, ProfuseError
 from ...dialect.ir.program import Module
 from ...dialect.profiling.observers import instrument
 from ..compile.ir_dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
-from ..compile.pending import Pending, compile_now, make_request, warm_up
+from ..compile.pending import make_request, warm_up
 from ..compile.request import CompileRequest, CompileResult, compiler_errors, optimizing_pipeline
-from ..compile.timings import LINK, REQUEST, about, add, rest_of
 from ..interpret.record import Record
 from ..interpret.size_history import Types, guarded_types, note_types, stable_sizes
 from ..memory.destinations import Destinations
-from ..plans.evaluated import evaluated_plan, profiling_plan
-from ..plans.link import Linked, link, run_plan
+from ..plans.evaluated import profiling_plan
+from ..plans.link import link, run_plan
 from ..plans.options import Options
 from ..plans.plan import PLANS, Plan
 from ..settings.events import log
 from ..settings.knobs import knobs
 from ..settings.strategy import behavior_at, get_fusion_strategy, normalize, total_depth
-from ..settings.strict import check_strict, is_strict, refused
 from ..settings.user_passes import registered
-from .base import ChainMember
+from .base import BaseExecutor, Made
 from .release import SWITCH, Clock, Graph, ReleaseTimer
 from .slow_calls import WorkLog
 from .warm_start import WarmState
@@ -46,14 +44,10 @@ UNPROFILED = (
 )
 
 
-class _Chained(NamedTuple):
-    """A linked plan and the executors behind its guards."""
-
-    linked: Linked
-    fallbacks: dict[str, Executor]
+KEY = None  # one plan runs a graph at a time: it is not looked up by anything
 
 
-class Executor(ChainMember):
+class Executor(BaseExecutor):
     """Runs one graph through its tiers.
 
     Args:
@@ -79,28 +73,23 @@ class Executor(ChainMember):
         profiles: bool = True,
         depth: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(options, work)
         self._given_depth = depth
         self._graph = Graph(module)
         self._clock = clock
         self._timer = ReleaseTimer(clock)
         self._profiles = profiles
         self.history = history
-        self.options = options
-        self.work = WorkLog(self.counters) if work is None else work
-        self.input_names: tuple[str, ...] = ()  # what the user calls them, where that is known
-        self.notes: list[str] = []  # what the importer has to say about the graph
         self._reset()
 
     def _reset(self) -> None:
         """Forget everything learnt and read the settings anew (R1.5, R1.14)."""
-        options = self.options
-        given = options.strategy
+        super()._reset()
+        given = self.options.strategy
         self.strategy = get_fusion_strategy() if given is None else normalize(given)
         self._depth: int | None = None
         self._timer.reset()
         self._graph.keep()
-        self.pending: Pending | None = None
         self.optimized: Plan | None = None
         self._profiling: Plan | None = None
         self._plain: Plan | None = None
@@ -109,9 +98,6 @@ class Executor(ChainMember):
         self.request: CompileRequest | None = None
         self._interim: Plan | None = None
         self.warm: WarmState | None = None
-        self.fallbacks: dict[str, Executor] = {}
-        self.reasons: list[str] = []
-        self.device_failure = ""  # why no kernel of a device is tried any more
         self.seconds = 0.0
         self._seen: dict[Types, None] = {}
 
@@ -173,7 +159,7 @@ class Executor(ChainMember):
             if self._depth is None or not knobs.general_fuser:
                 self._depth = self._initial_depth() if depth is None else depth
             if self.depth == 0:
-                plan = self._evaluated_plan("simple")
+                plan = self._evaluated_plan("simple", self.module)
                 self._dump(SIMPLE, self.module.to_mlir)
                 return self._install(plan, "no depth left: runs unguarded")
             at_once = self.record is None
@@ -184,14 +170,16 @@ class Executor(ChainMember):
                 except KnobError:
                     raise
                 except ProfuseError as error:
-                    return self._pin(error)
+                    return self._fail(KEY, error)
             assert self.record is not None
             if not self.record.ready:
                 assert self._profiling is not None
                 return self._profiling
             recalls = at_once and self.record.is_restored
-            waits = self.options.strict or is_strict() or not self.options.background
-            made = self._optimize(recalls, waits) if recalls or waits else None
+            waits = self._strict or not self.options.background
+            made = None
+            if recalls or waits:
+                made = self._specialise(KEY, self._make_request, recalls=recalls, waits=waits)
             if made is None:
                 return self._meanwhile()
             if at_once and self._timer.pending:
@@ -209,14 +197,10 @@ class Executor(ChainMember):
     def _no_opt_plan(self) -> Plan:
         """The plan for when optimisation or profiling is off; kept apart (R1.8)."""
         if self._plain is None:
-            self._plain = self._evaluated_plan("no-opt")
+            self._plain = self._evaluated_plan("no-opt", self.module)
             self._dump(NO_OPT, self.module.to_mlir)
             log("tier", self.options.name, "optimisation or profiling is off", tier="no-opt")
         return self._plain
-
-    def _evaluated_plan(self, kind: str) -> Plan:
-        adapt = self.options.processor.adapter(self.module)
-        return evaluated_plan(kind, self.module, self.options.name, self._count_op, adapt)
 
     def _dump(self, title: str, text: Callable[[], str]) -> None:
         dump_graph(knobs.dump, title, self.options.name, text)
@@ -249,55 +233,23 @@ class Executor(ChainMember):
         """Tier of the plan that the next call would start on."""
         if self.optimized is not None:
             return self.optimized.kind
-        if self.pending is not None:
+        if self._pending:
             return "compiling"
         return "no-opt" if self.record is None and self._plain is not None else "profiling"
 
     # --- compiling ----------------------------------------------------------------------------
 
-    def _optimize(self, recalls: bool, waits: bool) -> Plan | None:
-        """Obtain and install the plan, on this call; the graph is pinned if that goes wrong.
+    def _stored(self, request: CompileRequest) -> CompileResult | None:
+        if self.warm is None:
+            return None
+        return self.warm.stored(request, self.counters, self.reasons)
 
-        ``recalls``: it may be stored; ``waits``: it is compiled otherwise. None where neither gives
-        one. Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
-        """
-        strict = self.options.strict or is_strict()
-        start = time.perf_counter()
-        try:
-            with compiler_errors("specialising the graph"):
-                request = self._make_request()
-                requested = time.perf_counter() - start
-                result = self._obtain(request, recalls, waits)
-                if result is None:
-                    return None
-                add(result, REQUEST, requested)
-                with rest_of(LINK, result.seconds):
-                    if strict:
-                        check_strict(result.module, result.failures, self.options.name)
-                    made = self._link(result)
-                self.seconds = time.perf_counter() - start
-        except (StrictFusionError, KnobError):
-            raise  # what was asked for cannot be done, or a setting is wrong
-        except ProfuseError as error:
-            if strict:
-                raise refused(self.options.name, error) from error
-            self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
-            return self._pin(error)
-        plan = self._swap_in(made)
-        count = len(result.kernels)
-        detail = f"{self._behavior} specialisation with {count} kernel{'s' * (count != 1)}"
-        self.work.note_plan(
-            result.found_in, time.perf_counter() - start, self.options.name, detail
-        )  # fmt: skip
-        return plan
+    def _told(self, key: None, result: CompileResult) -> tuple[str, str]:
+        count, what = len(result.kernels), f"{self._behavior} specialisation"
+        return what, f"{what} with {count} kernel{'s' * (count != 1)}"
 
-    def _obtain(self, request: CompileRequest, recalls: bool, waits: bool) -> CompileResult | None:
-        found = None
-        if recalls and self.warm is not None:
-            found = self.warm.stored(request, self.counters, self.reasons)
-        if found is None and waits:
-            found = compile_now(request, self.counters, background=self.options.background)
-        return found
+    def _facts(self) -> dict[str, Any]:
+        return {"depth": self.depth}
 
     @property
     def _behavior(self) -> str:
@@ -318,42 +270,25 @@ class Executor(ChainMember):
 
     def _meanwhile(self) -> Plan:
         """Have the plan compiled elsewhere, unless it is; until it is there, run op by op."""
-        if self.pending is None or self.pending.is_lost:
-            try:
-                with compiler_errors("asking for the specialised graph"):
-                    request = self.request or self._make_request()
-                    self.pending = Pending.submitted(request, self._link, self._arrive, self._lock)
-            except KnobError:
-                raise
-            except ProfuseError as error:
-                return self._pin(error)
+        pinned = self._specialise_elsewhere(KEY, lambda: self.request or self._make_request())
+        if pinned is not None:
+            return pinned
         if self._interim is None:
-            self._interim = self._evaluated_plan("compiling")
+            self._interim = self._evaluated_plan("compiling", self.module)
             log("tier", self.options.name, "compiles in the background", tier="compiling")
         return self._interim
 
-    def _arrive(self, pending: Pending, made: _Chained | ProfuseError) -> None:
-        """Swap in what was compiled elsewhere, unless it is obsolete; the lock is held."""
-        if self.pending is not pending:
-            return
-        self.pending = None
-        pending.report(self.counters, self.reasons)
-        if isinstance(made, ProfuseError):
-            self._pin(made)
-        else:
-            self.seconds = pending.seconds
-            self._swap_in(made)
-
-    def _pin(self, error: ProfuseError) -> Plan:
+    def _fail(self, key: None, error: ProfuseError) -> Plan:
         """Pin this graph to tier 0, with the reason kept."""
         self._retire_fallbacks()
         self.fallbacks, self.result = {}, None
         self.counters.compile_failures += 1
         self.reasons.append(f"not compiled: {error}")
         log("compile-failed", self.options.name, str(error))
-        return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
+        plan = self._evaluated_plan("simple", self.module)
+        return self._install(plan, f"not compiled: {error.what}")
 
-    def _link(self, result: CompileResult) -> _Chained:
+    def _link(self, result: CompileResult) -> Made:
         """Load kernels, build the fallback executors (R1.42) and generate the plan.
 
         The profile is stored here because this may run on another thread, under no lock.
@@ -376,19 +311,12 @@ class Executor(ChainMember):
             return child.run
 
         linked = link(result, self.counters, self.options, fallback, self.donated)
-        return _Chained(linked, fallbacks)
+        return Made(linked, fallbacks)
 
-    def _swap_in(self, made: _Chained) -> Plan:
-        """Make a linked plan the one that calls run on; the lock is held."""
+    def _adopt(self, key: None, request: CompileRequest, made: Made, seconds: float) -> Plan:
         result = made.linked.result
-        self.result, self.fallbacks = result, made.fallbacks
-        self.reasons += made.linked.reasons
+        self.result, self.fallbacks, self.seconds = result, made.fallbacks, seconds
         self._dump(OPTIMISED, lambda: result.ir)
-        self.counters.compiles += 1
-        log(
-            "compile", self.options.name, f"{self._behavior} specialisation", self.seconds,
-            depth=self.depth, **about(result),
-        )  # fmt: skip
         return self._install(made.linked.plan, f"specialised, {self._behavior}")
 
     # --- life cycle ---------------------------------------------------------------------------
@@ -410,11 +338,8 @@ class Executor(ChainMember):
     def flush(self) -> None:
         """Forget record, plans, fallbacks and kernels; the next call profiles anew (R1.14)."""
         with self._lock:
-            self._retire_fallbacks()
-            self._cancel()
             self.options = replace(self.options, recall=False)
-            self._reset()
-            log("flush", self.options.name, "asked for by the user")
+            super().flush()
 
     def entries(self) -> list[Entry]:
         """Profile and compile of this executor, as far as there are any, for a saved file."""
