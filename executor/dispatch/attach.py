@@ -20,7 +20,7 @@ from ..plans.plan import Plan
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
-from ..tiers.profiling import Executor
+from ..tiers.choice import AnyExecutor
 from .arguments import arguments_of
 from .baked import baked_tests
 from .counter_table import Settings
@@ -33,9 +33,8 @@ from .reader import leaf_of
 if TYPE_CHECKING:
     from ..cuda.dlpack_exchange import Exchange
     from ..functions.jit import Variant
-    from ..tiers.choice import AnyExecutor
 
-Chain = list[tuple[Executor, Plan]]
+Chain = list[tuple[AnyExecutor, Plan]]
 MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher
 MAX_VALUES = 1024  # arguments and results of a call: to emit code for them takes seconds
 
@@ -47,7 +46,7 @@ class _Made:
     """A builtin and what belongs to it; replaced as a whole, for other threads are reading it."""
 
     entry: Entry
-    executors: tuple[Executor, ...]
+    executors: tuple[AnyExecutor, ...]
     counts: tuple[LeafCounts, ...]
 
 
@@ -84,7 +83,7 @@ class Dispatcher:
         return made.entry.call if made else None
 
     @property
-    def current(self) -> Executor | None:
+    def current(self) -> AnyExecutor | None:
         """The executor whose plan ran last, if the last call was native."""
         made = self._made
         number = made.entry.current if made else 0
@@ -150,7 +149,7 @@ class Dispatcher:
 
     def _make(self, found: Sequence[tuple[Variant, Chain]]) -> _Made | None:
         leaves: list[tuple[Leaf, list[Level]]] = []
-        executors: list[Executor] = []
+        executors: list[AnyExecutor] = []
         keep: list[Any] = []
         for variant, chain in found:
             for exchange in self._exchanges(variant):
@@ -212,8 +211,8 @@ def _settings() -> Settings:
 
 def unserved(variant: Variant) -> str | None:
     """Why calls of a graph can never run in emitted code; None = they may."""
-    if not isinstance(variant.executor, Executor):
-        return "without profiling, plans are looked up by argument spec"
+    if variant.executor.python_only:
+        return variant.executor.python_only
     options = variant.executor.options
     if options.processor.is_host and options.device not in (None, HOST):
         return "each call looks for the device that was asked for"
@@ -226,7 +225,7 @@ def _chain(executor: AnyExecutor | None) -> Chain:
     Read once: another thread may flush them meanwhile.
     """
     chain: Chain = []
-    while isinstance(executor, Executor):
+    while executor is not None:
         plan = executor.settled
         if plan is None or plan.kind != "optimized":
             break

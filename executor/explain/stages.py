@@ -9,7 +9,6 @@ from ...dialect.ir.program import Module
 from ..compile.request import CompileRequest, CompileResult, compile_graph
 from ..interpret.record import Record
 from ..tiers.choice import AnyExecutor
-from ..tiers.keyed import KeyedExecutor
 
 GRAPH_STAGES = ("graph", "profiled", "optimized")
 
@@ -27,10 +26,10 @@ class Stages:
 
 def stages_of(executor: AnyExecutor) -> list[Stages]:
     """Of each executor of a fallback chain, or of each plan of a spec-keyed executor."""
-    if isinstance(executor, KeyedExecutor):
-        made = [Stages(executor.module, None, s.request, s.result) for s in executor.compiled()]
-        return made or [Stages(executor.module)]
-    return [Stages(e.module, e.record, e.request, e.result, e.released) for e in executor.chain()]
+    return [
+        Stages(e.module, e.record, made and made.request, made and made.result, e.released)
+        for e in executor.chain() for made in e.compiled() or [None]
+    ]  # fmt: skip
 
 
 def stage_text(stages: Stages, stage: str) -> str:

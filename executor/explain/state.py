@@ -15,7 +15,8 @@ from ..compile.timings import grouped
 from ..plans.plan import Guard, Plan
 from ..settings.events import Counters
 from ..tiers.choice import AnyExecutor
-from ..tiers.keyed import KeyedExecutor, KeyedState
+from ..tiers.keyed import KeyedState
+from ..tiers.profiling import DebugState
 
 
 @dataclass(frozen=True)
@@ -78,29 +79,12 @@ class ExecutorState:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class DebugState:
-    """What one optimised graph runs (R1.15).
-
-    Attributes:
-        graph: IR text of the optimised graph; of the graph as imported where that is what runs.
-        plans: the optimised plan, under the empty argument key: it serves all arguments.
-        created: when it was made, in whole seconds of the executor's clock; None = unspecialised.
-    """
-
-    graph: str
-    plans: Mapping[tuple, Plan]
-    created: int | None
-
-
 def debug_state_of(executor: AnyExecutor | None, name: str) -> DebugState | KeyedState:
     """The debug state of a graph; raises ArgumentError while it has none (R1.15, R2.16)."""
-    if isinstance(executor, KeyedExecutor):
-        return executor.debug_state()
-    if executor is None or executor.optimized is None:
+    found = None if executor is None else executor.debug_state()
+    if found is None:
         raise ArgumentError(f"{name} has no optimised plan yet", hint="call it again")
-    graph = executor.result.ir if executor.result else executor.module.to_mlir()
-    return DebugState(graph, MappingProxyType({(): executor.optimized}), executor.created)
+    return found
 
 
 def state_of(
@@ -138,23 +122,14 @@ def tier_of(executor: AnyExecutor) -> str:
 
 def remaining_depth(executor: AnyExecutor) -> int:
     """Depth left below the deepest executor that is already specialised; 0 without profiling."""
-    if isinstance(executor, KeyedExecutor):
-        return 0
-    depths = [e.depth if e.optimized is None else max(e.depth - 1, 0) for e in executor.chain()]
-    return min(depths)
+    return executor.remaining_depth
 
 
 def specializations_of(executor: AnyExecutor) -> tuple[Specialization, ...]:
     """The guards of one executor's optimised plans."""
-    if isinstance(executor, KeyedExecutor):
-        name = executor.options.name
-        made = executor.compiled()
-        return tuple(s for m in made for s in _guards(m.plan, m.result, m.seconds, 0, name))
-    # Each field is read once: another thread may flush the executor meanwhile.
-    plan, result = executor.optimized, executor.result
-    if plan is None:
-        return ()
-    return _guards(plan, result, executor.seconds, executor.depth, executor.options.name)
+    name = executor.options.name
+    made = executor.compiled()
+    return tuple(s for m in made for s in _guards(m.plan, m.result, m.seconds, m.depth, name))
 
 
 def _guards(

@@ -17,7 +17,6 @@ from ..arguments.checks import check_numbers, numbers_of
 from ..memory.output_pool import readable
 from ..plans.processor import Processor
 from ..tiers.choice import AnyExecutor, make_executor
-from ..tiers.keyed import KeyedExecutor
 from ..tiers.profiling import Options
 from . import registry
 from .base import GraphFunction
@@ -85,7 +84,7 @@ class LoadedFunction(GraphFunction):
     def _leaves(self, args: tuple) -> list:
         """Arguments as inputs; None is an undefined tensor to a spec-keyed executor (R2.7)."""
         given = args
-        if isinstance(self._executor, KeyedExecutor):
+        if self._executor.takes_undefined:
             given = tuple(arg for arg in args if arg is not None)
         leaves, _ = flatten_call(self.__call__, given, {})
         if len(leaves) != len(given):
@@ -95,8 +94,7 @@ class LoadedFunction(GraphFunction):
 
     def _call_traced(self, leaves: list) -> Any:
         """A call from within a function's trace: the graph joins it (R2.14)."""
-        if isinstance(self._executor, KeyedExecutor):
-            self._executor.count_invocation()
+        self._executor.count_invocation()
         rec = recorder_of(leaf for leaf in leaves if is_tracing([leaf]))
         values = inline_program(rec, self.module.main, [as_value(rec, leaf) for leaf in leaves])
         outputs = tuple(wrap(rec, value) for value in values)

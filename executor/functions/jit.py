@@ -34,8 +34,7 @@ from ..settings.events import log
 from ..settings.knobs import knobs
 from ..settings.strategy import normalize
 from ..tiers.choice import AnyExecutor, make_executor
-from ..tiers.keyed import KeyedExecutor
-from ..tiers.profiling import Executor, Options
+from ..tiers.profiling import Options
 from . import registry
 from .device_arguments import check_captured, flat_leaves, stand_ins
 from .dispatched import DispatchedFunction
@@ -124,10 +123,8 @@ class JitFunction(DispatchedFunction):
             every = self._graphs_met()
         reasons |= {why: None for v in every if (why := unserved(v)) is not None}
         lines = [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
-        plans = [v.executor.optimized for v in every if isinstance(v.executor, Executor)]
-        if self._options.donate and any(
-            p and p.kind == "optimized" and not p.donations for p in plans
-        ):
+        plans = [s.plan for v in every if v.executor.may_donate for s in v.executor.compiled()]
+        if self._options.donate and any(p.kind == "optimized" and not p.donations for p in plans):
             lines.append(
                 "  Nothing is made in the memory of donated arguments: no kernel of the plan is "
                 "the last to read one and can write to where it reads (see `donate`)."
@@ -230,7 +227,7 @@ class JitFunction(DispatchedFunction):
                 # It may use values of the outer trace, which only that one can record; and of what
                 # fails, that one has to know.
                 return trace_inline(self._fn, args, kwargs, leaves)
-        if variant is None or not isinstance(variant.executor, KeyedExecutor):
+        if variant is None or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
@@ -270,7 +267,7 @@ class JitFunction(DispatchedFunction):
         executor = make_executor(made.module, options, made.depths())
         executor.notes += made.explain()
         executor.input_names = argument_names(made)
-        if isinstance(executor, Executor) and home == HOST:
+        if executor.may_donate and home == HOST:
             executor.donated = positions(made.names, options.donate)
         self._make_room()
         variant = Variant(made, executor, key, used=next(self._looks))

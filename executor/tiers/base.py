@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
 from ...dialect.ir.program import Module
 from ..compile.pending import Pending, compile_now
 from ..compile.request import CompileRequest, CompileResult, compiler_errors
 from ..compile.timings import LINK, REQUEST, about, add, rest_of
+from ..interpret.record import Record
 from ..plans.evaluated import evaluated_plan
 from ..plans.link import Linked
 from ..plans.options import Options
@@ -31,6 +33,27 @@ class Made(NamedTuple):
 
     linked: Linked
     fallbacks: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """One specialisation of a graph.
+
+    Attributes:
+        plan: what runs.
+        request: what was compiled; None where that was released.
+        result: what came of it.
+        seconds: how long it took.
+        depth: re-specialisations that were left.
+        about: what it is for, in words.
+    """
+
+    plan: Plan
+    request: CompileRequest | None
+    result: CompileResult
+    seconds: float
+    depth: int = 0
+    about: str = ""
 
 
 class BaseExecutor:
@@ -50,6 +73,12 @@ class BaseExecutor:
     """
 
     donated: tuple[int, ...] = ()
+    # What a policy is like; a class says it, so that nobody asks which class it is.
+    record: Record | None = None  # of the types seen, while they are recorded
+    may_donate: ClassVar[bool] = True  # results may be made in the memory of donated inputs
+    takes_undefined: ClassVar[bool] = False  # None among the arguments is an undefined tensor
+    joins_traces: ClassVar[bool] = False  # a call within another trace records this graph (R2.14)
+    python_only: ClassVar[str] = ""  # why calls are never dispatched in emitted code
 
     def __init__(self, options: Options, work: WorkLog | None = None) -> None:
         self._counters = new_counters(self)
@@ -88,6 +117,35 @@ class BaseExecutor:
     def _evaluated_plan(self, kind: str, module: Module) -> Plan:
         adapt = self.options.processor.adapter(module)
         return evaluated_plan(kind, module, self.options.name, self._count_op, adapt)
+
+    # --- what others ask ----------------------------------------------------------------------
+
+    @property
+    def tier(self) -> str:
+        """Tier of the plan that the next call would start on."""
+        raise NotImplementedError
+
+    @property
+    def released(self) -> bool:
+        """True once what only profiling needed is gone (R1.13)."""
+        return False
+
+    @property
+    def settled(self) -> Plan | None:
+        """The one plan of all calls, once these have nothing else to look after; else None."""
+        return None
+
+    @property
+    def remaining_depth(self) -> int:
+        """Re-specialisations that may still happen below the deepest specialised executor."""
+        return 0
+
+    def compiled(self) -> list[Specialised]:
+        """The specialisations of this executor, without those of its fallbacks."""
+        raise NotImplementedError
+
+    def count_invocation(self) -> None:
+        """Count a run, where runs are counted (R2.3)."""
 
     # --- specialising: what a policy provides -------------------------------------------------
 

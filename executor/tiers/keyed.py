@@ -34,28 +34,12 @@ from ..settings.events import log
 from ..settings.gradient_mode import needs_gradient
 from ..settings.knobs import knobs
 from ..settings.user_passes import registered
-from .base import BaseExecutor, Made
+from .base import BaseExecutor, Made, Specialised
 
 if TYPE_CHECKING:
     from ..compile.cache.entry import Entry
 
 _usage_logged = threading.Event()
-
-
-@dataclass(frozen=True)
-class Specialised:
-    """One entry of the plan cache.
-
-    Attributes:
-        plan: what runs.
-        request, result: what was compiled, and what came of it.
-        seconds: how long that took.
-    """
-
-    plan: Plan
-    request: CompileRequest
-    result: CompileResult
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -81,6 +65,11 @@ class KeyedExecutor(BaseExecutor):
         options: per-function settings; the fusion strategy plays no part here.
         depths: in how many containers each of the first inputs was passed.
     """
+
+    may_donate = False
+    takes_undefined = True  # R2.7
+    joins_traces = True
+    python_only = "without profiling, plans are looked up by argument spec"
 
     def __init__(self, module: Module, options: Options, depths: Sequence[int] = ()) -> None:
         super().__init__(options)
@@ -202,7 +191,7 @@ class KeyedExecutor(BaseExecutor):
             reason = "gradients are needed: nothing is fused"
             refuse(reason, 1, self.counters, self.reasons, self.options.name)
         linked = made.linked
-        entry = Specialised(linked.plan, request, linked.result, seconds)
+        entry = Specialised(linked.plan, request, linked.result, seconds, about=str(spec))
         self.cache[spec] = self.current = entry
         self.counters.cache_misses += 1
         return entry.plan

@@ -8,8 +8,9 @@ plan is neither profiled nor guarded (R1.7 - R1.14, R1.42, R1.44).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import InternalError, KnobError, ProfuseError
@@ -29,7 +30,7 @@ from ..settings.events import log
 from ..settings.knobs import knobs
 from ..settings.strategy import behavior_at, get_fusion_strategy, normalize, total_depth
 from ..settings.user_passes import registered
-from .base import BaseExecutor, Made
+from .base import BaseExecutor, Made, Specialised
 from .release import SWITCH, Clock, Graph, ReleaseTimer
 from .slow_calls import WorkLog
 from .warm_start import WarmState
@@ -45,6 +46,21 @@ UNPROFILED = (
 
 
 KEY = None  # one plan runs a graph at a time: it is not looked up by anything
+
+
+@dataclass(frozen=True)
+class DebugState:
+    """What one optimised graph runs (R1.15).
+
+    Attributes:
+        graph: IR text of the optimised graph; of the graph as imported where that is what runs.
+        plans: the optimised plan, under the empty argument key: it serves all arguments.
+        created: when it was made, in whole seconds of the executor's clock; None = unspecialised.
+    """
+
+    graph: str
+    plans: Mapping[tuple, Plan]
+    created: int | None
 
 
 class Executor(BaseExecutor):
@@ -236,6 +252,27 @@ class Executor(BaseExecutor):
         if self._pending:
             return "compiling"
         return "no-opt" if self.record is None and self._plain is not None else "profiling"
+
+    @property
+    def remaining_depth(self) -> int:
+        """Re-specialisations that may still happen below the deepest specialised executor."""
+        return min(e.depth if e.optimized is None else max(e.depth - 1, 0) for e in self.chain())
+
+    def compiled(self) -> list[Specialised]:
+        """The one specialisation, once there is one."""
+        # Each field is read once: another thread may flush the executor meanwhile.
+        plan, result = self.optimized, self.result
+        if plan is None or result is None:
+            return []
+        about = ", ".join(dict.fromkeys(g.behavior for g in plan.guards)) or "unguarded"
+        return [Specialised(plan, self.request, result, self.seconds, self.depth, about)]
+
+    def debug_state(self) -> DebugState | None:
+        """What the optimised graph runs (R1.15); None before there is one."""
+        if self.optimized is None:
+            return None
+        graph = self.result.ir if self.result else self.module.to_mlir()
+        return DebugState(graph, MappingProxyType({(): self.optimized}), self.created)
 
     # --- compiling ----------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
-from ...executor.compile.request import CompileRequest, CompileResult
 from ...executor.compile.timings import grouped
 from ...executor.functions import registry
 from ...executor.functions.base import GraphFunction
@@ -13,9 +13,8 @@ from ...executor.observe.timeline import Timeline, recording
 from ...executor.settings.event_log import environment
 from ...executor.settings.events import events, totals
 from ...executor.settings.knobs import KNOBS
+from ...executor.tiers.base import Specialised
 from ...executor.tiers.choice import AnyExecutor
-from ...executor.tiers.keyed import KeyedExecutor
-from ...executor.tiers.profiling import Executor
 from ...lowering.target import host_target
 from .model import Compile, Function, Run, Setting
 from .replay import replay
@@ -126,39 +125,22 @@ def _place(function: GraphFunction) -> str:
 
 
 def _compiles(executor: AnyExecutor, budget: _Budget) -> list[Compile]:
-    source = executor.module.to_mlir()
-    if isinstance(executor, KeyedExecutor):
-        name = executor.options.name
-        return [
-            _compile(name, str(spec), source, made.request, made.result, made.seconds, budget)
-            for spec, made in tuple(executor.cache.items())
-        ]
-    return [_of_executor(e, budget) for e in executor.chain() if e.result is not None]
+    return [
+        _compile(e.options.name, e.module.to_mlir(), made, budget)
+        for e in executor.chain() for made in e.compiled()
+    ]  # fmt: skip
 
 
-def _of_executor(executor: Executor, budget: _Budget) -> Compile:
-    plan, result = executor.optimized, executor.result
-    behaviors = dict.fromkeys(g.behavior for g in plan.guards) if plan else {}
-    return _compile(
-        executor.options.name, ", ".join(behaviors) or "unguarded", executor.module.to_mlir(),
-        executor.request, result, executor.seconds, budget,
-    )  # fmt: skip
-
-
-def _compile(
-    name: str, about: str, source: str, request: CompileRequest | None,
-    result: CompileResult | None, seconds: float, budget: _Budget,
-) -> Compile:  # fmt: skip
-    stages = {} if result is None else grouped(result)
-    found_in = "" if result is None else result.found_in
-    if request is None:
+def _compile(name: str, source: str, made: Specialised, budget: _Budget) -> Compile:
+    compile_ = partial(
+        Compile, name, made.about, made.seconds, grouped(made.result), made.result.found_in, source
+    )
+    if made.request is None:
         problem = "What was compiled has been released (the release_profiling_graph knob)."
-        return Compile(name, about, seconds, stages, found_in, source, problem=problem)
+        return compile_(problem=problem)
     if not budget.take():
-        problem = "Not compiled again for this report, which shows enough of them."
-        return Compile(name, about, seconds, stages, found_in, source, problem=problem)
-    steps, kernels, problem = replay(request, {} if result is None else result.checks)
-    return Compile(name, about, seconds, stages, found_in, source, steps, kernels, problem)
+        return compile_(problem="Not compiled again for this report, which shows enough of them.")
+    return compile_(*replay(made.request, made.result.checks))
 
 
 def _events(timeline: Timeline | None) -> tuple:
