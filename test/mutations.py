@@ -21,7 +21,7 @@ MUTATIONS = (
         ("executor/test_plan_choice.py::test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile",),
     ),
     Mutation(
-        "gradient mode is not asked", "dialect/guards/gradient_mode.py",
+        "gradient mode is not asked", "dialect/ir/gradient_mode.py",
         'bool(getattr(value, "requires_grad", False)) and _MODE.on',
         'bool(getattr(value, "requires_grad", False))',
         ("executor/test_requires_grad.py::test_record_spec_and_guards_agree",),

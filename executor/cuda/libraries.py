@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dialect.errors import ArgumentError
-from ...dialect.guards.gradient_mode import requires_grad
 from ...dialect.ir.dtypes import BF16
+from ...dialect.ir.gradient_mode import requires_grad
 from ..memory.placement import Refused
 from .dlpack import CUDA, Loan, read, row_major
 from .dlpack_exchange import Exchange, functions_of, verify
