@@ -20,7 +20,7 @@ from profuse.dialect.ir.gradient_mode import gradients
 from profuse.dialect.ir.types import type_of
 from profuse.executor.cuda import launches, libraries
 from profuse.executor.cuda.arrays import as_leaf
-from profuse.executor.cuda.driver import CudaError, NoEpilogueError
+from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
