@@ -16,6 +16,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..dialect.errors import LoweringError
 from ..dialect.ir.symbolic import Dim, Sym, evaluate, parse_dim
 
 CONTIGUOUS = "contiguous"
@@ -156,3 +157,16 @@ def _spec_from_json(data: list) -> TensorSpec:
     return TensorSpec(
         kind, dtype, tuple(dims), strides if isinstance(strides, str) else tuple(strides)
     )
+
+
+def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
+    """Where each size symbol can be read off."""
+    found: dict[str, tuple[int, int]] = {}
+    for name in symbols:
+        for number, spec in enumerate(specs):
+            if name in spec.dims:
+                found[name] = (number, spec.dims.index(name))
+                break
+        else:
+            raise LoweringError(f"size symbol {name} is not the size of any argument")
+    return found

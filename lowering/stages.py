@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import LoweringError
 from ..dialect.ir.program import Module
-from .abi import KernelABI, KernelArtifact, TensorSpec
+from .abi import KernelABI, KernelArtifact, size_bindings
 from .target import Target
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def compile_function(
     Later stages no longer say how the kernel is called: the result is the texts of the stages
     that follow. Raises LoweringError and IRError.
     """
-    from ..dialect.mlir.context import parse_module
+    from ..dialect.mlir.parse import parse_module
 
     if from_stage not in STAGES[:-2]:
         raise LoweringError(
@@ -106,7 +106,7 @@ def compile_function(
 
 
 def _parse(text: str) -> ir.Module:
-    from ..dialect.mlir.context import parse_module
+    from ..dialect.mlir.parse import parse_module
     from .emit.module import DIALECTS
     from .linalg.to_linalg import load_dialects
 
@@ -169,16 +169,3 @@ def _from_llvm(text: str, run: _Run) -> bytes:
     if run.keep:
         run.note("asm", codegen.to_assembly(module, run.target))
     return code
-
-
-def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
-    """Where each size symbol can be read off."""
-    found: dict[str, tuple[int, int]] = {}
-    for name in symbols:
-        for number, spec in enumerate(specs):
-            if name in spec.dims:
-                found[name] = (number, spec.dims.index(name))
-                break
-        else:
-            raise LoweringError(f"size symbol {name} is not the size of any argument")
-    return found

@@ -8,13 +8,12 @@ from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
 from ...dialect.ir.symbolic import Dim
-from ..abi import KernelABI
+from ..abi import KernelABI, size_bindings
 from ..schedule import index as ix
 from ..schedule.graph import Buffer, Product, Tensor, buffer_of
 from ..schedule.index import Index
 from ..schedule.nests import Nest
 from ..schedule.plan import Schedule, schedule
-from ..stages import size_bindings
 from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
 from .chip import DEFAULT
 from .families import Either, Family, family_of
