@@ -23,7 +23,8 @@ import numpy as np  # isort: skip
 import profuse as pf  # isort: skip
 import torch  # isort: skip
 from profuse.executor.cuda import dlpack_exchange as exchange, libraries  # isort: skip
-from profuse.executor.cuda.driver import Direct, Node, using  # isort: skip
+from profuse.executor.cuda.driver import using  # isort: skip
+from profuse.executor.cuda.driver_api import Direct, Node  # isort: skip
 from profuse.executor.cuda.libraries import Place, Torch  # isort: skip
 from profuse.lowering.cpu.codegen import optimise, to_object  # isort: skip
 from profuse.lowering.cpu.loader import link_object  # isort: skip

@@ -122,14 +122,14 @@ def _graph_text(function: Program) -> str:
 
 
 def _read_graph(text: str) -> Program:
-    from ..dialect.mlir.context import parse_module
     from ..dialect.mlir.decode import decode_module
+    from ..dialect.mlir.parse import parse_module
 
     return decode_module(parse_module(text)).main
 
 
 def _read_linalg(text: str) -> ir.Module:
-    from ..dialect.mlir.context import parse_module
+    from ..dialect.mlir.parse import parse_module
     from .linalg.to_linalg import load_dialects
 
     module = parse_module(text, verify=False)

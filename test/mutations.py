@@ -21,7 +21,7 @@ MUTATIONS = (
         ("executor/test_plan_choice.py::test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile",),
     ),
     Mutation(
-        "gradient mode is not asked", "dialect/guards/gradient_mode.py",
+        "gradient mode is not asked", "dialect/ir/gradient_mode.py",
         'bool(getattr(value, "requires_grad", False)) and _MODE.on',
         'bool(getattr(value, "requires_grad", False))',
         ("executor/test_requires_grad.py::test_record_spec_and_guards_agree",),
@@ -292,7 +292,7 @@ MUTATIONS = (
         ("executor/test_state.py::test_last_executed_graph",),
     ),
     Mutation(
-        "kernels that are wrong serve", "executor/compile/request.py",
+        "kernels that are wrong serve", "executor/compile/compiler.py",
         "    if verdict.outcome == FAILED:\n", "    if False:\n",
         ("executor/test_proof.py::test_a_wrong_kernel_never_serves",),
     ),
@@ -517,7 +517,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a log that cannot be written is tried for ever", "executor/settings/event_log.py",
-        "    if not _first(_lost, where):\n        return\n", "",
+        "    if not _first(_lost, where):\n        return \"\"\n", "",
         ("executor/test_log.py::test_a_log_that_cannot_be_written_costs_one_warning",),
     ),
     Mutation(
@@ -542,7 +542,7 @@ MUTATIONS = (
         ("executor/test_cache_key.py::test_a_miss_names_the_part_that_differs",),
     ),
     Mutation(
-        "what lacks a pinned kernel is kept", "executor/compile/request.py",
+        "what lacks a pinned kernel is kept", "executor/compile/compiler.py",
         "result.failures[name], result.faulty = pinned[name], True",
         "result.failures[name] = pinned[name]",
         ("executor/test_cache_key.py"

@@ -154,7 +154,7 @@ def _process(text: str, name: str, options: argparse.Namespace) -> str:
 
 
 def _load(text: str, name: str, options: argparse.Namespace) -> ir.Module:
-    from ..dialect.mlir.context import parse_module
+    from ..dialect.mlir.parse import parse_module
 
     module = parse_module(text, name, verify=not options.no_verify)
     _passes(module, options)
@@ -195,7 +195,7 @@ def _print_boundary(before: str, after: str, module: ir.Module) -> None:
 
 def _errors(text: str, name: str, options: argparse.Namespace) -> list[tuple[str, str]]:
     """Errors of a run as (``file:line:col``, message), for `diagnostics.compare`."""
-    from ..dialect.mlir.context import parse_module
+    from ..dialect.mlir.parse import parse_module
     from ..dialect.mlir.verify import verify_module
 
     try:

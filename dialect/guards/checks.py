@@ -15,9 +15,9 @@ import numpy as np
 from ..errors import DTypeError
 from ..ir.device import HOST, DeviceTensor
 from ..ir.dtypes import dtype_of
+from ..ir.gradient_mode import requires_grad, requires_grad_mismatch
 from ..ir.symbolic import Dim, Sym, evaluate, symbol
 from ..ir.types import ScalarType, TensorType, Type, contiguous_strides, type_of
-from .gradient_mode import requires_grad, requires_grad_mismatch
 
 _TENSORS = (np.ndarray, np.generic, DeviceTensor)
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from ..ir.gradient_mode import requires_grad_mismatch
 from ..ir.types import TensorType, Type, contiguous_strides
 from .checks import UnreadableType, misaligned_text, seen_type
-from .gradient_mode import requires_grad_mismatch
 
 
 def fits_relaxed(types: Sequence[Type], values: Sequence[object]) -> bool:

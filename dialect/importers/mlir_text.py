@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..errors import FileError, IRError, PipelineError
 from ..ir.program import Module
-from ..mlir.context import parse_module
 from ..mlir.decode import decode_module
+from ..mlir.parse import parse_module
 from ..mlir.rewrite import walk
 from ..ops.gradients import GradOf
 from ..pipeline.run import run_pipeline

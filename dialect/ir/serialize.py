@@ -33,9 +33,10 @@ def module_to_json(module: Module, places: Sequence[Loc] = ()) -> dict[str, Any]
 
 
 def module_from_json(data: dict[str, Any], places: Sequence[Loc] = ()) -> Module:
-    """The module that `module_to_json` wrote; raises IRError for anything else."""
-    from .. import ops  # noqa: F401  (defining the classes fills the table)
+    """The module that `module_to_json` wrote; raises IRError for anything else.
 
+    The op table has to be filled: whoever calls this imports `dialect.ops`.
+    """
     try:
         reader = _Reader(data, places)
         main, *functions = map(reader.program, data["programs"])

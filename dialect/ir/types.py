@@ -16,9 +16,9 @@ from typing import Union
 import numpy as np
 
 from ..errors import IRError
-from ..guards.gradient_mode import requires_grad
 from .device import HOST, DeviceTensor
 from .dtypes import BOOL, C128, F64, I64, DType, dtype_of, dtype_of_mlir
+from .gradient_mode import requires_grad
 from .symbolic import Dim, Sym, parse_dim
 
 MaybeDim = Union[int, Sym, None]

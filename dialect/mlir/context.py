@@ -1,4 +1,4 @@
-"""MLIR contexts, parsing, and locations: the door between IR text and MLIR objects.
+"""MLIR contexts and locations.
 
 The `profuse` dialect is *not* loaded into the context.  IRDL ties every value of a variadic field
 to one type (a constraint variable holds one value for the whole operation), so a dialect loaded
@@ -17,13 +17,12 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ..errors import IRError, Loc
+from ..errors import Loc
 from ..ir.op import DIALECT, OPS
 
 if TYPE_CHECKING:
     from mlir import ir
 
-_HUGE_RESULT = re.compile(r"%[\w.$-]+#\d{7,}")  # %name#number, one result of several
 TEXT = "-"  # file name MLIR gives to positions in a text without a name
 
 _THREAD = threading.local()
@@ -44,50 +43,6 @@ def context() -> ir.Context:
         # a search that fails is not remembered, and costs more than most passes.
         sys.modules.setdefault(f"mlir.dialects.{DIALECT}", ModuleType(f"mlir.dialects.{DIALECT}"))
     return found
-
-
-def parse_module(text: str, filename: str = TEXT, *, verify: bool = True) -> ir.Module:
-    """Parse a module in this thread's context, and check its meaning unless ``verify`` is off.
-
-    ``filename`` names positions in the text, both in messages and as the location of ops that
-    carry none of their own; with the default such ops have no location.  Raises IRError.
-    """
-    from mlir import ir
-
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
-        raise IRError("unexpected NUL character", loc=Loc(filename, line))
-    huge = _HUGE_RESULT.search(text)
-    if huge:  # the parser makes room for as many results, and aborts where there is none
-        line = text[: huge.start()].count("\n") + 1
-        raise IRError(f"no op has the result {huge[0]}", loc=Loc(filename, line))
-    try:
-        module = ir.Module.parse(text, context())
-    except ir.MLIRError as error:
-        raise _parse_error(error, filename) from None
-    except UnicodeEncodeError:
-        raise IRError("the text holds a character that is not valid Unicode",
-                      loc=Loc(filename, 1)) from None  # fmt: skip
-    if filename != TEXT:
-        _name_positions(module, filename)
-    if verify:
-        from .verify import check
-
-        check(module)
-    return module
-
-
-def _name_positions(module: ir.Module, filename: str) -> None:
-    from mlir import ir
-
-    def name(op: ir.Operation) -> ir.WalkResult:
-        old = op.location
-        if old.is_a_file() and old.filename == TEXT:
-            op.location = ir.Location.file(filename, old.start_line, old.start_col)
-        return ir.WalkResult.ADVANCE
-
-    with module.context:
-        module.operation.walk(name)
 
 
 def loc_of(location: ir.Location) -> Loc | None:
@@ -143,11 +98,3 @@ def similar_op(name: str) -> str | None:
 def one_line(text: str) -> str:
     """A diagnostic message on one line."""
     return re.sub(r"\s+", " ", text).strip()
-
-
-def _parse_error(error: ir.MLIRError, filename: str) -> IRError:
-    diagnostics = list(error.error_diagnostics)
-    if not diagnostics:
-        return IRError(one_line(str(error)), loc=Loc(filename, 1))
-    first = diagnostics[0]
-    return IRError(one_line(first.message), loc=position_of(first.location, filename))

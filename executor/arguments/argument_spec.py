@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...dialect.guards.gradient_mode import requires_grad
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.dtypes import dtype_of
+from ...dialect.ir.gradient_mode import requires_grad
 from ...dialect.ir.program import Program
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.gradients import Definedness

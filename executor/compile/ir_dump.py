@@ -46,7 +46,8 @@ def _dump(where: str, title: str, text: str) -> None:
     if where == "stderr":
         print(f"// ----- {title}\n{text}", file=sys.stderr)
         return
-    from ..settings.event_log import give_up, is_lost
+    from ..settings.event_log import is_lost
+    from ..settings.events import give_up
 
     if is_lost(where):
         return

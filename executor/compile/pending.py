@@ -12,7 +12,8 @@ from ..settings.events import Counters
 from ..settings.fork_gate import loaded
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
-from .request import CompileRequest, CompileResult, compile_cached, compiler_errors
+from .compiler import compile_cached
+from .request import CompileRequest, CompileResult, compiler_errors
 from .timings import LINK, rest_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from ...dialect.errors import ArgumentError, DeviceError, DTypeError
 from ...dialect.importers.tracing.pytree import register_leaf_type
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.dtypes import dtype_of
+from .active_call import current_call
 from .dlpack import row_major
-from .driver import CudaError
+from .driver_api import CudaError
 from .libraries import Library, Place, library_of
 
 if TYPE_CHECKING:
@@ -129,8 +130,6 @@ class DeviceArray(DeviceTensor):
 
     def __bool__(self) -> bool:
         """The truth of one element; waits for it."""
-        from .call import current_call
-
         return bool(self.on_host(current_call()))
 
     def place(self) -> Place:

@@ -13,7 +13,7 @@ import numpy as np
 from ..settings.knobs import knobs
 from .cublas import Cublas
 from .cublaslt import CublasLt
-from .driver import CudaError, Direct, Node, NoEpilogueError
+from .driver_api import CudaError, Direct, Node, NoEpilogueError
 from .products import Gemm
 
 # After these the context is lost (cuda.h: "This leaves the process in an inconsistent state").
@@ -31,7 +31,7 @@ _SHARED = 48 << 10  # bytes of shared memory that a block may have without being
 
 
 class BindingsDriver:
-    """See `driver.Driver`. Works in the primary contexts, as array libraries do.
+    """See `driver_api.Driver`. Works in the primary contexts, as array libraries do.
 
     Raises CudaError if `cuda-bindings`, the driver, or a device is missing.
     """

@@ -6,7 +6,6 @@ Whatever reads results on the host, or is ordered by the library, starts them fi
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -15,18 +14,14 @@ from typing import Any
 import numpy as np
 
 from ..settings.events import Counters
+from .active_call import active
 from .arrays import DeviceArray
-from .driver import CudaError, Node, NoEpilogueError, driver, index_of
+from .driver import driver, index_of
+from .driver_api import Node, NoEpilogueError
 from .graphs import launch_all
 from .libraries import NUMPY, Library
 from .products import Gemm, spread_bias
 
-
-class _Active(threading.local):
-    call: DeviceCall | None = None
-
-
-_active = _Active()
 # Memory that kernels may still use although nobody holds it: (device event, objects).
 _in_use: deque[tuple[Any, list[Any]]] = deque()
 
@@ -54,14 +49,14 @@ class DeviceCall:
         self._outer: DeviceCall | None = None
 
     def __enter__(self) -> DeviceCall:
-        self._outer, _active.call = _active.call, self
+        self._outer, active.call = active.call, self
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        _active.call = self._outer
+        active.call = self._outer
 
     # --- streams ----------------------------------------------------------------------------
 
@@ -176,13 +171,6 @@ class DeviceCall:
                 index, made.pointer(self), array.pointer(self), nbytes, self.stream(index)
             )
         return made
-
-
-def current_call() -> DeviceCall:
-    """The call that this thread is in; raises CudaError outside of any."""
-    if _active.call is None:
-        raise CudaError("a kernel of a device runs outside of a call", "internal")
-    return _active.call
 
 
 def _let_go() -> None:

@@ -7,7 +7,7 @@ import importlib.util
 import threading
 from pathlib import Path
 
-from .driver import CudaError
+from .driver_api import CudaError
 from .products import Gemm
 
 # Values of cudaDataType and cublasComputeType_t; plain f32 stays f32, without TF32.

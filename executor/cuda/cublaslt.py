@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .cublas import COMPUTE, TYPES, check, factor, load
-from .driver import CudaError, NoEpilogueError
+from .driver_api import CudaError, NoEpilogueError
 from .products import ITEMSIZE, Gemm
 
 # Values of cublasLt.h, by the names they have there behind CUBLASLT_.

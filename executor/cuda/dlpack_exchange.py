@@ -16,7 +16,8 @@ import numpy as np
 
 from ..memory.placement import Refused
 from .dlpack import CUDA, Device, Tensor, data_type, pointer_of
-from .driver import CudaError, index_of
+from .driver import index_of
+from .driver_api import CudaError
 
 if TYPE_CHECKING:
     from .libraries import Library

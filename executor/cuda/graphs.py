@@ -14,7 +14,8 @@ from typing import Any
 
 from ..settings.events import Counters
 from ..settings.knobs import knobs
-from .driver import Driver, Node, driver
+from .driver import driver
+from .driver_api import Driver, Node
 
 
 class _Replayed:

@@ -14,10 +14,12 @@ from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.symbolic import evaluate, parse_dim
 from ...lowering.gpu.abi import Launch, LibraryProduct, stride_name
 from ...lowering.gpu.artifact import GpuArtifact
+from .active_call import current_call
 from .argument_block import ArgumentBlock, float_bits
 from .arrays import DeviceArray
-from .call import DeviceCall, current_call
-from .driver import Node, driver, index_of, module_of
+from .call import DeviceCall
+from .driver import driver, index_of, module_of
+from .driver_api import Node
 from .launches import DeviceKernel
 from .products import SizedProduct, sized_product
 

@@ -19,7 +19,7 @@ from ...lowering.gpu.abi import (
 from ..memory.placement import Refused, Size, size_of
 
 if TYPE_CHECKING:
-    from .driver import Direct
+    from .driver_api import Direct
 
 MOST_GRID = 2**31 - 1
 # Launches of one call up to which each is made by itself; more are a CUDA graph's, which Python

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dialect.errors import ArgumentError
-from ...dialect.guards.gradient_mode import requires_grad
 from ...dialect.ir.dtypes import BF16
+from ...dialect.ir.gradient_mode import requires_grad
 from ..memory.placement import Refused
 from .dlpack import CUDA, Loan, read, row_major
 from .dlpack_exchange import Exchange, functions_of, verify
-from .driver import LEGACY_STREAM, CudaError, driver
+from .driver import driver
+from .driver_api import LEGACY_STREAM, CudaError
 
 
 class Place(NamedTuple):

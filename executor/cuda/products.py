@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...lowering.gpu.abi import LibraryProduct, Matrix
-from .driver import CudaError, Driver
+from .driver_api import CudaError, Driver
 
 Size = Callable[[str], int]
 Pointer = Callable[[tuple], int]

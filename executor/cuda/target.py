@@ -8,7 +8,8 @@ from ...dialect.errors import LoweringError
 from ...lowering.gpu.ptxas import find_ptxas
 from ...lowering.target import Target, host_target
 from ..settings.events import log
-from .driver import CudaError, driver, index_of
+from .driver import driver, index_of
+from .driver_api import CudaError
 
 
 def device_target(device: str) -> Target:

@@ -15,8 +15,9 @@ import numpy as np
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.op import Fusion
 from ...dialect.ir.program import Instr, Module
+from .active_call import current_call
 from .arrays import DeviceArray
-from .call import DeviceCall, current_call
+from .call import DeviceCall
 
 Evaluate = Callable[..., Any]
 Adapt = Callable[[Instr, Evaluate], Evaluate]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError
 from ...dialect.ir.device import HOST
+from ..arguments.device_kinds import kinds_met
 from ..compile.request import compiler_errors
-from ..functions.device_arguments import kinds_met
 from ..memory import output_pool, thread_block
 from ..memory.placement import Refused
 from ..plans.kernel_call import native_kernel
@@ -180,7 +180,8 @@ class Dispatcher:
         processor = variant.executor.options.processor
         if processor.is_host:
             return (None,)
-        from ..cuda.driver import CudaError, index_of
+        from ..cuda.driver import index_of
+        from ..cuda.driver_api import CudaError
         from ..cuda.libraries import exchanges
 
         try:
@@ -291,7 +292,7 @@ def _kernels(plan: Plan) -> tuple[dict[str, Kernel], list[Any]]:
 
 
 def _device_kernel(native: Callable[[], Kernel]) -> Kernel:
-    from ..cuda.driver import CudaError
+    from ..cuda.driver_api import CudaError
 
     try:
         return native()

@@ -16,7 +16,8 @@ from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.symbolic import parse_dim
 from ..cuda.dlpack import row_major
 from ..cuda.dlpack_exchange import device_word
-from ..cuda.driver import LEGACY_STREAM, CudaError, index_of
+from ..cuda.driver import index_of
+from ..cuda.driver_api import LEGACY_STREAM, CudaError
 from ..cuda.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
 from ..memory.placement import Size, larger, plus, size_of
 from .device_reads import BYTES, address, description

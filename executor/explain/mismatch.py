@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialect.guards.checks import UnreadableType, misaligned_text, symbol_name
-from ...dialect.guards.gradient_mode import requires_grad_mismatch
 from ...dialect.guards.relaxed import relaxed_mismatch
+from ...dialect.ir.gradient_mode import requires_grad_mismatch
 from ...dialect.ir.symbolic import Sym, evaluate
 from ...dialect.ir.types import TensorType, Type, contiguous_strides
 

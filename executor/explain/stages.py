@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from ...dialect.errors import ArgumentError
 from ...dialect.ir.program import Module
-from ..compile.request import CompileRequest, CompileResult, compile_graph
+from ..compile.compiler import compile_graph
+from ..compile.request import CompileRequest, CompileResult
 from ..interpret.record import Record
 from ..tiers.choice import AnyExecutor
 

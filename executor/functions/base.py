@@ -17,6 +17,7 @@ from ..explain.explain import dropped_traces, explain
 from ..explain.state import DebugState, ExecutorState, debug_state_of, state_of
 from ..memory import thread_block
 from ..memory.destinations import Destinations
+from ..observe import registry
 from ..settings.event_log import STDERR, say
 from ..settings.events import log, new_counters
 from ..settings.fork_lock import ForkLock
@@ -46,6 +47,14 @@ class GraphFunction:
         # runs, or of graphs that were dropped.
         self._own = new_counters(self)
         self._reasons: list[str] = []
+
+    def _enter(self) -> None:
+        """It has been made, and is ready: let those know who look at all functions."""
+        if knobs.trace:
+            from ..observe.perfetto import trace_from_environment
+
+            trace_from_environment(knobs.trace)
+        registry.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...dialect.errors import ProfuseError, TraceError
 from ...dialect.importers.tracing.pytree import register_leaf_conversion
 from ...dialect.ir.device import HOST, DeviceTensor, is_foreign
+from ..arguments.device_kinds import converts
 from ..arguments.plain_calls import NUMBERS
 from ..plans.plan import PLANS
 
@@ -20,15 +21,10 @@ def as_leaf(value: Any) -> DeviceTensor | None:
 
     leaf = convert(value)
     if leaf is not None:
-        if type(value) not in _converts:
+        if type(value) not in converts:
             PLANS.made += 1  # emitted code may be able to read arrays that it could not
-        _converts[type(value)] = convert
+        converts[type(value)] = convert
     return leaf
-
-
-def kinds_met() -> int:
-    """How many types of device arrays this process has seen."""
-    return len(_converts)
 
 
 def check_captured(captured: Sequence[Any], home: str) -> None:
@@ -47,13 +43,13 @@ def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
 
     None for anything else, which has to be taken apart, or cannot be passed.
     """
-    if not _converts:
+    if not converts:
         return None
     key: list[Any] = []
     leaves: list[Any] = []
     for arg in args:
         kind = type(arg)
-        convert = _converts.get(kind)
+        convert = converts.get(kind)
         if convert is not None:
             try:
                 arg = convert(arg)
@@ -69,7 +65,6 @@ def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
 
 
 register_leaf_conversion(as_leaf)
-_converts: dict[type, Callable[[Any], Any]] = {}  # types of device arrays that have been met
 
 
 def home_of(leaves: Sequence[Any]) -> str:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..dispatch.attach import Dispatcher
 from ..dispatch.debounce import Later
+from ..observe import registry
 from ..plans.options import Options
 from ..plans.plan import PLANS
 from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
-from . import registry
 from .base import GraphFunction
 
 if TYPE_CHECKING:

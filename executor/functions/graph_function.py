@@ -15,16 +15,17 @@ from ...dialect.ir.program import Module
 from ...dialect.ir.serialize import module_to_json
 from ..arguments.checks import check_numbers, numbers_of
 from ..memory.output_pool import readable
+from ..observe import registry
 from ..plans.processor import Processor
 from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
-from . import registry
 from .base import GraphFunction
 
 if TYPE_CHECKING:
     from .saved.file import StoredGraph
 
 
+@registry.kind
 class LoadedFunction(GraphFunction):
     """A graph alone; positional arrays and numbers in, outputs out."""
 
@@ -34,7 +35,7 @@ class LoadedFunction(GraphFunction):
         self._on_devices: dict[str, AnyExecutor] = {}
         self._arity = len(module.main.inputs)
         self._numbers = numbers_of(module.main)
-        registry.add(self)
+        self._enter()
 
     def __reduce__(self) -> tuple:
         """Pickled and copied as its graph; what was learnt stays behind."""

@@ -29,13 +29,13 @@ from ..dispatch.attach import unserved
 from ..explain.explain import explain
 from ..memory.donation import parameter_names, positions
 from ..memory.output_pool import readable, unreadable
+from ..observe import registry
 from ..plans.processor import Processor
 from ..settings.events import log
 from ..settings.knobs import knobs
 from ..settings.strategy import normalize
 from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
-from . import registry
 from .device_arguments import check_captured, flat_leaves, stand_ins
 from .dispatched import DispatchedFunction
 
@@ -79,6 +79,7 @@ class Variant:
                 log("slower", self.executor.options.name, reason)
 
 
+@registry.kind
 class JitFunction(DispatchedFunction):
     """A function that is traced, profiled, specialised and run natively; made by `jit`."""
 
@@ -89,7 +90,7 @@ class JitFunction(DispatchedFunction):
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
         self._named: FunctionType | None = None
-        registry.add(self)
+        self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Any call; those of settled specialisations reach it only without emitted code."""

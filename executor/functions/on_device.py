@@ -16,7 +16,8 @@ import numpy as np
 from ...dialect.errors import DeviceError
 from ..cuda.arrays import DeviceArray, as_leaf
 from ..cuda.call import DeviceCall
-from ..cuda.driver import CudaError, driver, lose
+from ..cuda.driver import driver, lose
+from ..cuda.driver_api import CudaError
 from ..cuda.libraries import NUMPY, Library
 from ..interpret.evaluate import Evaluator
 from ..settings.events import log

@@ -1,1 +1,1 @@
-"""Watching a run: the event log, times of compiles, recorded calls, traces for Perfetto."""
+"""Watching a run: the functions there are, recorded calls, traces for Perfetto."""

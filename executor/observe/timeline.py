@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..functions import registry
 from ..settings.events import Event, subscribe
 from ..settings.knobs import knobs
+from . import registry
 
 if TYPE_CHECKING:
     from ..functions.base import GraphFunction
@@ -120,6 +120,9 @@ class Timeline:
             self.lost += 1
 
     def _hold(self, function: GraphFunction) -> None:
+        with _lock:
+            if _recording:
+                _measure_kinds()  # this may be the first function of its class
         if len(self.functions) < _MAX_FUNCTIONS:
             self.functions.append(function)
 
@@ -185,14 +188,17 @@ def _switch(timeline: Timeline, on: bool) -> None:
 
 
 def _put_in(counts: dict[AnyExecutor, tuple[int, ...]]) -> None:
-    from ..functions.graph_function import LoadedFunction
-    from ..functions.jit import JitFunction
-
     _sums.clear()
     _sums.update(counts)
-    for cls, name in itertools.product((JitFunction, LoadedFunction), ("__call__", "into")):
-        _originals[cls, name] = getattr(cls, name)
-        setattr(cls, name, _measured(getattr(cls, name)))
+    _measure_kinds()
+
+
+def _measure_kinds() -> None:
+    """Measure calls of all classes of functions that are loaded by now."""
+    for cls, name in itertools.product(registry.kinds, ("__call__", "into")):
+        if (cls, name) not in _originals:
+            _originals[cls, name] = getattr(cls, name)
+            setattr(cls, name, _measured(getattr(cls, name)))
 
 
 def _take_out() -> None:

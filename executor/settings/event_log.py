@@ -29,21 +29,17 @@ _lost: dict[str, object] = {}  # files that could not be written: given up at th
 _begun: dict[tuple[str, int], object] = {}  # (file, process): one line tells of the process
 
 
-def write(event: Event) -> None:
-    """Write an event to where the knob says; whatever goes wrong there costs one warning."""
-    where = knobs.log
+def write(event: Event, where: str) -> None:
+    """Write an event to stderr or a file, if its level is to be told; raises OSError."""
     if LEVELS.index(event.level) < LEVELS.index(knobs.log_level) or is_lost(where):
         return
     if where == STDERR:
         say(str(event))
         return
-    try:
-        text = f"{json_line(event)}\n"
-        if _first(_begun, (where, os.getpid())):
-            text = f"{json.dumps(_process())}\n{text}"
-        _append(where, text.encode())
-    except OSError as error:
-        give_up("logs", where, error)
+    text = f"{json_line(event)}\n"
+    if _first(_begun, (where, os.getpid())):
+        text = f"{json.dumps(_process())}\n{text}"
+    _append(where, text.encode())
 
 
 def json_line(event: Event) -> str:
@@ -99,12 +95,10 @@ def is_lost(where: str) -> bool:
     return where in _lost
 
 
-def give_up(does: str, where: str, error: OSError) -> None:
-    """Say once, on stderr and as an event, that nothing more is written there."""
-    from .events import log
-
+def lose(does: str, where: str, error: OSError) -> str:
+    """Say once on stderr that nothing more is written there, and return that; "" after that."""
     if not _first(_lost, where):
-        return
+        return ""
     reason = f"this process {does} nothing more to {where}: {error.strerror or error}"
     say(f"profuse: {reason}")
-    log("log-off", "", reason)
+    return reason

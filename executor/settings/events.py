@@ -1,7 +1,7 @@
 """What happened, when and why: one structured record per tier transition, compile, miss, refusal.
 
 Events are kept in a bounded ring; the ``log`` knob has each written as a line, too
-(`observe.log_file`), and traces subscribe to them (`observe.timeline`).
+(`event_log`), and traces subscribe to them (`observe.timeline`).
 """
 
 from __future__ import annotations
@@ -91,9 +91,18 @@ def log(
         _ring.append(event)
     for subscriber in _subscribers:
         subscriber(event)
-    if knobs.log:
-        event_log.write(event)
+    if where := knobs.log:
+        try:
+            event_log.write(event, where)
+        except OSError as error:
+            give_up("logs", where, error)
     return event
+
+
+def give_up(does: str, where: str, error: OSError) -> None:
+    """Say once, on stderr and as an event, that nothing more is written to a file or folder."""
+    if reason := event_log.lose(does, where, error):
+        log("log-off", "", reason)
 
 
 def subscribe(subscriber: Callable[[Event], None]) -> Callable[[], None]:

@@ -14,7 +14,8 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 # What takes part in a compile, or decides how its result is read back.
 _SOURCES = (
-    "dialect", "lowering", "executor/compile/request.py", "executor/compile/cache",
+    "dialect", "lowering", "executor/compile/request.py", "executor/compile/compiler.py",
+    "executor/compile/cache",
     "executor/compile/proof", "executor/interpret/evaluate.py", "executor/interpret/record.py",
 )  # fmt: skip
 

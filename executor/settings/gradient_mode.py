@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dialect.guards.gradient_mode import gradient_mode
+from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType, Type
 

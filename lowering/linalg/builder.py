@@ -19,8 +19,9 @@ from ...dialect.ir.dtypes import BOOL, F32, F64, I64, DType
 from ...dialect.ir.symbolic import Dim, Sym, fits_64_bits, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...dialect.ops.sizes import is_nonnegative
+from .element import Number, emit
 from .generic import Emitter, Expr, Tensor, Value, dims, literal, loop_index
-from .scalar import Number, Scalar, constant, emit
+from .scalar import Scalar, constant
 
 if TYPE_CHECKING:
     from mlir import ir

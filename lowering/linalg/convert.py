@@ -7,11 +7,16 @@ take the low bits of a wider conversion.  The selects here reproduce that.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U32, U64, DType
-from .scalar import HALF, Scalar, compute_type, constant, emit
+from .element import HALF, Number, compute_type, constant_value, emit
+
+if TYPE_CHECKING:
+    from .scalar import Scalar
 
 SIGNED = {8: I8, 16: I16, 32: I32, 64: I64}
 
@@ -22,23 +27,28 @@ def cast(x: Scalar, to: DType) -> Scalar:
         raise LoweringError(f"no kernel is generated for casts from {x.dtype} to {to}")
     if x.known is not None:
         with np.errstate(all="ignore"):
-            return constant(np.asarray(x.known).astype(x.dtype.numpy).astype(to.numpy).item(), to)
+            number = np.asarray(x.known).astype(x.dtype.numpy).astype(to.numpy).item()
+            return _constant(x, number, to)
     if to is BOOL:
         return x.ne(0)
     if x.dtype is BOOL:
-        return x.select(constant(1, to), 0)
+        return x.select(_constant(x, 1, to), 0)
     if x.dtype.is_float:
         return _float_to_float(x, to) if to.is_float else _float_to_int(x, to)
     return _int_to_float(x, to) if to.is_float else _int_to_int(x, to)
 
 
+def _constant(x: Scalar, number: Number, to: DType) -> Scalar:
+    return type(x)(constant_value(number, to), to, known=number)
+
+
 def _convert(name: str, x: Scalar, to: DType) -> Scalar:
-    return Scalar(emit(f"arith.{name}", compute_type(to), x.value), to)
+    return type(x)(emit(f"arith.{name}", compute_type(to), x.value), to)
 
 
 def _int_to_int(x: Scalar, to: DType) -> Scalar:
     if to.bits == x.dtype.bits:
-        return Scalar(x.value, to)
+        return type(x)(x.value, to)
     if to.bits < x.dtype.bits:
         return _convert("trunci", x, to)
     return _convert("extsi" if x.dtype.kind == "i" else "extui", x, to)
@@ -66,12 +76,12 @@ def _bf16_to_f32(x: Scalar) -> Scalar:
     """A bf16 is the upper half of an f32."""
     wide = _convert("extui", x, U32)
     bits = wide._op("arith.shli", wide.const(16))
-    return Scalar(emit("arith.bitcast", compute_type(F32), bits.value), F32)
+    return type(x)(emit("arith.bitcast", compute_type(F32), bits.value), F32)
 
 
 def _f32_to_bf16(x: Scalar) -> Scalar:
     """Rounded to nearest, ties to even."""
-    bits = Scalar(x.bits().value, U32)
+    bits = type(x)(x.bits().value, U32)
     sixteen = bits.const(16)
     upper = bits._op("arith.shrui", sixteen)
     rounded = (bits + (upper & 1) + 0x7FFF)._op("arith.shrui", sixteen)
@@ -91,7 +101,7 @@ def _round_to_odd(x: Scalar) -> Scalar:
     # NaN compares neither below nor above, so it stays as it is.
     inexact = (back < x) | (back > x)
     odd = inexact.select(towards_zero | 1, bits)
-    return Scalar(emit("arith.bitcast", compute_type(F32), odd.value), F32)
+    return type(x)(emit("arith.bitcast", compute_type(F32), odd.value), F32)
 
 
 def _float_to_int(x: Scalar, to: DType) -> Scalar:

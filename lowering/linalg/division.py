@@ -6,9 +6,14 @@ before a select has replaced those cases.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...dialect.errors import InternalError
 from ...dialect.ir.dtypes import BOOL, F32
-from .scalar import HALF, Scalar
+from .element import HALF
+
+if TYPE_CHECKING:
+    from .scalar import Scalar
 
 
 def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:

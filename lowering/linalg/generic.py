@@ -14,7 +14,8 @@ from ...dialect.errors import InternalError
 from ...dialect.ir.dtypes import BF16, BOOL, F16, F64, I64, DType, dtype_of
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
-from .scalar import Number, Scalar, constant, emit, load, storage_type, store
+from .element import Number, emit, storage_type
+from .scalar import Scalar, constant, load, store
 
 if TYPE_CHECKING:
     from mlir import ir

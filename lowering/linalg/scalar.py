@@ -13,82 +13,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Union
 
-import numpy as np
-
-from ...dialect.errors import InternalError, LoweringError
-from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I8, DType
+from ...dialect.errors import InternalError
+from ...dialect.ir.dtypes import BF16, BOOL, F32, I8, DType
 from ...dialect.ir.types import ScalarType
+from . import convert, division
+from .element import HALF, Number, compute_type, constant_value, emit, int_type
 
 if TYPE_CHECKING:
     from mlir import ir
-
-Number = Union[bool, int, float]
-HALF = (F16, BF16)
 
 # Predicates of arith.cmpi (signed, unsigned) and arith.cmpf (unordered only for "ne").
 _CMPI = {"eq": (0, 0), "ne": (1, 1), "<": (2, 6), "<=": (3, 7), ">": (4, 8), ">=": (5, 9)}
 _CMPF = {"eq": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "ne": 13, "unordered": 14}
 
 
-def compute_type(dtype: DType) -> ir.Type:
-    """The MLIR type a value of this dtype has inside a body (bool: i1).
-
-    Raises LoweringError for complex dtypes.
-    """
-    return _int_type(1) if dtype is BOOL else storage_type(dtype)
-
-
-def storage_type(dtype: DType) -> ir.Type:
-    """The MLIR type of one element in memory: signless integers, bool as i8, bf16 as i16.
-
-    Raises LoweringError for complex dtypes.
-    """
-    from mlir import ir
-
-    # LLVM's own bf16 flushes subnormals on some targets and crashes the code generator on others.
-    if dtype.kind in "biu" or dtype is BF16:
-        return _int_type(dtype.bits)
-    if dtype is F32:
-        return ir.F32Type.get()
-    if dtype is F64:
-        return ir.F64Type.get()
-    if dtype is F16:
-        return ir.F16Type.get()
-    raise LoweringError(f"no kernel is generated for {dtype.numpy} values")
-
-
-def _int_type(bits: int) -> ir.Type:
-    from mlir import ir
-
-    return ir.IntegerType.get_signless(bits)
-
-
-def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-    """Create a one-result operation at the insertion point and return its result."""
-    from mlir import ir
-
-    return ir.Operation.create(
-        name, results=[type_], operands=list(operands), attributes=attributes
-    ).result
-
-
 def constant(value: Number, dtype: DType) -> Scalar:
     """An ``arith.constant`` of this dtype; integers wrap, floats round to nearest."""
-    from mlir import ir
-
-    type_ = compute_type(dtype)
-    if dtype is BOOL:
-        attr = ir.IntegerAttr.get(type_, int(bool(value)))
-    elif dtype.is_int:
-        wrapped = int(value) & ((1 << dtype.bits) - 1)
-        sign = wrapped >> (dtype.bits - 1)
-        attr = ir.IntegerAttr.get(type_, wrapped - (sign << dtype.bits))
-    elif dtype is BF16:
-        bits = np.array(value, np.float32).astype(dtype.numpy).view(np.int16)
-        attr = ir.IntegerAttr.get(type_, int(bits))
-    else:
-        attr = ir.FloatAttr.get(type_, float(value))
-    return Scalar(emit("arith.constant", type_, value=attr), dtype, known=value)
+    return Scalar(constant_value(value, dtype), dtype, known=value)
 
 
 class Scalar:
@@ -176,8 +117,8 @@ class Scalar:
             name, code = "arith.cmpf", _CMPF[how]
         else:
             name, code = "arith.cmpi", _CMPI[how][lhs.dtype.kind != "i"]
-        predicate = ir.IntegerAttr.get(_int_type(64), code)
-        value = emit(name, _int_type(1), lhs.value, rhs.value, predicate=predicate)
+        predicate = ir.IntegerAttr.get(int_type(64), code)
+        value = emit(name, int_type(1), lhs.value, rhs.value, predicate=predicate)
         return Scalar(value, BOOL)
 
     # --- arithmetic --------------------------------------------------------------------------
@@ -206,15 +147,11 @@ class Scalar:
 
     def __floordiv__(self, other: Operand) -> Scalar:
         """NumPy's floor_divide; an integer divided by 0 gives 0."""
-        from .division import floor_divmod
-
-        return floor_divmod(self, self._other(other))[0]
+        return division.floor_divmod(self, self._other(other))[0]
 
     def __mod__(self, other: Operand) -> Scalar:
         """NumPy's remainder: the sign of the divisor; an integer modulo 0 gives 0."""
-        from .division import floor_divmod
-
-        return floor_divmod(self, self._other(other))[1]
+        return division.floor_divmod(self, self._other(other))[1]
 
     def __rfloordiv__(self, other: Operand) -> Scalar:
         return self._other(other) // self
@@ -224,15 +161,11 @@ class Scalar:
 
     def fmod(self, other: Operand) -> Scalar:
         """C's remainder: the sign of the dividend; an integer modulo 0 gives 0."""
-        from .division import fmod
-
-        return fmod(self, self._other(other))
+        return division.fmod(self, self._other(other))
 
     def ipow(self, other: Operand) -> Scalar:
         """Integer power, wrapping; 1 for a negative exponent, which has to be forbidden."""
-        from .division import ipow
-
-        return ipow(self, self._other(other))
+        return division.ipow(self, self._other(other))
 
     def __neg__(self) -> Scalar:
         if self.dtype is BOOL:
@@ -288,9 +221,9 @@ class Scalar:
         # One unsigned comparison also refuses negative counts, as NumPy does.
         from mlir import ir
 
-        predicate = ir.IntegerAttr.get(_int_type(64), _CMPI["<"][1])
+        predicate = ir.IntegerAttr.get(int_type(64), _CMPI["<"][1])
         bits = count.const(self.dtype.bits)
-        cmp = emit("arith.cmpi", _int_type(1), count.value, bits.value, predicate=predicate)
+        cmp = emit("arith.cmpi", int_type(1), count.value, bits.value, predicate=predicate)
         return Scalar(cmp, BOOL)
 
     def shl(self, other: Operand) -> Scalar:
@@ -367,18 +300,14 @@ class Scalar:
 
     def bits(self) -> Scalar:
         """A float's representation as a signed integer of the same width."""
-        from .convert import SIGNED
-
-        dtype = SIGNED[self.dtype.bits]
+        dtype = convert.SIGNED[self.dtype.bits]
         if self.dtype is BF16:
             return Scalar(self.value, dtype)
         return Scalar(emit("arith.bitcast", compute_type(dtype), self.value), dtype)
 
     def cast(self, dtype: DType) -> Scalar:
         """``astype(dtype)``, with NumPy's results on x86-64 for values that do not fit."""
-        from .convert import cast
-
-        return self if dtype is self.dtype else cast(self, dtype)
+        return self if dtype is self.dtype else convert.cast(self, dtype)
 
 
 Operand = Union[Scalar, Number]
@@ -394,5 +323,5 @@ def load(value: ir.Value, dtype: DType) -> Scalar:
 def store(scalar: Scalar) -> ir.Value:
     """The element as stored in memory: the inverse of `load`."""
     if scalar.dtype is BOOL:
-        return emit("arith.extui", _int_type(8), scalar.value)
+        return emit("arith.extui", int_type(8), scalar.value)
     return scalar.value

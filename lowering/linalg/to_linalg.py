@@ -14,7 +14,8 @@ from ...dialect.errors import InternalError, Loc, LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BF16, DType
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
-from .scalar import emit, load, storage_type
+from .element import emit, storage_type
+from .scalar import load
 
 if TYPE_CHECKING:
     from mlir import ir

@@ -9,8 +9,8 @@ from profuse.dialect.errors import ProfuseError
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Instr, Module, Program
 from profuse.dialect.ir.types import TensorType, type_of
-from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.pipeline.run import run_pipeline
 from profuse.executor.interpret.evaluate import Evaluator
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profuse.dialect.errors import InternalError, Loc, PipelineError, ShapeError
-from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.dialect.passes.cleanup.dce import Dce
 from profuse.dialect.passes.cleanup.fold import Fold

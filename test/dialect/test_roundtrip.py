@@ -4,8 +4,8 @@ from hypothesis import HealthCheck, given, settings
 from profuse.dialect.ir.attrs import VALUE
 from profuse.dialect.ir.program import Module
 from profuse.dialect.ir.serialize import module_from_json, module_to_json
-from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
 from random_programs import modules
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -14,12 +14,8 @@ from typing import Any
 import profuse as pf
 from profuse.executor.compile.cache.lookup import cached
 from profuse.executor.compile.cache.store import File, Store
-from profuse.executor.compile.request import (
-    CompileRequest,
-    CompileResult,
-    compile_graph,
-    optimizing_pipeline,
-)
+from profuse.executor.compile.compiler import compile_graph
+from profuse.executor.compile.request import CompileRequest, CompileResult, optimizing_pipeline
 from profuse.executor.settings.events import Counters, Event
 from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import host_target

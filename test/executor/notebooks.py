@@ -18,7 +18,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FIRST_CELL = """
 import asyncio, gc, linecache, sys, threading, time, weakref
 import numpy as np, profuse as pf
-from profuse.executor.functions import registry
+from profuse.executor.observe import registry
 from profuse.executor.compile.worker import shared_pool
 
 def worker():

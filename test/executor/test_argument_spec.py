@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from profuse.dialect import ops  # noqa: F401
-from profuse.dialect.guards.gradient_mode import gradient_mode, gradients
 from profuse.dialect.importers.tracing.pytree import flatten
 from profuse.dialect.importers.tracing.tracer import trace
 from profuse.dialect.ir.dtypes import F32
+from profuse.dialect.ir.gradient_mode import gradient_mode, gradients
 from profuse.dialect.ir.op import Op, op_named
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, ListType, TensorType

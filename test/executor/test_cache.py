@@ -17,7 +17,7 @@ from cached_graphs import (
     start,
 )
 from profuse.dialect.errors import Loc
-from profuse.executor.compile import request as compile_module
+from profuse.executor.compile import compiler as compile_module
 from profuse.executor.compile.cache.key import key_of
 from profuse.executor.compile.cache.source_locations import Places
 from profuse.executor.settings.knobs import knobs

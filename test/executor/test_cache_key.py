@@ -30,7 +30,7 @@ from profuse.dialect.ir.dtypes import dtype_named
 from profuse.dialect.ir.types import TensorType
 from profuse.dialect.passes import base as passes
 from profuse.dialect.pipeline import run as pipelines
-from profuse.executor.compile import request as compile_module
+from profuse.executor.compile import compiler as compile_module
 from profuse.executor.compile import user_extensions as users_own
 from profuse.executor.compile.cache import key
 from profuse.executor.compile.cache.entry import Entry
@@ -257,7 +257,7 @@ def test_the_digest_of_sources_depends_on_content_and_names_alone(tmp_path):
 def test_all_of_the_compiler_is_among_the_sources():
     """Whatever `compile_graph` loads of ours, in a process of its own, is digested."""
     program = (
-        "import sys, profuse.executor.compile.request as c, json\n"
+        "import sys, profuse.executor.compile.compiler as c, json\n"
         "from profuse.lowering.target import host_target\n"
         f"c.compile_graph(c.CompileRequest({IR!r}, {request().pipeline!r}, host_target()))\n"
         "print(json.dumps([m for m in sys.modules if m.startswith('profuse.')]))"
@@ -265,7 +265,8 @@ def test_all_of_the_compiler_is_among_the_sources():
     loaded = json.loads(output_of(start(program, Path(os.devnull))))
     # Settings, events, logs and dumps: they are asked about the compile, and make no code.
     aside = {
-        "", ".compile", ".compile.request", ".compile.ir_dump", ".compile.timings", ".interpret",
+        "", ".compile", ".compile.compiler", ".compile.request", ".compile.ir_dump",
+        ".compile.timings", ".interpret",
         ".settings", ".settings.events", ".settings.event_log", ".settings.fingerprint",
         ".settings.knobs", ".settings.stress",
     }  # fmt: skip

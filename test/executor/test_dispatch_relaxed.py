@@ -13,8 +13,8 @@ from profuse.dialect.guards.relaxed import fits_relaxed
 from profuse.dialect.importers.tracing.pytree import LEAF
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType, type_of
-from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.leaf_spec import HostKernel

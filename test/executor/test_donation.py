@@ -13,7 +13,7 @@ from dispatched import hits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import KnobError
-from profuse.executor.compile.request import compile_graph
+from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.settings.knobs import knobs
 
 N = 24

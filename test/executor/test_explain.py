@@ -194,7 +194,7 @@ def test_a_graph_that_could_not_be_compiled(monkeypatch):
     def refuse(request):
         raise pf.PipelineError("this pass gave up")
 
-    monkeypatch.setattr("profuse.executor.compile.request.compile_graph", refuse)
+    monkeypatch.setattr("profuse.executor.compile.compiler.compile_graph", refuse)
     f = pf.jit(lambda x: np.exp(x) + 1, name="f")
     for _ in range(3):
         np.testing.assert_array_equal(f(np.ones(3)), np.exp(np.ones(3)) + 1)

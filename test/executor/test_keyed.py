@@ -8,7 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from keyed_graphs import add_executor, f32, optional_bias, scaled
-from profuse.executor.compile import request as compile_module
+from profuse.executor.compile import compiler as compile_module
 from profuse.executor.settings.events import events
 from profuse.executor.tiers import keyed
 from profuse.executor.tiers.keyed import KeyedExecutor
@@ -124,7 +124,7 @@ def test_fallback_plan_runs_the_required_passes(monkeypatch):
         return compile_graph(request)
 
     compile_graph = compile_module.compile_graph
-    monkeypatch.setattr("profuse.executor.compile.request.compile_graph", spied)
+    monkeypatch.setattr("profuse.executor.compile.compiler.compile_graph", spied)
     with pf.knobs.override(optimize=False):
         executor = add_executor()
     for _ in range(2):
@@ -217,7 +217,7 @@ def test_a_compile_that_throws_leaves_nothing(monkeypatch):
         return compile_graph(request)
 
     compile_graph = compile_module.compile_graph
-    monkeypatch.setattr("profuse.executor.compile.request.compile_graph", failing)
+    monkeypatch.setattr("profuse.executor.compile.compiler.compile_graph", failing)
     for _ in range(2):
         (out,) = executor.run([f32(2), f32(2)])
         np.testing.assert_array_equal(out, np.tanh(f32(2) * 2))
@@ -263,7 +263,7 @@ def test_an_interrupted_compile_leaves_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("profuse.executor.compile.request.compile_graph", interrupted)
+        patch.setattr("profuse.executor.compile.compiler.compile_graph", interrupted)
         with pytest.raises(KeyboardInterrupt):
             executor.run([f32(2), f32(2)])
     assert (len(executor.cache), executor.counters.cache_misses) == (0, 0)

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.compile import request as compile_module
+from profuse.executor.compile import compiler as compile_module
 from profuse.executor.settings.knobs import knobs
 from profuse.executor.tiers import profiling as engine
 from profuse.executor.tiers.profiling import Executor, Options

@@ -13,6 +13,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.ir.op import op_named
+from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.proof import inputs
 from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
 from profuse.executor.compile.proof.compare import Result
@@ -20,7 +21,6 @@ from profuse.executor.compile.proof.prove import prove
 from profuse.executor.compile.proof.reference import Reference, nudge
 from profuse.executor.compile.proof.replay import replay
 from profuse.executor.compile.proof.verdict import CRASHED, Verdict, summary
-from profuse.executor.compile.request import compile_graph
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE
 from profuse.lowering.cpu.stages import compile_program

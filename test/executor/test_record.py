@@ -13,7 +13,7 @@ from profuse.dialect.ir.op import OPS, Op, op_named, operand, result
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.symbolic import Sym
 from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, TensorType
-from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.pipeline.run import run_pipeline
 from profuse.dialect.profiling.observers import instrument
 from profuse.executor.interpret.evaluate import Evaluator

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 from profuse.dialect.guards.checks import check_types, explain_mismatch
-from profuse.dialect.guards.gradient_mode import gradients, requires_grad
 from profuse.dialect.guards.relaxed import fits_relaxed
 from profuse.dialect.ir.device import DeviceTensor
+from profuse.dialect.ir.gradient_mode import gradients, requires_grad
 from profuse.dialect.ir.types import TensorType, type_of
-from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.arguments.argument_spec import record_of
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import ArrayValue

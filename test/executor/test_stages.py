@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 from profuse.dialect.ir.program import Module, Program
-from profuse.executor.compile.request import CompileResult, compile_graph
+from profuse.executor.compile.compiler import compile_graph
+from profuse.executor.compile.request import CompileResult
 from profuse.executor.compile.timings import grouped, pass_seconds, sentence
 from profuse.lowering.cpu.stages import compile_text
 

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.settings.strict import check_strict, is_strict
 from profuse.executor.tiers import base
 
@@ -133,7 +133,7 @@ def test_a_failing_pipeline_raises(monkeypatch):
     def fail(request):
         raise pf.PipelineError("pass dce failed")
 
-    monkeypatch.setattr("profuse.executor.compile.request.compile_graph", fail)
+    monkeypatch.setattr("profuse.executor.compile.compiler.compile_graph", fail)
     f = pf.jit(fused)
     with pytest.raises(pf.StrictFusionError, match="cannot be compiled: pass dce failed"):
         strictly(f, X, X)

@@ -13,10 +13,9 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.functions import registry
 from profuse.executor.functions.graph_function import LoadedFunction
 from profuse.executor.functions.jit import JitFunction
-from profuse.executor.observe import timeline
+from profuse.executor.observe import registry, timeline
 from profuse.executor.observe.perfetto import as_json
 from profuse.executor.observe.timeline import Timeline
 from profuse.executor.settings.events import Event

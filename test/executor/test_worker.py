@@ -15,7 +15,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
-from profuse.executor.compile.request import CompileRequest, compile_graph
+from profuse.executor.compile.compiler import compile_graph
+from profuse.executor.compile.request import CompileRequest
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE
 from worker_requests import request_for

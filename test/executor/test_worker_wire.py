@@ -8,7 +8,8 @@ import profuse as pf
 import pytest
 from kernels import FUNCTIONS, arguments
 from profuse.dialect.errors import Loc
-from profuse.executor.compile.request import CompileRequest, compile_graph
+from profuse.executor.compile.compiler import compile_graph
+from profuse.executor.compile.request import CompileRequest
 from profuse.executor.compile.worker import protocol
 from profuse.executor.compile.worker.frames import (
     LARGEST,

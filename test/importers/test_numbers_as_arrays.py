@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.numpy.registry import CREATION, FUNCTIONS, UFUNCS
-from profuse.dialect.importers.numpy.ufuncs import COMPOSED
+from profuse.dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, UFUNCS
 from profuse.dialect.importers.tracing import tracer  # noqa: F401 - registers all functions
 
 NUMBERS = {

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import DTypeError, ShapeError, TraceError
-from profuse.dialect.importers.numpy.registry import UFUNCS
-from profuse.dialect.importers.numpy.ufuncs import COMPOSED
+from profuse.dialect.importers.handlers import COMPOSED, UFUNCS
 from profuse.dialect.importers.tracing.tracer import trace
 from scipy import special
 from tracing import check, line_of

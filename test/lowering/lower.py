@@ -7,8 +7,8 @@ import dataclasses
 import sys
 
 from profuse.dialect.errors import LoweringError
-from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target, host_target
 

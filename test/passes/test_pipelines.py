@@ -8,7 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import PipelineError
-from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.base import PASSES
 from profuse.dialect.passes.speculate.form_fusions import FormFusions

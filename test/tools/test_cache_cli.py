@@ -12,7 +12,8 @@ from profuse.executor.compile.cache.codec import to_sections
 from profuse.executor.compile.cache.entry import Entry
 from profuse.executor.compile.cache.key import Key, key_of
 from profuse.executor.compile.cache.store import Store
-from profuse.executor.compile.request import CompileRequest, compile_graph
+from profuse.executor.compile.compiler import compile_graph
+from profuse.executor.compile.request import CompileRequest
 from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import Target
 from profuse.tools.cache import main

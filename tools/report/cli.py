@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...dialect.errors import ArgumentError, FileError, ProfuseError
-from ...executor.functions import registry
+from ...executor.observe import registry
 from ...executor.observe.files import check_writable
 from ...executor.observe.perfetto import trace
 from ..console import tool

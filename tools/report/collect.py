@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from ...executor.compile.timings import grouped
-from ...executor.functions import registry
 from ...executor.functions.base import GraphFunction
+from ...executor.observe import registry
 from ...executor.observe.timeline import Timeline, recording
 from ...executor.settings.event_log import environment
 from ...executor.settings.events import events, totals

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...dialect.errors import ProfuseError
+from ...executor.compile.compiler import compile_graph
 from ...executor.compile.proof.verdict import Verdict
-from ...executor.compile.request import CompileRequest, compile_graph
+from ...executor.compile.request import CompileRequest
 from .model import Kernel, Step
 
 

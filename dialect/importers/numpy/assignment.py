@@ -12,17 +12,18 @@ from ..tracing.mutation import check_owner, is_immutable, masked, write
 from ..tracing.operators import op
 from ..tracing.recorder import Recorder, size_error, trace_error
 from ..tracing.traced import Traced, TracedScalar
+from .creation import array
 from .indexing import get_item, is_index_array, items_of
+from .registry import array_method
 
 
+@array_method("__setitem__")
 def set_item(x: Traced, key: Any, value: Any) -> None:
     """``x[key] = value`` recorded; raises TraceError for index arrays and for arguments."""
     check_owner(x)
     if is_immutable(x):
         raise trace_error("a NumPy scalar cannot be assigned to", "make an array: np.zeros(1)")
     if isinstance(value, (list, tuple)):
-        from .creation import array
-
         value = array(value)
     if isinstance(key, (np.ndarray, Traced)) and key.dtype.kind == "b" and key.ndim == x.ndim:
         _check_mask(x, key)

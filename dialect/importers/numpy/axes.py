@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import AxisError
 from ...ir.attrs import DYNAMIC
 from ...ir.device import is_foreign
+from ..handlers import CREATION
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.recorder import user_loc
 from ..tracing.traced import Traced, TracedScalar
@@ -65,9 +66,7 @@ def as_array(x: Any) -> Any:
     if is_foreign(x):
         rec = recorder_of()
         return wrap(rec, as_value(rec, x))
-    from .creation import array
-
-    return array(x) if isinstance(x, (list, tuple)) else np.asarray(x)
+    return CREATION["array"](x) if isinstance(x, (list, tuple)) else np.asarray(x)
 
 
 def as_traced(x: Any) -> Any:

@@ -16,12 +16,13 @@ import numpy as np
 
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
+from ..handlers import CREATION, METHODS
 from ..python.substitutes import FUNCTIONS as SUBSTITUTES
 from ..tracing.operators import NUMBERS, op, recorder_of
 from ..tracing.recorder import Recorder, current
 from ..tracing.traced import Traced, TracedScalar
 from .axes import sizes
-from .registry import CREATION, METHODS, creation_function, numpy_function
+from .registry import creation_function, numpy_function
 
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
 
@@ -241,9 +242,7 @@ def _stacked(source: Any) -> Any:
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
         return remember(recorder_of(), np.array(source))
-    from .joins import stack
-
-    return stack([_stacked(item) for item in source])
+    return np.stack([_stacked(item) for item in source])
 
 
 @numpy_function("zeros_like")

@@ -11,12 +11,16 @@ import numpy as np
 from ...errors import BoundsError
 from ...ir.attrs import DYNAMIC
 from ...ops.slicing import encode_bound
-from ..tracing.mutation import is_immutable, note_copy
+from ..tracing.mutation import is_immutable
 from ..tracing.operators import op
+from ..tracing.outputs import note_copy
 from ..tracing.recorder import trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
+from .creation import array
+from .registry import array_method
 
 
+@array_method("__getitem__")
 def get_item(x: Traced, key: Any) -> Any:
     """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
     items = items_of(x, key)
@@ -57,8 +61,6 @@ def _item(item: Any) -> Any:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (list, tuple)):
-        from .creation import array
-
         item = array(item)
         if type(item) is np.ndarray and not item.size:
             item = item.astype(np.int64)

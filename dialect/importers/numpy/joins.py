@@ -14,6 +14,7 @@ from ..tracing.operators import op
 from ..tracing.recorder import size_error, trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, axis_number, axis_of, dtype_like, ndim, sizes
+from .creation import iota
 from .registry import creation_function, numpy_function
 from .shape_functions import at_least, ravel, reshape
 
@@ -155,8 +156,6 @@ def _baked(widths: Any) -> Any:
 def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
     if not low and not high:
         return x
-    from .creation import iota
-
     n = x.shape[axis]
     if n == 0:
         raise size_error(

@@ -12,10 +12,13 @@ from ...errors import ProfuseError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ops.einsum import decompose_einsum, parse_subscripts
-from ..tracing.mutation import note_copy
 from ..tracing.operators import op
+from ..tracing.outputs import note_copy
 from ..tracing.recorder import size_error, trace_error, user_loc
 from .axes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes
+from .creation import eye, iota
+from .joins import stack
+from .reductions import max_, min_, sum_
 from .registry import numpy_function
 
 
@@ -130,8 +133,6 @@ def _emit(name: str, *operands: Any, **attrs: Any) -> Any:
 @numpy_function("linalg.norm", "linalg.vector_norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     """`np.linalg.norm`: 2, 1, inf, -inf and 0 of vectors; Frobenius, 1 and inf of matrices."""
-    from .reductions import max_, min_, sum_
-
     array = as_array(x)
     if array.dtype.kind in "biu":
         array = op("cast", array, dtype=dtype_of(np.float64))
@@ -179,8 +180,6 @@ def _squared(x: Any) -> Any:
 @numpy_function("diagonal", "linalg.diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """`np.diagonal`: the two axes become one, last."""
-    from .creation import iota
-
     matrix = x = as_array(a)
     one, two = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     x = op("moveaxis", x, source=(one, two), destination=(-2, -1))
@@ -200,16 +199,12 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 @numpy_function("trace", "linalg.trace")
 def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """`np.trace`."""
-    from .reductions import sum_
-
     return sum_(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 @numpy_function("diag")
 def diag(v: Any, k: int = 0) -> Any:
     """`np.diag`: the diagonal of a matrix, or a matrix with this diagonal."""
-    from .creation import eye
-
     x = as_array(v)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -227,8 +222,6 @@ def diag(v: Any, k: int = 0) -> Any:
 @numpy_function("cross")
 def cross(a: Any, b: Any, axis: Any = -1) -> Any:
     """`np.cross` of vectors of three components along ``axis``."""
-    from .joins import stack
-
     source = (operator.index(axis),)
     x, y = (op("moveaxis", as_array(v), source=source, destination=(-1,)) for v in (a, b))
     x0, x1, x2 = (x[..., k] for k in range(3))

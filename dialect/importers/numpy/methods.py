@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtypes import dtype_of
-from ..tracing.mutation import is_immutable, write, write_out
+from ..tracing.mutation import is_immutable, write
 from ..tracing.operators import op
+from ..tracing.outputs import write_out
 from ..tracing.recorder import trace_error
 from ..tracing.traced import Traced
 from . import joins, linalg, selection

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtypes import dtype_of
+from ..handlers import FUNCTIONS
 from ..tracing.operators import op
 from ..tracing.recorder import trace_error
 from ..tracing.traced import Traced, TracedScalar
@@ -241,8 +242,6 @@ _SIGNATURES = {
 
 
 def _method(name: str, parameters: tuple[str, ...]) -> None:
-    from .registry import FUNCTIONS
-
     function = FUNCTIONS[getattr(np, name)]
 
     @array_method(name)

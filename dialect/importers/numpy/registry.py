@@ -1,4 +1,4 @@
-"""Tables from NumPy callables to handlers, and the one way a NumPy call reaches its handler.
+"""How handlers are registered, and the one way a NumPy call reaches its handler.
 
 A handler is a small function whose parameters carry NumPy's names.  A call is bound by NumPy's own
 signature, arguments left at their defaults are dropped, and the rest reaches the handler by name:
@@ -14,14 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ..handlers import CREATION, FUNCTIONS, METHODS, Handler
+from ..tracing.operators import op
+from ..tracing.outputs import write_out
 from ..tracing.recorder import trace_error
-
-Handler = Callable[..., Any]
-
-FUNCTIONS: dict[Any, Handler] = {}  # NumPy function -> handler
-UFUNCS: dict[str, str] = {}  # ufunc name -> op name
-METHODS: dict[str, Handler] = {}  # ndarray method -> handler (first parameter: the array)
-CREATION: dict[str, Handler] = {}  # functions that do not dispatch; see `substitutes`
+from ..tracing.traced import TracedScalar
 
 # Arguments that say where or how a result is laid out, not what it is.
 _HARMLESS = {
@@ -113,17 +110,12 @@ def _bound(target: Callable, where: str, handler: Handler, strong: bool = False)
         found = handler(**given)
         if out is None:
             return found
-        from ..tracing.mutation import write_out
-
         return write_out(where, out, found)
 
     return call
 
 
 def _array_of_number(x: Any) -> Any:
-    from ..tracing.operators import op
-    from ..tracing.traced import TracedScalar
-
     return op("to_tensor", x) if isinstance(x, TracedScalar) else x
 
 

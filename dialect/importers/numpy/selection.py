@@ -14,7 +14,9 @@ from ..tracing.operators import NUMBERS, op
 from ..tracing.recorder import trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, axis_number, dtype_like
+from .creation import iota
 from .registry import creation_function, numpy_function
+from .shape_functions import ravel
 
 _MISSING = object()
 
@@ -99,8 +101,6 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
 
 def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
     """`np.take`; ``mode`` may clip or wrap the indices."""
-    from .shape_functions import ravel
-
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     index = as_array(indices)
     loose = (
@@ -159,8 +159,6 @@ def tril(m: Any, k: Any = 0) -> Any:
 
 def _triangle(m: Any, k: Any, upper: bool) -> Any:
     """What lies above diagonal ``k`` of ``m``, or on and below it."""
-    from .creation import iota
-
     x = as_array(m)
     if not x.ndim:
         raise DTypeError("a triangle is of an array of one axis or more", loc=user_loc())

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...errors import ShapeError
-from ..tracing.mutation import check_owner, traced_out, write
+from ...ir.dtypes import dtype_of
+from ..handlers import COMPOSED, FUNCTIONS, METHODS, UFUNCS
+from ..tracing.mutation import check_owner, write
 from ..tracing.operators import NUMBERS, op, recorder_of
+from ..tracing.outputs import traced_out
 from ..tracing.recorder import user_loc
 from ..tracing.traced import Traced, TracedScalar
+from ..tracing.unsupported import is_supported, unsupported_call
 from .axes import as_array, dtype_like, ndim
-from .registry import FUNCTIONS, UFUNCS, refuse_parameter
+from .registry import array_method, refuse_parameter
 
 # Names of ufuncs whose op is called differently.
 _RENAMED = {
@@ -35,8 +38,7 @@ _SAME = (
 UFUNCS.update(_RENAMED)
 UFUNCS.update({name: name for name in _SAME})
 
-# Ufuncs that are two or three ops.
-_COMPOSED: dict[str, Callable[..., Any]] = {
+COMPOSED.update({
     "fabs": lambda x: op("abs", *_in_loop(np.fabs, x)),
     "float_power": lambda a, b: op("pow", _as_double(a), _as_double(b)),
     "deg2rad": lambda x: _times(np.pi / 180.0, *_in_loop(np.deg2rad, x)),
@@ -50,8 +52,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
     "modf": lambda x: _modf(*_in_loop(np.modf, x)),
     "vecdot": lambda a, b: _vecdot(a, b),
-}
-COMPOSED = frozenset(_COMPOSED)
+})  # fmt: skip
 
 # ufunc -> the NumPy function that its ``reduce`` is.
 _REDUCE = {
@@ -60,20 +61,14 @@ _REDUCE = {
 }  # fmt: skip
 
 
-def is_supported(ufunc: np.ufunc) -> bool:
-    """True if calling this ufunc on traced values works."""
-    return ufunc.__name__ in UFUNCS or ufunc.__name__ in COMPOSED
-
-
-def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+@array_method("__array_ufunc__")
+def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """``ufunc(*inputs, **kwargs)`` or one of its methods, recorded."""
     name = ufunc.__name__
     if method in ("reduce", "accumulate"):
         return _reduce(ufunc, method, inputs, kwargs)
     rec = recorder_of(inputs)
     if method != "__call__":
-        from .unsupported import unsupported_call
-
         raise unsupported_call(rec, ufunc, f"np.{name}.{method}")
     out = kwargs.pop("out", None)
     targets = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
@@ -82,8 +77,6 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, An
     dtype = kwargs.pop("dtype", None)
     _refuse_keywords(f"np.{name}", kwargs, inputs)
     if not is_supported(ufunc):
-        from .unsupported import unsupported_call
-
         raise unsupported_call(rec, ufunc)
     if dtype is not None:
         inputs = tuple(_cast(x, dtype) for x in inputs)
@@ -91,7 +84,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, An
         # NumPy's result for Python numbers is a NumPy scalar, not a Python number. Beside arrays,
         # captured ones among them, numbers stay weakly typed.
         inputs = tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
-    found = _COMPOSED[name](*inputs) if name in _COMPOSED else op(UFUNCS[name], *inputs)
+    found = COMPOSED[name](*inputs) if name in COMPOSED else op(UFUNCS[name], *inputs)
     if not targets:
         return found
     if isinstance(found, tuple):
@@ -106,8 +99,6 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
     elif method == "reduce" and name in _REDUCE:
         target = getattr(np, _REDUCE[name])
     else:
-        from .unsupported import unsupported_call
-
         raise unsupported_call(recorder_of(inputs), ufunc, f"np.{name}.{method}")
     array, *rest = inputs
     # Unlike np.sum, a ufunc's reduce takes the first axis.
@@ -126,15 +117,11 @@ def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    from .methods import astype
-
-    return astype(x, dtype) if isinstance(x, Traced) else op("cast", x, dtype=_dtype(dtype))
-
-
-def _dtype(dtype: Any) -> Any:
-    from ...ir.dtypes import dtype_of
-
-    return dtype_of(dtype)
+    return (
+        METHODS["astype"](x, dtype)
+        if isinstance(x, Traced)
+        else op("cast", x, dtype=dtype_of(dtype))
+    )
 
 
 def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from ...errors import Loc, TraceError
 from ..tracing.pytree import positional_names
 from ..tracing.recorder import Recorder
+from .journal import same_state
 from .substitutes import DRAW_OUTSIDE
 
 _RETURN_IT = "return the new value as a result, and assign it outside"
@@ -87,8 +88,6 @@ def _process_generators() -> list[tuple[str, Any, Any]]:
 
 
 def _undo_draws(before: list[tuple[str, Any, Any]]) -> str:
-    from .journal import same_state
-
     drawn = ""
     for name, generator, state in before:
         if hasattr(generator, "getstate"):

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
-from .substitutes import is_generator
+from .generators import is_generator
 from .users_code import is_users_file, is_users_module, is_users_name
 
 _OBJECTS = 20_000  # looked into

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..tracing.recorder import trace_error
+from ..tracing.traced import Traced, TracedScalar
 from .calls import CALLEE, with_callees
 from .substitutes import BUILTINS, substitute
 from .users_code import is_users_file, is_users_name
@@ -202,7 +203,6 @@ class Scope:
         known = self._functions.get(id(value))
         if known is not None:
             return known[1]
-        from ..tracing.traced import Traced, TracedScalar
 
         @functools.wraps(value)
         def call(*args: Any, **kwargs: Any) -> Any:

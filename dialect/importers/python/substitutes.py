@@ -17,6 +17,7 @@ from typing import Any
 
 from ..tracing.recorder import current, trace_error
 from .caught import catches
+from .generators import is_generator
 from .types_seen import traced_type
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
@@ -27,7 +28,6 @@ _CLOCKS = frozenset({
 })  # fmt: skip
 _DATES = frozenset({"now", "utcnow", "today"})
 _UNIQUE = frozenset({"uuid1", "uuid4"})
-_GENERATORS = frozenset({"Generator", "RandomState", "BitGenerator"})
 _READS_STATE = frozenset({"getstate", "get_state", "bit_generator", "state"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
 
@@ -106,22 +106,6 @@ def refusal(value: Any) -> tuple[str, str] | None:
     if name == "default_rng" and (module or "").startswith("numpy.random"):
         return _random("np.random.default_rng")
     return None
-
-
-def is_generator(value: Any) -> bool:
-    """True for what draws random numbers and keeps a state."""
-    kind: Any = type(value)
-    return _draws(kind)
-
-
-@functools.lru_cache(maxsize=1024)
-def _draws(kind: Any) -> bool:
-    # By name: neither module need be loaded, and another thread may be importing one right now.
-    return any(
-        (cls.__name__ in _GENERATORS and (cls.__module__ or "").startswith("numpy.random"))
-        or (cls.__name__ == "Random" and cls.__module__ == "random")
-        for cls in kind.__mro__
-    )
 
 
 def _of(owner: Any, name: str) -> str:
@@ -213,6 +197,4 @@ def _next(iterator: Any, *default: Any) -> Any:
 
 BUILTINS["type"] = traced_type
 
-__all__ = [
-    "BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "is_generator", "substitute",
-]  # fmt: skip
+__all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]

@@ -1,4 +1,4 @@
-"""Writes to traced arrays: in-place operators, ``out=``, assignment to elements.
+"""Writes to traced arrays: in-place operators, ``out=`` (`outputs`), assignment to elements.
 
 They become ops that write. A write must not be seen by the caller: what is known at once (an
 argument, a view of one) is refused at once, the rest when the graph is complete.
@@ -60,15 +60,6 @@ def is_immutable(array: Traced) -> bool:
     return False
 
 
-def note_copy(copy: Any, source: Any) -> None:
-    """Have later writes refused that would tell ``copy`` from the view of ``source`` in NumPy."""
-    from .traced import Traced
-
-    if isinstance(source, Traced) and copy.value != source.value:
-        copy.rec.copied[copy.value] = source.value
-        copy.share(source)
-
-
 def operate(array: Traced, name: str, *others: Any) -> Traced:
     """``array <op>= others``; the array, or the new NumPy scalar that the name is bound to.
 
@@ -120,36 +111,6 @@ def filled_array(array: Traced) -> np.ndarray | None:
     return filled
 
 
-def write_out(where: str, out: Any, result: Any) -> Any:
-    """``out=`` of a function that is no ufunc: its dtype must be that of the result."""
-    from .traced import Traced
-
-    targets = out if isinstance(out, tuple) else (out,)
-    if len(targets) != 1 or isinstance(result, tuple):
-        raise trace_error(f"{where} with several outputs cannot take out= while tracing")
-    target = traced_out(where, targets[0])
-    if not isinstance(result, Traced) or result.dtype != target.dtype:
-        raise trace_error(
-            f"{where}(…, out=) of another dtype than its result is not supported while tracing",
-            "assign the result: out[...] = result",
-        )
-    return write(target, result)
-
-
-def traced_out(where: str, out: Any) -> Traced:
-    """An ``out=`` argument; raises TraceError for an array from outside of the trace."""
-    from .traced import Traced
-
-    if isinstance(out, Traced):
-        return out
-    raise trace_error(
-        f"{where} is asked to write into an existing array (out=, or an in-place operator on "
-        "an array from outside the trace)",
-        "use the returned array: y = y + x instead of y += x or out=y; arrays made with "
-        "np.zeros_like(x) or np.zeros(x.shape) can be written",
-    )
-
-
 def check_writes(rec: Recorder) -> None:
     """Raise TraceError for writes that a caller would see, or of which the layout decides who sees.
 
@@ -194,4 +155,4 @@ def masked(array: Traced, mask: Any, value: Any) -> None:
     write(array, op("select", mask, new, array), strict=False)
 
 
-__all__ = ["Storage", "check_writes", "masked", "operate", "write", "write_out"]
+__all__ = ["Storage", "check_writes", "masked", "operate", "write"]

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...ir.device import is_foreign
-from ...ir.types import ScalarType
-from ..numpy.registry import FUNCTIONS
+from ...ir.types import ScalarType, TensorType
+from ..handlers import CREATION, FUNCTIONS, METHODS
+from .pytree import converted
 from .recorder import Recorder, current, trace_error
+from .unsupported import unsupported_call
 
 NUMBERS = (bool, int, float, complex)
 _OPERATORS = {
@@ -20,6 +22,7 @@ _OPERATORS = {
 }  # fmt: skip
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 IN_PLACE = {**_OPERATORS, "matmul": "matmul"}
+_CLASSES: dict[type, type[Recording]] = {}  # what stands for values of a type
 
 
 def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
@@ -50,9 +53,8 @@ def recorder_of(operands: Any = ()) -> Recorder:
 
 def wrap(rec: Recorder, value: int) -> Any:
     """The traced object of a graph value."""
-    from .traced import Traced, TracedScalar
-
-    return (TracedScalar if isinstance(rec.hints[value], ScalarType) else Traced)(rec, value)
+    stands_for = ScalarType if isinstance(rec.hints[value], ScalarType) else TensorType
+    return _CLASSES[stands_for](rec, value)
 
 
 def as_value(rec: Recorder, x: Any) -> int:
@@ -64,13 +66,9 @@ def as_value(rec: Recorder, x: Any) -> int:
     if isinstance(x, np.ndarray):
         return rec.capture(x)
     if is_foreign(x):
-        from .pytree import converted
-
         return rec.capture(x, converted(x).stand_in())
     if isinstance(x, (list, tuple)):
-        from ..numpy.creation import array
-
-        return as_value(rec, array(x))
+        return as_value(rec, CREATION["array"](x))
     raise trace_error(f"an object of type {type(x).__name__} is no operand of an array operation")
 
 
@@ -81,10 +79,17 @@ def is_operand(x: Any) -> bool:
 
 
 class Recording:
-    """Operators shared by traced arrays and numbers."""
+    """Operators shared by traced arrays and numbers.
+
+    Class keyword: ``of``, the class of the types whose values a subclass stands for.
+    """
 
     __slots__ = ("__weakref__", "_value", "rec")
     __array_priority__ = 1000.0
+
+    def __init_subclass__(cls, *, of: type[ScalarType] | type[TensorType]) -> None:
+        super().__init_subclass__()
+        _CLASSES[of] = cls
 
     def __init__(self, rec: Recorder, value: int | None) -> None:
         self.rec = rec
@@ -97,15 +102,11 @@ class Recording:
         return self._value
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from ..numpy.ufuncs import call_ufunc
-
-        return call_ufunc(ufunc, method, inputs, kwargs)
+        return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         handler = FUNCTIONS.get(func)
         if handler is None:
-            from ..numpy.unsupported import unsupported_call
-
             raise unsupported_call(self.rec, func)
         return handler(*args, **kwargs)
 

@@ -23,6 +23,7 @@ import numpy as np
 from ...errors import ArgumentError, DTypeError
 from ...ir.device import DeviceTensor
 from ...ir.dtypes import dtype_of
+from ..python.generators import is_generator
 
 LEAF = ("leaf",)
 _NUMBERS = (bool, int, float, complex)
@@ -297,12 +298,6 @@ def check_array(array: Any, where: str) -> None:
         raise DTypeError(f"{where}{error.what}", hint=error.hint) from None
 
 
-def _is_generator(value: Any) -> bool:
-    from ..python.substitutes import is_generator
-
-    return is_generator(value)
-
-
 def _is_masked(array: Any) -> bool:
     """Whether a masked array; there is none while its module, which is slow to load, is not."""
     module = sys.modules.get("numpy.ma")
@@ -324,7 +319,7 @@ def _static(value: Any, path: str) -> tuple:
             "not there yet",
             hint="make a list or tuple of it; write functions without yield and async",
         )
-    if _is_generator(value):
+    if is_generator(value):
         raise ArgumentError(
             f"{where}random generators ({type(value).__name__}) are not supported: every call "
             "would get the numbers that are drawn while tracing",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import ops  # noqa: F401  (fills the op table)
 from ...errors import ArgumentError, IRError, Loc
 from ...ir.attrs import VALUE
 from ...ir.dtypes import DType, dtype_of, dtype_of_mlir

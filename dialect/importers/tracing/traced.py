@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...ir.types import Shape
-from ..numpy.registry import METHODS
+from ...ir.types import ScalarType, Shape, TensorType
+from ..handlers import METHODS
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
 from .pytree import register_leaf_type
 from .recorder import Recorder, size_error, trace_error
+from .unsupported import unsupported_method
 
 
 @register_leaf_type
-class TracedScalar(Recording):
+class TracedScalar(Recording, of=ScalarType):
     """A Python number of the traced call: an argument, a size, or computed from those.
 
     A size is recorded at its first use only, by a ``dim`` op on its array.
@@ -146,7 +147,7 @@ def _is_int(x: Any) -> bool:
 
 
 @register_leaf_type
-class Traced(Recording):
+class Traced(Recording, of=TensorType):
     """An array of the traced call. ``shape`` holds traced sizes, ``ndim`` and ``dtype`` are
     constants of the trace.
     """
@@ -225,8 +226,6 @@ class Traced(Recording):
         if handler is not None:
             return lambda *args, **kwargs: handler(self, *args, **kwargs)
         if hasattr(np.ndarray, name) and not name.startswith("__"):
-            from ..numpy.unsupported import unsupported_method
-
             raise unsupported_method(self.rec, name)
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
@@ -288,14 +287,10 @@ class Traced(Recording):
         return bool((self == item).any())
 
     def __getitem__(self, key: Any) -> Any:
-        from ..numpy.indexing import get_item
-
-        return get_item(self, key)
+        return METHODS["__getitem__"](self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from ..numpy.assignment import set_item
-
-        set_item(self, key, value)
+        METHODS["__setitem__"](self, key, value)
 
     def __pow__(self, other: Any) -> Any:
         if not self.takes(other):

@@ -11,24 +11,7 @@ import numpy as np
 from ... import ops
 from ...errors import Loc, TraceError
 from ...ir.program import Module
-from ..numpy import (
-    creation as numpy_creation,
-)
-from ..numpy import (
-    joins as numpy_joins,
-)
-from ..numpy import (
-    linalg as numpy_linalg,
-)
-from ..numpy import (
-    methods as numpy_methods,
-)
-from ..numpy import (
-    reductions as numpy_reductions,
-)
-from ..numpy import (
-    selection as numpy_selection,
-)
+from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
@@ -41,8 +24,7 @@ from .traced import Traced, TracedScalar
 
 # Imported for what they register.
 _TABLES = (
-    ops, numpy_creation,
-    numpy_joins, numpy_linalg, numpy_methods, numpy_reductions, numpy_selection,
+    ops, assignment, creation, joins, linalg, methods, reductions, selection, ufuncs,
 )  # fmt: skip
 
 
@@ -199,7 +181,7 @@ def trace_inline(
     return recorder_of(leaves).callee(fn)(*args, **kwargs)
 
 
-numpy_creation.enter_substitutes()
+creation.enter_substitutes()
 Recorder.entry = trace.__code__
 
 __all__ = ["Trace", "is_tracing", "trace", "trace_inline"]

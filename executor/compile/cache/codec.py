@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ....dialect import ops  # noqa: F401  (fills the op table)
 from ....dialect.errors import Loc, ProfuseError
 from ....dialect.ir.serialize import module_from_json, module_to_json
 from ....lowering.abi import KernelArtifact

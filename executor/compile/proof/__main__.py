@@ -9,7 +9,8 @@ import argparse
 import sys
 
 from ....dialect.errors import ProfuseError
-from .replay import MODULE, replay
+from .kept import MODULE
+from .replay import replay
 from .verdict import FAILED
 
 

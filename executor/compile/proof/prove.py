@@ -29,7 +29,7 @@ def prove(
     """
     from ....lowering.target import host_target
     from .check import Budget, Difference, check_kernel
-    from .replay import keep
+    from .kept import keep
 
     if request.check == "off":
         return OFF

@@ -16,7 +16,8 @@ from functools import partial
 from .... import __version__
 from ....dialect.errors import InternalError, ProfuseError
 from ....lowering.target import host_target
-from ..request import CompileRequest, compile_graph, keyed_pipeline
+from ..compiler import compile_graph
+from ..request import CompileRequest, keyed_pipeline
 from . import faults, protocol
 from .frames import FrameError, frame, read_frame
 from .limits import alarm_after, settle

@@ -12,7 +12,7 @@ from ....dialect.errors import InternalError, ProfuseError, WorkerError
 from ....dialect.pipeline.replay import replay_line
 from ...settings.events import log
 from ...settings.fork_gate import fork_allowed, no_fork
-from ..proof.replay import keep
+from ..proof.kept import keep
 from ..proof.verdict import CRASHED
 from ..request import CompileRequest, CompileResult
 from ..timings import TRANSFER, WORKER, add

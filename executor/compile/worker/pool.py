@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from ....dialect.errors import InternalError, ProfuseError, WorkerError
 from ...settings.events import Counters, log
 from ...settings.fork_gate import fork_allowed
-from ..request import CompileRequest, CompileResult, compile_cached, compile_graph
+from ..compiler import compile_cached, compile_graph
+from ..request import CompileRequest, CompileResult
 from .job import Job, OnDone, Outcome, Ticket, dropped
 from .lane import Lane
 from .portable import why_local, why_no_workers

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
+from ....dialect import ops  # noqa: F401  (fills the op table)
 from ....dialect.errors import ArgumentError, FileError
 from ....dialect.importers.tracing.inline import example_of, inline_trace
 from ....dialect.importers.tracing.pytree import TreeDef, leaf_kind

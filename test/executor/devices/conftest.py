@@ -11,6 +11,7 @@ import pytest  # noqa: E402
 import stand_ins  # noqa: E402
 from driver_api import Api  # noqa: E402
 from emulated import EmulatedDriver  # noqa: E402
+from profuse.executor.arguments import device_kinds  # noqa: E402
 from profuse.executor.cuda import bindings, libraries  # noqa: E402
 from profuse.executor.cuda.driver import using  # noqa: E402
 from profuse.executor.functions import device_arguments as foreign  # noqa: E402
@@ -57,6 +58,8 @@ def torch(device, monkeypatch):
     """A stand-in in place of torch, of which nothing is known yet."""
     monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
     monkeypatch.setattr(libraries, "_known", {})
-    monkeypatch.setattr(foreign, "_converts", {})
+    none_met: dict = {}
+    for module in (device_kinds, foreign):
+        monkeypatch.setattr(module, "converts", none_met)
     monkeypatch.setattr(stand_ins.torch, "full", False)
     return stand_ins.torch

@@ -7,7 +7,7 @@ import pytest
 from driver_api import Status
 from profuse.executor.cuda import bindings, cublas
 from profuse.executor.cuda.argument_block import ArgumentBlock
-from profuse.executor.cuda.driver import CudaError, Node
+from profuse.executor.cuda.driver_api import CudaError, Node
 from profuse.executor.cuda.products import Gemm
 
 

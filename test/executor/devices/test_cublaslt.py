@@ -13,7 +13,7 @@ import pytest
 from driver_api import Status
 from profuse.executor.cuda import cublaslt as lt
 from profuse.executor.cuda.cublas import load
-from profuse.executor.cuda.driver import CudaError, NoEpilogueError
+from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
 from profuse.executor.cuda.products import Gemm
 
 

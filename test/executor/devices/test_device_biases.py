@@ -8,7 +8,7 @@ import profuse as pf
 import pytest
 from emulated import Fault
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.driver import CudaError, NoEpilogueError
+from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
 from profuse.executor.cuda.products import Gemm, spread_bias
 from support import counts, host, warmed
 

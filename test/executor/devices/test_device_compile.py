@@ -13,7 +13,7 @@ from graphs import Graph, tensor
 from profuse.dialect.errors import LoweringError
 from profuse.executor.compile.cache.codec import from_sections, to_sections
 from profuse.executor.compile.cache.key import key_of
-from profuse.executor.compile.request import compile_graph
+from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.cuda.target import device_target
 from profuse.lowering.gpu.artifact import GpuArtifact
 from profuse.lowering.gpu.ptxas import find_ptxas

@@ -15,12 +15,12 @@ from dispatched import is_native
 from emulated import Fault
 from profuse.dialect.errors import ArgumentError
 from profuse.dialect.guards.checks import check_types, generalize
-from profuse.dialect.guards.gradient_mode import gradients
 from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.ir.gradient_mode import gradients
 from profuse.dialect.ir.types import type_of
 from profuse.executor.cuda import launches, libraries
 from profuse.executor.cuda.arrays import as_leaf
-from profuse.executor.cuda.driver import CudaError, NoEpilogueError
+from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests

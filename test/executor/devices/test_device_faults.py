@@ -5,7 +5,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from emulated import EmulatedDriver, Fault
-from profuse.executor.cuda.driver import CudaError, using
+from profuse.executor.cuda.driver import using
+from profuse.executor.cuda.driver_api import CudaError
 from support import counts, host, warmed
 
 

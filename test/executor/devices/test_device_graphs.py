@@ -9,7 +9,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.cuda.argument_block import ArgumentBlock
-from profuse.executor.cuda.driver import Node
+from profuse.executor.cuda.driver_api import Node
 from profuse.executor.cuda.graphs import launch_all
 from profuse.executor.settings.events import Counters
 from support import counts, host, modulus, warmed

@@ -31,8 +31,8 @@ func.func @main(%x: !profuse.tensor) -> !profuse.tensor {
 
 def test_relaxed_guards_are_dispatched_by_plans():
     """R3.42"""
-    from profuse.dialect.mlir.context import parse_module
     from profuse.dialect.mlir.decode import decode_module
+    from profuse.dialect.mlir.parse import parse_module
 
     module = decode_module(parse_module(GUARDED))
     counters = Counters()
@@ -90,8 +90,8 @@ def test_type_checks_compare_devices(array):
 @pytest.mark.parametrize("home", ["cpu", "cuda:0"])
 def test_quick_checks_of_plans_agree_with_types(array, strides, home):
     """The plan's own comparison is a shortcut: never true where `check_types` is false."""
-    from profuse.dialect.mlir.context import parse_module
     from profuse.dialect.mlir.decode import decode_module
+    from profuse.dialect.mlir.parse import parse_module
 
     text = GUARDED.replace("cuda_guard", "type_check").replace("?x?x", "4x8x")
     module = decode_module(parse_module(text))
@@ -134,8 +134,8 @@ def test_processors_are_values():
 
 def test_strict_fusion_counts_relaxed_guards():
     """R1.46: two guarded ifs are one too many, whatever guards them."""
-    from profuse.dialect.mlir.context import parse_module
     from profuse.dialect.mlir.decode import decode_module
+    from profuse.dialect.mlir.parse import parse_module
     from profuse.executor.settings.strict import check_strict
 
     module = decode_module(parse_module(GUARDED))

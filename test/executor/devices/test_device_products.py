@@ -5,7 +5,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.driver import CudaError
+from profuse.executor.cuda.driver_api import CudaError
 from profuse.executor.cuda.products import gemm_of
 from profuse.lowering.gpu.abi import LibraryProduct, Matrix
 from support import counts, host, warmed

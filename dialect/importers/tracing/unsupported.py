@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import TraceError
-from ..tracing.recorder import Recorder, trace_error, user_loc
-from .registry import CREATION, FUNCTIONS
+from ..handlers import COMPOSED, CREATION, FUNCTIONS, UFUNCS
+from .recorder import Recorder, trace_error, user_loc
 
 _WAYS_OUT = {
     "nonzero": "its size depends on contents: use np.where(condition, x, y)",
@@ -58,14 +58,17 @@ def name_of(target: Any) -> str:
 
 def is_unsupported(target: Any) -> bool:
     """True for NumPy callables on arrays without a handler; types and helpers are fine."""
-    from .ufuncs import is_supported
-
     if isinstance(target, np.ufunc):
         return not is_supported(target)
     if target in FUNCTIONS or getattr(target, "__name__", "") in CREATION:
         return False
     # Only functions that dispatch on their array arguments carry this attribute.
     return callable(target) and hasattr(target, "_implementation")
+
+
+def is_supported(ufunc: np.ufunc) -> bool:
+    """True if calling this ufunc on traced values works."""
+    return ufunc.__name__ in UFUNCS or ufunc.__name__ in COMPOSED
 
 
 def unsupported_names(fn: Any) -> list[tuple[str, str, int]]:

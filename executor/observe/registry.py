@@ -1,4 +1,4 @@
-"""Every function that this process has made and still holds, for those who look at all of them."""
+"""The functions that this process has made and still holds, and the classes they are of."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from ..settings.knobs import knobs
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from .base import GraphFunction
+    from ..functions.base import GraphFunction
+
+Function = TypeVar("Function", bound="GraphFunction")
 
 _lock = threading.Lock()
 _functions: weakref.WeakKeyDictionary[GraphFunction, int] = weakref.WeakKeyDictionary()
 _numbers = itertools.count(1)
 holders: list[Callable[[GraphFunction], None]] = []
 """What every new function is handed to: recordings keep those that are made meanwhile."""
+kinds: list[type[GraphFunction]] = []
+"""The classes of functions, without their subclasses: recordings measure calls of each."""
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
 )
 
 
+def kind(cls: type[Function]) -> type[Function]:
+    """Enter a class of functions; a class decorator."""
+    kinds.append(cls)
+    return cls
+
+
 def add(function: GraphFunction) -> None:
     """A function has been made, and is ready."""
-    if knobs.trace:
-        from ..observe.perfetto import trace_from_environment
-
-        trace_from_environment(knobs.trace)
     with _lock:
         _functions[function] = next(_numbers)
     for holder in tuple(holders):

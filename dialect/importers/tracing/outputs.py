@@ -1,0 +1,45 @@
+"""Where NumPy would have a result: in an array given as ``out=``, or in an operand's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .mutation import write
+from .recorder import trace_error
+from .traced import Traced
+
+
+def note_copy(copy: Any, source: Any) -> None:
+    """Have later writes refused that would tell ``copy`` from the view of ``source`` in NumPy."""
+    if isinstance(source, Traced) and copy.value != source.value:
+        copy.rec.copied[copy.value] = source.value
+        copy.share(source)
+
+
+def write_out(where: str, out: Any, result: Any) -> Any:
+    """``out=`` of a function that is no ufunc: its dtype must be that of the result."""
+    targets = out if isinstance(out, tuple) else (out,)
+    if len(targets) != 1 or isinstance(result, tuple):
+        raise trace_error(f"{where} with several outputs cannot take out= while tracing")
+    target = traced_out(where, targets[0])
+    if not isinstance(result, Traced) or result.dtype != target.dtype:
+        raise trace_error(
+            f"{where}(…, out=) of another dtype than its result is not supported while tracing",
+            "assign the result: out[...] = result",
+        )
+    return write(target, result)
+
+
+def traced_out(where: str, out: Any) -> Traced:
+    """An ``out=`` argument; raises TraceError for an array from outside of the trace."""
+    if isinstance(out, Traced):
+        return out
+    raise trace_error(
+        f"{where} is asked to write into an existing array (out=, or an in-place operator on "
+        "an array from outside the trace)",
+        "use the returned array: y = y + x instead of y += x or out=y; arrays made with "
+        "np.zeros_like(x) or np.zeros(x.shape) can be written",
+    )
+
+
+__all__ = ["note_copy", "traced_out", "write_out"]

@@ -1,0 +1,16 @@
+"""Which types of device arrays this process has met, and how each becomes a leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+converts: dict[type, Callable[[Any], Any]] = {}  # type of a device array -> what makes a leaf of it
+
+
+def kinds_met() -> int:
+    """How many types of device arrays this process has seen."""
+    return len(converts)
+
+
+__all__ = ["converts", "kinds_met"]

@@ -1,0 +1,25 @@
+"""Which call on device arrays each thread is in."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from .driver_api import CudaError
+
+if TYPE_CHECKING:
+    from .call import DeviceCall
+
+
+class _Active(threading.local):
+    call: DeviceCall | None = None
+
+
+active = _Active()
+
+
+def current_call() -> DeviceCall:
+    """The call that this thread is in; raises CudaError outside of any."""
+    if active.call is None:
+        raise CudaError("a kernel of a device runs outside of a call", "internal")
+    return active.call

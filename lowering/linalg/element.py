@@ -1,0 +1,81 @@
+"""One element of a tensor in MLIR: its types, constants, and operations of one result.
+
+Every function here emits at the current insertion point and location of the `mlir` bindings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Union
+
+import numpy as np
+
+from ...dialect.errors import LoweringError
+from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, DType
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+Number = Union[bool, int, float]
+HALF = (F16, BF16)
+
+
+def compute_type(dtype: DType) -> ir.Type:
+    """The MLIR type a value of this dtype has inside a body (bool: i1).
+
+    Raises LoweringError for complex dtypes.
+    """
+    return int_type(1) if dtype is BOOL else storage_type(dtype)
+
+
+def storage_type(dtype: DType) -> ir.Type:
+    """The MLIR type of one element in memory: signless integers, bool as i8, bf16 as i16.
+
+    Raises LoweringError for complex dtypes.
+    """
+    from mlir import ir
+
+    # LLVM's own bf16 flushes subnormals on some targets and crashes the code generator on others.
+    if dtype.kind in "biu" or dtype is BF16:
+        return int_type(dtype.bits)
+    if dtype is F32:
+        return ir.F32Type.get()
+    if dtype is F64:
+        return ir.F64Type.get()
+    if dtype is F16:
+        return ir.F16Type.get()
+    raise LoweringError(f"no kernel is generated for {dtype.numpy} values")
+
+
+def int_type(bits: int) -> ir.Type:
+    """Signless integers."""
+    from mlir import ir
+
+    return ir.IntegerType.get_signless(bits)
+
+
+def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    """Create a one-result operation at the insertion point and return its result."""
+    from mlir import ir
+
+    return ir.Operation.create(
+        name, results=[type_], operands=list(operands), attributes=attributes
+    ).result
+
+
+def constant_value(value: Number, dtype: DType) -> ir.Value:
+    """An ``arith.constant`` of this dtype; integers wrap, floats round to nearest."""
+    from mlir import ir
+
+    type_ = compute_type(dtype)
+    if dtype is BOOL:
+        attr = ir.IntegerAttr.get(type_, int(bool(value)))
+    elif dtype.is_int:
+        wrapped = int(value) & ((1 << dtype.bits) - 1)
+        sign = wrapped >> (dtype.bits - 1)
+        attr = ir.IntegerAttr.get(type_, wrapped - (sign << dtype.bits))
+    elif dtype is BF16:
+        bits = np.array(value, np.float32).astype(dtype.numpy).view(np.int16)
+        attr = ir.IntegerAttr.get(type_, int(bits))
+    else:
+        attr = ir.FloatAttr.get(type_, float(value))
+    return emit("arith.constant", type_, value=attr)
