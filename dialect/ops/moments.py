@@ -83,10 +83,26 @@ class Var(Mean, name="var"):
 
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
-        x = np.asarray(args[0])
-        inside = super().result_dtype(dtype_of(x.dtype), attrs)
-        found = _var(x.astype(inside.numpy, copy=False), attrs, _between_steps(inside))
+        return cls.about(attrs, args[0], cls.centre(attrs, args[0]))
+
+    @classmethod
+    def centre(cls, attrs: Mapping[str, Any], x: Any) -> np.ndarray:
+        """The mean of ``x``, with the axes that it is taken along as axes of size 1."""
+        x, inside = cls._as_inside(attrs, x)
+        return np.asarray(_mean(x, attrs.get("axes"), True, _between_steps(inside)))
+
+    @classmethod
+    def about(cls, attrs: Mapping[str, Any], x: Any, centre: np.ndarray) -> Any:
+        """What ``x`` gives with ``centre`` as its mean, of the shape and dtype of `centre`."""
+        x, inside = cls._as_inside(attrs, x)
+        found = _var(x, centre, attrs, _between_steps(inside))
         return cls.finish(found).astype(real(inside).numpy, copy=False)
+
+    @classmethod
+    def _as_inside(cls, attrs: Mapping[str, Any], x: Any) -> tuple[np.ndarray, DType]:
+        x = np.asarray(x)
+        inside = super().result_dtype(dtype_of(x.dtype), attrs)
+        return x.astype(inside.numpy, copy=False), inside
 
     @classmethod
     def finish(cls, variance: Any) -> Any:
@@ -144,9 +160,9 @@ def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DTy
     return _over(total, count)
 
 
-def _var(x: np.ndarray, attrs: Mapping[str, Any], inside: DType) -> Any:
+def _var(x: np.ndarray, mean: Any, attrs: Mapping[str, Any], inside: DType) -> Any:
     axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
-    centred = np.subtract(x, _mean(x, axes, True, inside), dtype=inside.numpy)
+    centred = np.subtract(x, mean, dtype=inside.numpy)
     squares = centred.real * centred.real
     if inside.kind == "c":
         squares += centred.imag * centred.imag

@@ -109,8 +109,8 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype = out.dtype
         value: Any = args[0] if hasattr(args[0], "dtype") else b.scalar(args[0])  # a constant
-        if not getattr(value, "rank", 0) and _is_cut(value.dtype, dtype):
-            # NumPy raises for a number that does not fit once it is truncated, and for NaN.
+        if not hasattr(value, "rank") and _is_cut(value.dtype, dtype):
+            # NumPy raises for a Python number that does not fit once it is truncated, and for NaN.
             limits = np.iinfo(dtype.numpy)
             low, high = float(limits.min) - 1, float(limits.max) + 1
             exact = low < limits.min  # f64 does not tell the least i64 from what is less by 1

@@ -393,3 +393,22 @@ def test_the_sign_of_a_nan_that_an_operation_makes_decides_nothing(behavior):
     for _ in range(2):
         f(np.ones((4, 0)))
     assert f.state().counters["check_failures"] == 0
+
+
+def test_the_mean_of_one_product_may_be_rounded_where_the_product_is_not(monkeypatch):
+    """A kernel may fuse a product into a difference: that is not 0 then, but what rounding cost."""
+    monkeypatch.setenv("PROFUSE_CHECK", "all")
+    f = pf.jit(lambda x, y: (x * y).std(), background=False, strategy=[("static", 2)])
+    for _ in range(3):
+        f(np.float32([[0.3]]), np.float32([0.7]))
+    assert (f.state().counters["check_failures"], f.state().reasons) == (0, ())
+
+
+@pytest.mark.parametrize("axes", [3, "s0"])
+def test_what_is_decided_by_the_variance_of_equal_numbers(axes):
+    """It is 0, or nearly so, as their mean is rounded: in NumPy that of three times π/4 in f32."""
+    g = Graph(tensor(axes))
+    (x,) = g.inputs
+    turned = g.atan2(x, x)
+    program = g.returning(g.any(g.std(turned, axes=(0,), keepdims=True)), turned)
+    assert check_kernel(program, compiled(program), ALL).outcome == "checked"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .modes import TURNS, Finding, check
-from .programs import at_most, generate
+from .programs import TooLong, at_most, generate
 from .shrink import CRASH, script, shrink
 
 BATCH = 200  # programs per process
@@ -58,7 +58,7 @@ def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
         try:
             with at_most(_SECONDS):
                 found = check(program, turn, counts, lambda m, n=number: tell(begin=n, mode=m))
-        except TimeoutError:
+        except TooLong:
             found = [Finding(program, "", 0, f"takes longer than {_SECONDS} s")]
         tell(end=number, counts=counts, found=[(f.mode, f.what) for f in found])
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 
 import pytest
@@ -13,7 +14,7 @@ from profuse.dialect.ops.unary import Exp
 from . import modes
 from .compare import module
 from .modes import Finding, check
-from .programs import Program, generate
+from .programs import Program, at_most, generate
 from .runner import run
 from .shrink import CRASH, failure, script, shrink
 
@@ -104,6 +105,18 @@ def test_refusals_and_what_is_dead_are_counted():
     before = counts["calls that raise in NumPy"]
     assert check(raising, ("tier 0",), counts) == []
     assert counts["calls that raise in NumPy"] == before + 1
+
+
+def test_programs_that_numpy_does_not_end_are_counted(monkeypatch):
+    """However it is left: what programs catch does not keep them from being stopped."""
+    monkeypatch.setattr(modes, "_NUMPY_SECONDS", 0.2)
+    counts = Counter()
+    endless = made("v = x", "for i in range(10**30):\n    try:\n        v = v + i\n"
+                   "    except Exception:\n        v = x")  # fmt: skip
+    with at_most(60):
+        assert check(endless, ("tier 0",), counts) == []
+        assert 50 < signal.getitimer(signal.ITIMER_REAL)[0] < 60, "the outer limit still holds"
+    assert counts == {"programs that NumPy does not end": 1}
 
 
 def test_a_fault_of_the_compiler_is_found_though_results_are_right(monkeypatch):

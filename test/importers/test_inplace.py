@@ -552,3 +552,20 @@ def test_floats_that_fit_no_integer_raise_in_kernels_too(dtype):
             np.testing.assert_array_equal(compiled(x, k), want)
     counters = compiled.state().counters
     assert (counters["kernel_launches"], counters["voided_launches"]) == (5, 3)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i1", "u2"])
+def test_arrays_of_one_float_are_stored_in_integers_by_kernels(dtype):
+    """NumPy casts arrays and its own scalars; only Python numbers raise where they do not fit."""
+
+    def f(x):
+        v = np.zeros(x.shape[0], dtype)
+        v[...] = x.sum()
+        return v
+
+    compiled = pf.jit(f, background=False)
+    with np.errstate(invalid="ignore"):
+        for size in (2.5, 3.5, 1e3, 1e30, np.inf, 1.0):
+            compiled(np.full(3, size))
+    counters = compiled.state().counters
+    assert (counters["kernel_launches"], counters["voided_launches"]) == (5, 0)
