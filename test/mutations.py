@@ -481,6 +481,17 @@ MUTATIONS = (
         ("importers/test_inplace.py::test_equal_reads_on_both_sides_of_a_write_differ",),
     ),
     Mutation(
+        "passes are skipped where something has changed", "dialect/pipeline/run.py",
+        "            self.passes.clear()", "            pass",
+        ("dialect/test_idle_passes.py::test_a_pass_comes_again_once_something_has_changed",),
+    ),
+    Mutation(
+        "a change of types is not counted", "dialect/passes/gradients/clear_undefinedness.py",
+        '            self.count("types-cleared")\n', "",
+        ("dialect/test_idle_passes.py::"
+         "test_passes_count_what_they_change_in_our_own_tests",),
+    ),
+    Mutation(
         "a pass is missing from a pipeline", "dialect/pipeline/standard.py",
         "remove-list-mutation,peephole,fold", "peephole,fold",
         ("passes/test_pipelines.py::test_traces_are_the_lists_of_the_requirements",),

@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--print-ir-at-boundaries", action="store_true",
         help="print IR to stderr between passes, with the names of both neighbours")  # fmt: skip
     add("--trace-passes", action="store_true",
-        help="print the names of the passes that ran to stderr, one a line")  # fmt: skip
+        help="print the names of the passes in order to stderr, one a line")  # fmt: skip
     add("--print-locations", action="store_true", help="print the locations of ops")
     add("--stats", action="store_true", help="print what passes counted, and times, to stderr")
     add("--list-passes", action="store_true", help="print passes and named pipelines")

@@ -67,8 +67,10 @@ def kernel_bodies(module: ir.Module) -> set[str]:
 
 def sharing_matters(module: ir.Module) -> dict[str, bool]:
     """For each function, whether its caller can see that two results share memory."""
-    kernels = kernel_bodies(module)
-    return {name: name not in kernels for name in map(symbol_of, functions(module))}
+    names = list(map(symbol_of, functions(module)))
+    # A graph alone calls no kernel: there is nothing to look for.
+    kernels = kernel_bodies(module) if len(names) > 1 else set()
+    return {name: name not in kernels for name in names}
 
 
 def escapes(value: ir.Value) -> bool:

@@ -108,10 +108,7 @@ def is_pure(op: ir.Operation) -> bool:
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The op that a value is a result of; None for a block argument."""
-    from mlir import ir
-
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation
+    return getattr(value.owner, "operation", None)  # blocks have none
 
 
 def is_used(op: ir.Operation) -> bool:

@@ -42,24 +42,34 @@ def values_of(func: ir.Operation) -> Iterator[ir.Value]:
                 yield from block.arguments
 
 
-def adopt_constants(func: ir.Operation) -> None:
-    """Turn tensors of ``arith.constant``, the type of which is fixed, into constants of ours."""
+def adopt_constants(func: ir.Operation) -> int:
+    """Turn tensors of ``arith.constant``, the type of which is fixed, into constants of ours.
+
+    Returns how many.
+    """
+    count = 0
     for op in list(walk(func)):
         if op.name == "arith.constant" and isinstance(type_of(op.results[0]), TensorType):
             attrs = {"value": constant_value(op.results[0])}
             own = create(op_named("constant"), [], attrs, types_of(op.results), op, op.location)
             replace_op(op, list(own.results))
+            count += 1
+    return count
 
 
-def map_types(func: ir.Operation, change: Callable[[Type], Type]) -> None:
-    """Give every value of a function the type that ``change`` makes of its own."""
-    adopt_constants(func)
+def map_types(func: ir.Operation, change: Callable[[Type], Type]) -> int:
+    """Give every value of a function the type that ``change`` makes of its own.
+
+    Returns how many tensors of ``arith.constant`` have become constants of ours on the way.
+    """
+    adopted = adopt_constants(func)
     for value in list(values_of(func)):
         old = type_of(value)
         new = change(old)
         if new != old:
             set_type(value, new)
     refresh_signature(func)
+    return adopted
 
 
 def clone_op(

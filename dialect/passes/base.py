@@ -2,7 +2,8 @@
 
 A pass is a frozen dataclass with a kebab-case ``name``; its fields are its options (so
 ``form-fusions{min-size=2}`` sets ``min_size``), its docstring is its help, and ``run`` rewrites a
-module in place.  ``count`` keeps the statistics that `profuse-opt --stats` and the engine read.
+module in place.  ``count`` keeps the statistics that `profuse-opt --stats` and the engine read; by
+them the pipeline runner also tells whether a pass has changed anything.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Pass:
     """Base of every pass."""
 
     name: ClassVar[str] = ""
+    # True if `run` counts every change: where nothing is counted, the module is as it was.
+    counts_changes: ClassVar[bool] = False
     statistics: Counter = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def run(self, module: ir.Module) -> None:
@@ -36,6 +39,11 @@ class Pass:
     def count(self, what: str, by: int = 1) -> None:
         """Add to a statistic, e.g. ``self.count("ops-removed")``."""
         self.statistics[what] += by
+
+    @property
+    def may_have_changed(self) -> bool:
+        """False if the run is known to have left the module as it was."""
+        return not self.counts_changes or any(self.statistics.values())
 
 
 def register_pass(cls: type[Pass]) -> type[Pass]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Union
 
@@ -72,7 +73,7 @@ def parse_pipeline(text: str) -> list[Stage]:
     return stages
 
 
-def _expand(items: list[Item], inside: tuple[str, ...], given: _Given | None) -> Iterator[Item]:
+def _expand(items: Sequence[Item], inside: tuple[str, ...], given: _Given | None) -> Iterator[Item]:
     for item in items:
         if item.name == "builtin.module" and item.nested is not None:
             yield from _expand(split_items(item.nested), inside, given)
@@ -167,8 +168,13 @@ def run_pipeline(
     trace: list[str] | None = None,
     boundary: Callable[[str, str, ir.Module], None] | None = None,
     repro_dir: str | None = None,
+    skip: bool = True,
 ) -> dict[str, Counter]:
     """Run a pipeline over a module, in place; returns the statistics of our passes by name.
+
+    A pass that has left the module as it was, and comes again before anything else has changed the
+    module, would do nothing: it is skipped, which the statistic ``skipped`` counts. Trace, dumps
+    and boundaries show it in its place all the same.
 
     Args:
         verify_each: check the module's meaning after every pass.
@@ -179,6 +185,7 @@ def run_pipeline(
             the ends) and the module (R1.49).
         repro_dir: where a failing pipeline's input is written (default: the system's temporary
             folder; ``""`` = nowhere).
+        skip: False = run every pass, those included that can do nothing.
 
     Raises PipelineError: for a malformed string before anything has run, and for a failing pass
     with the line that replays it as hint; the failure itself is the cause.
@@ -190,18 +197,19 @@ def run_pipeline(
     single = not (print_after_all is None and timings is None and boundary is None)
     with module.context, ir.Location.unknown():
         steps = [step for stage in stages for step in _steps(stage, single)]
+        idle = _Idle(skip)
         original = module.operation.clone()
         before = ""
-        for names, action in steps:
-            label = ",".join(names)
+        for step in steps:
+            label = ",".join(step.names)
             if boundary is not None:
                 boundary(before, label, module)
             before = label
             if trace is not None:
-                trace.extend(names)
+                trace.extend(step.names)
             start = time.perf_counter()
             try:
-                action(module)
+                idle.run(step, module)
                 if verify_each:
                     _check_after(module)
             except Exception as error:
@@ -218,19 +226,48 @@ def run_pipeline(
     return statistics
 
 
-def _steps(
-    stage: Stage, single: bool
-) -> Iterator[tuple[tuple[str, ...], Callable[[ir.Module], None]]]:
+@dataclass(frozen=True)
+class _Step:
+    """What runs between two boundaries: a pass of ours, or passes of MLIR's."""
+
+    names: tuple[str, ...]
+    run: Callable[[ir.Module], None]
+    ours: Pass | None = None
+
+
+def _steps(stage: Stage, single: bool) -> Iterator[_Step]:
     if isinstance(stage, Pass):
-        yield (stage.name,), stage.run
+        yield _Step((stage.name,), stage.run, stage)
         return
-    for run in [(name,) for name in stage] if single else [stage]:
-        manager = _pass_manager(run)
-        yield run, partial(_run_upstream, manager)
+    for names in [(name,) for name in stage] if single else [stage]:
+        manager = _pass_manager(names)
+        yield _Step(names, partial(_run_upstream, manager))
 
 
 def _run_upstream(manager: PassManager, module: ir.Module) -> None:
     manager.run(module.operation)
+
+
+@dataclass
+class _Idle:
+    """Passes that have left the module as it was since anything has last changed it.
+
+    A pass is a function of the module and its options alone, so each would do so again.
+    """
+
+    skip: bool
+    passes: list[Pass] = field(default_factory=list)  # options of users' may have no hash
+
+    def run(self, step: _Step, module: ir.Module) -> None:
+        """Run a step, or skip it."""
+        if step.ours is not None and step.ours in self.passes:
+            step.ours.count("skipped")
+            return
+        step.run(module)
+        if step.ours is None or step.ours.may_have_changed:
+            self.passes.clear()
+        elif self.skip:
+            self.passes.append(step.ours)
 
 
 def _pass_manager(run: tuple[str, ...]) -> PassManager:

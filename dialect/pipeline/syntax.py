@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,19 +29,20 @@ class Item:
     nested: str | None = None
 
 
-def split_items(text: str) -> list[Item]:
+@functools.lru_cache(maxsize=256)
+def split_items(text: str) -> tuple[Item, ...]:
     """Items of a pipeline, split at the outermost commas. Raises PipelineError."""
     items = []
     parts = _split(text, ",")
     if len(parts) == 1 and not parts[0].strip():
-        return []
+        return ()
     for part in parts:
         part = part.strip()
         found = _ITEM.fullmatch(part)
         if not found:
             raise PipelineError(f"bad pipeline {text!r}: expected a pass name, found {part!r}")
         items.append(Item(found["name"], part, found["options"] or "", found["nested"]))
-    return items
+    return tuple(items)
 
 
 def _split(text: str, separators: str) -> list[str]:

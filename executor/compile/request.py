@@ -160,7 +160,7 @@ class CompileResult:
         checks: fusion function name -> what its kernel's check has found.
         refusals: reason -> how many ops were refused for it.
         unfused: per refused op that has a place in the user's source, ``op: reason at file:line``.
-        trace: names of the passes that ran, in order.
+        trace: names of the pipeline's passes, in order, those included that were skipped.
         seconds: stage or pass name -> seconds.
         faulty: some failure is an error of the compiler, not a missing lowering: not to be kept.
         found_in: what had it, ``"the disk cache"`` or a path; "" = it was compiled.

@@ -41,6 +41,7 @@ class BatchMatmul(Pass):
     """
 
     name: ClassVar[str] = "batch-matmul"
+    counts_changes: ClassVar[bool] = True
     min_products: int = 4
 
     def run(self, module: ir.Module) -> None:

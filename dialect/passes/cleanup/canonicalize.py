@@ -19,6 +19,7 @@ from ...ir.op import Fusion, Op, op_named
 from ...ir.types import ScalarType, TensorType
 from ...ir.types import type_of as type_of_value
 from ...mlir.facts import (
+    CONSTANTS,
     constant_value,
     escapes,
     is_constant,
@@ -61,6 +62,7 @@ class Canonicalize(Pass):
     """
 
     name: ClassVar[str] = "canonicalize-profuse"
+    counts_changes: ClassVar[bool] = True
     numbers: bool = False
 
     def run(self, module: ir.Module) -> None:
@@ -95,10 +97,15 @@ class Canonicalize(Pass):
 
 
 def _discard(value: ir.Value) -> None:
-    """Erase an op that a rule has made in vain."""
+    """Erase an op that a rule has made in vain, with the constants made for it."""
     made = defining_op(value)
-    if made is not None and not is_used(made):
-        made.erase()
+    if made is None or is_used(made):
+        return
+    makers = list(map(defining_op, made.operands))
+    made.erase()
+    for maker in makers:
+        if maker is not None and maker.name in CONSTANTS and not is_used(maker):
+            maker.erase()
 
 
 def _rewritten(cls: type[Op], op: ir.Operation, *, in_kernel: bool) -> ir.Value | None:

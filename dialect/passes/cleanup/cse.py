@@ -27,6 +27,7 @@ class Cse(Pass):
     """
 
     name: ClassVar[str] = "cse-profuse"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)

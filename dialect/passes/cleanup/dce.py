@@ -31,15 +31,18 @@ class Dce(Pass):
     """
 
     name: ClassVar[str] = "dce"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         self._functions(module)
+        before = self.statistics["ops-removed"]
         for func in functions(module):
             for region in func.regions:
                 for block in region.blocks:
                     self._block(block)
         # Dead ops may have been the last to name a function.
-        self._functions(module)
+        if self.statistics["ops-removed"] != before:
+            self._functions(module)
 
     def _block(self, block: ir.Block) -> None:
         # Backwards, so that one sweep removes whole chains.
@@ -57,7 +60,7 @@ class Dce(Pass):
     def _functions(self, module: ir.Module) -> None:
         found = {symbol_of(func): func for func in functions(module)}
         todo = [func for func in found.values() if not is_private(func)]
-        if not todo:
+        if len(todo) in (0, len(found)):
             return
         reached = {symbol_of(func) for func in todo}
         while todo:

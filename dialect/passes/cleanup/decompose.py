@@ -30,6 +30,7 @@ class Decompose(Pass):
     """
 
     name: ClassVar[str] = "decompose"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

@@ -55,6 +55,7 @@ class Fold(Pass):
     """
 
     name: ClassVar[str] = "fold"
+    counts_changes: ClassVar[bool] = True
     max_elements: int = 4096
 
     def run(self, module: ir.Module) -> None:

@@ -27,6 +27,7 @@ class IfThenElsePass(Pass):
     """Make ``if_then_else`` of each ``scf.if`` of one result whose two blocks are both empty."""
 
     name: ClassVar[str] = "if-then-else"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

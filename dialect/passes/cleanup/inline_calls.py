@@ -34,6 +34,7 @@ class InlineCalls(Pass):
     """
 
     name: ClassVar[str] = "inline-calls"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         done: set[str] = set()

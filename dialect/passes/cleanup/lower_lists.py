@@ -23,6 +23,7 @@ class LowerLists(Pass):
     """
 
     name: ClassVar[str] = "lower-lists"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

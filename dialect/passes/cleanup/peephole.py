@@ -28,6 +28,7 @@ class Peephole(Pass):
     """
 
     name: ClassVar[str] = "peephole"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

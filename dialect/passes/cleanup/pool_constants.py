@@ -23,6 +23,7 @@ class PoolConstants(Pass):
     """
 
     name: ClassVar[str] = "pool-constants"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)

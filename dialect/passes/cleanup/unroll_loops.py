@@ -41,6 +41,7 @@ class UnrollLoops(Pass):
     """
 
     name: ClassVar[str] = "unroll-loops"
+    counts_changes: ClassVar[bool] = True
     max_body: int = 32
     factor: int = 8
     max_trips: int = 64

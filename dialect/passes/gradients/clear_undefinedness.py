@@ -19,10 +19,11 @@ class ClearUndefinedness(Pass):
     """Take ``defined`` off the types of all values of all functions; the rest of them stays."""
 
     name: ClassVar[str] = "clear-undefinedness"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):
-            map_types(func, self._cleared)
+            self.count("constants-adopted", map_types(func, self._cleared))
 
     def _cleared(self, type_: Type) -> Type:
         if isinstance(type_, TensorType) and type_.defined is not None:

@@ -35,6 +35,7 @@ class LowerGradBlocks(Pass):
     """
 
     name: ClassVar[str] = "lower-grad-blocks"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

@@ -29,6 +29,7 @@ class SpecializeAutogradZero(Pass):
     """
 
     name: ClassVar[str] = "specialize-autograd-zero"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

@@ -24,6 +24,7 @@ class InPlaceCheck(Pass):
     """
 
     name: ClassVar[str] = "in-place-check"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

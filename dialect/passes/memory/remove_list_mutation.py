@@ -21,6 +21,7 @@ class RemoveListMutation(Pass):
     """
 
     name: ClassVar[str] = "remove-list-mutation"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

@@ -26,6 +26,7 @@ class RemoveExpand(Pass):
     """
 
     name: ClassVar[str] = "remove-expand"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         for func in functions(module):

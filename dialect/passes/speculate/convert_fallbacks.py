@@ -30,6 +30,7 @@ class ConvertFallbacks(Pass):
     """
 
     name: ClassVar[str] = "convert-fallbacks"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         found = [op for op in walk(module) if op_class(op) is FallbackGraph]

@@ -34,6 +34,7 @@ class InsertCasts(Pass):
     """
 
     name: ClassVar[str] = "insert-casts"
+    counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
         kernels = kernel_bodies(module)
