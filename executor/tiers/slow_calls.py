@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..settings.events import Counters
+from ..settings.fork_lock import ForkLock
 
 _KEPT = 64
 _LEAST_SECONDS = 1e-3  # of what is mostly there already, and then takes next to nothing
@@ -47,14 +47,19 @@ class WorkLog:
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        self._items: deque[Work] = deque(maxlen=_KEPT)
+        # Replaced as a whole, so that readers need no lock: even the copy of a deque may collect
+        # garbage before it begins, and so let another thread append.
+        self._items: tuple[Work, ...] = ()
+        self._writing = ForkLock()
 
     def note(
         self, what: str, seconds: float, where: str, detail: str = "", *, before_call: bool = False
     ) -> None:
         """Record work of the current call (``before_call``: of the one about to be counted)."""
         call = self._counters.current().calls + before_call
-        self._items.append(Work(call, threading.get_ident(), what, seconds, where, detail))
+        work = Work(call, threading.get_ident(), what, seconds, where, detail)
+        with self._writing:
+            self._items = (*self._items, work)[-_KEPT:]
 
     @contextmanager
     def timed(self, what: str, where: str) -> Iterator[None]:
@@ -75,6 +80,6 @@ class WorkLog:
     def slow_calls(self) -> list[list[Work]]:
         """Work by call, in order of time."""
         calls: dict[tuple[int, int], list[Work]] = {}
-        for item in tuple(self._items):
+        for item in self._items:
             calls.setdefault((item.call, item.thread), []).append(item)
         return list(calls.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -10,6 +11,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.interpret.record import Record
+from profuse.executor.settings.events import Counters
+from profuse.executor.tiers.slow_calls import WorkLog
 
 THREADS, CALLS = 8, 2_000
 SHAPES = [(3, 4), (5, 4), (7, 2), (2, 9), (6, 6), (1, 8)]
@@ -239,3 +242,29 @@ def test_last_executed_graph_is_that_of_the_thread():
         return work
 
     race([own(f) for f in fs])
+
+
+def test_work_is_listed_while_more_is_noted():
+    """A collection of garbage in the midst of the list is where other code gets its turn."""
+    log = WorkLog(Counters())
+    counts = []
+
+    def note(phase, info):
+        log.note("compiled", 0.0, "f")
+
+    before = gc.get_threshold()
+    gc.callbacks.append(note)
+    gc.set_threshold(1)
+    try:
+        while len(counts) < 200:
+            counts.append(sum(map(len, log.slow_calls())))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(note)
+    assert counts == sorted(counts) and counts[-1] == 64
+
+
+def test_no_work_is_lost_among_threads():
+    log = WorkLog(Counters())
+    race([lambda: [log.note("compiled", 0.0, "f") for _ in range(8)] for _ in range(THREADS)])
+    assert sum(map(len, log.slow_calls())) == 64
