@@ -3,7 +3,8 @@
 A test stands for a requirement when its docstring or a comment inside it, or a comment of a lit
 file, names the number: ``R1.13``, or ``A4`` for an addendum. Names of tests count as well:
 ``test_r1_13_…``, ``test_a4_…``. ``--write`` makes the table anew; without it the table is
-checked: what it names must exist and must name the number. Exit status 1 = it is wrong.
+checked: what it names must exist and must name the number, and every row must link to a requirement
+whose text is in ``docs/spec.md``. Exit status 1 = it is wrong.
 """
 
 from __future__ import annotations
@@ -86,16 +87,19 @@ Named = dict[str, list[str]]  # test id -> requirements that it names
 
 _NUMBER = re.compile(r"\b(?:R\d+\.\d+|A[1-9])\b")
 _NAME = re.compile(r"test_(?:r(\d+)_(\d+)|a([1-9]))(?:_|$)")
-_ROW = re.compile(r"^\| (R\d+\.\d+|A\d+) \|[^|]*\|(.*)\|$", re.M)
+_ROW = re.compile(r"^\| \[(R\d+\.\d+|A\d+)\]\([^)]*\) \|[^|]*\|(.*)\|$", re.M)
+_TEXT = re.compile(r"^#+ (R\d+\.\d+|A\d+)$", re.M)  # the heading above a requirement's text
 _TEST = re.compile(r"`([^`]+)`")
 _LIT_COMMENT = re.compile(r"^\s*(?://|#).*", re.M)
 _TABLE = Path("docs/requirements.md")
+_SPEC = Path("docs/spec.md")
 _PREFACE = """# Requirements and their tests
 
 Made by `python -m profuse.tools.requirements --write` from the numbers that tests name in their
 docstrings and comments (the rule), or in their own names (`test_r1_42_…`, `test_a4_…`); `make test`
-checks it. A1 to A5 are the addenda. Where we differ from a requirement on purpose, and why, is told
-under "Departures from the requirements" in [architecture.md](architecture.md).
+checks it. Each number links to the text of its requirement in [spec.md](spec.md); A1 to A5 are the
+addenda there. [Departures](departures.md) tells where the project does otherwise on purpose, and
+why. Requirements without a row here are not built.
 
 | requirement | what | tests |
 |---|---|---|
@@ -156,8 +160,19 @@ def table_text(named: Mapping[str, Sequence[str]]) -> str:
     rows = []
     for number, what in REQUIREMENTS.items():
         tests = [f"`{test}`" for test, numbers in named.items() if number in numbers]
-        rows.append(f"| {number} | {what} | {'<br>'.join(tests) or '-'} |")
+        row = f"| [{number}]({_SPEC.name}#{anchor(number)}) | {what} |"
+        rows.append(f"{row} {'<br>'.join(tests) or '-'} |")
     return _PREFACE + "\n".join(rows) + "\n"
+
+
+def anchor(number: str) -> str:
+    """What GitHub and Sphinx call the heading of a requirement: ``r142`` for ``R1.42``."""
+    return number.lower().replace(".", "")
+
+
+def spec_numbers(text: str) -> list[str]:
+    """The requirements whose text a page holds, in its order."""
+    return _TEXT.findall(text)
 
 
 def read_table(text: str) -> Named:
@@ -175,6 +190,13 @@ def complaints(table: Mapping[str, Sequence[str]], named: Mapping[str, Sequence[
             elif number not in named[test]:
                 out.append(f"{number}: {test} does not name it")
     return out
+
+
+def spec_complaints(written: Sequence[str]) -> list[str]:
+    """What is wrong with the text of the requirements: numbers that are missing or given twice."""
+    out = [f"{number} has no text" for number in REQUIREMENTS if number not in written]
+    twice = sorted({number for number in written if written.count(number) > 1}, key=_order)
+    return out + [f"{number} is there twice" for number in twice]
 
 
 def summary(table: Mapping[str, Sequence[str]]) -> str:
@@ -206,8 +228,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = complaints(table, named)
     for text in wrong:
         print(f"{_TABLE}: {text}", file=sys.stderr)
+    spec = options.root / _SPEC
+    unwritten = spec_complaints(spec_numbers(spec.read_text("utf-8") if spec.exists() else ""))
+    for text in unwritten:
+        print(f"{_SPEC}: {text}", file=sys.stderr)
     print(summary(table))
-    return 1 if wrong else 0
+    return 1 if wrong or unwritten else 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from profuse.tools.requirements import (
     main,
     numbers_in,
     read_table,
+    spec_complaints,
+    spec_numbers,
     table_text,
 )
 
@@ -57,6 +59,8 @@ def tree(tmp_path):
     (tmp_path / "test" / "passes").mkdir(parents=True)
     (tmp_path / "test" / "test_a.py").write_text(PYTHON)
     (tmp_path / "test" / "passes" / "b.mlir").write_text(LIT)
+    texts = "".join(f"#### {number}\n\nText.\n" for number in REQUIREMENTS)
+    (tmp_path / "docs" / "spec.md").write_text(texts)
     return tmp_path
 
 
@@ -107,3 +111,20 @@ def test_missing_rows_are_told():
     table = read_table(table_text({}))
     del table["R2.4"]
     assert complaints(table, {}) == ["R2.4 has no row"]
+
+
+def test_requirements_without_text_fail(tree, capsys):
+    main(["--root", str(tree), "--write"])
+    spec = tree / "docs" / "spec.md"
+    spec.write_text(spec.read_text().replace("#### R2.4\n", "") + "\n#### R1.1\n")
+    assert main(["--root", str(tree)]) == 1
+    said = capsys.readouterr().err
+    assert "docs/spec.md: R2.4 has no text" in said
+    assert "docs/spec.md: R1.1 is there twice" in said
+    spec.unlink()
+    assert main(["--root", str(tree)]) == 1
+
+
+def test_numbers_of_the_text_are_those_of_headings():
+    assert spec_numbers("#### R1.1\n\nAs R1.2, see\n#### A1\nR1.3\n") == ["R1.1", "A1"]
+    assert spec_complaints(list(REQUIREMENTS)) == []
