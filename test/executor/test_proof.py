@@ -412,3 +412,16 @@ def test_what_is_decided_by_the_variance_of_equal_numbers(axes):
     turned = g.atan2(x, x)
     program = g.returning(g.any(g.std(turned, axes=(0,), keepdims=True)), turned)
     assert check_kernel(program, compiled(program), ALL).outcome == "checked"
+
+
+def test_indices_into_what_becomes_empty_may_be_reported():
+    """NumPy does not look at an index into no elements, though results are made of their number."""
+
+    def f(x):
+        return (np.ones_like(x[2::3, [1, 0, -1]]) * 2).sum(axis=(0, 1))
+
+    with pf.knobs.override(profiling_mode=False, check="all"):
+        compiled = pf.jit(f, background=False)
+        for rows in (5, 6, 3):
+            assert compiled(np.ones((rows, 2))) == f(np.ones((rows, 2)))
+    assert (compiled.state().counters["check_failures"], compiled.state().reasons) == (0, ())

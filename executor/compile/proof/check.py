@@ -184,7 +184,7 @@ class Check:
             break
         first, second = self._twice(setting, args, strides)
         if first.violated:
-            if expected is None or not all(np.size(x) for x in (*args, *expected)):
+            if expected is None or self.reference.meets_nothing(args):
                 return  # of nothing NumPy asks nothing; the call is evaluated instead
             raise Difference("it reports an index out of range, and there is none", setting)
         for number, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)):

@@ -99,6 +99,22 @@ class Reference:
         """Results of tier 0; raises what NumPy raises."""
         return [np.asarray(out) for out in self._plain(args)]
 
+    def meets_nothing(self, args: Sequence[Any]) -> bool:
+        """Whether an argument or anything on the way to the results has no elements."""
+        found = any(np.size(x) == 0 for x in args)
+
+        def adapt(instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+            def run(*args: Any) -> Any:
+                nonlocal found
+                out = evaluate(*args)
+                found |= any(np.size(x) == 0 for x in (out if isinstance(out, tuple) else (out,)))
+                return out
+
+            return self._adapt(instr, run)
+
+        Evaluator(self._function, self._module, adapt=adapt)(args)
+        return found
+
     def nearby(
         self, args: Sequence[Any], count: int, seed: int, ulps: int = _ULPS
     ) -> list[list[np.ndarray]]:
