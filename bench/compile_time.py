@@ -1,11 +1,11 @@
 """What compiling a kernel takes, by stage: the graphs of `cases.py`, one kernel after another.
 
-Each run is a process of its own, which compiles every graph once before it measures; the figure of
-a stage is the least of its rounds, averaged over the graphs. With another checkout of the package
-the runs of both take turns, and the ratio of each pair is told, so that a machine that is busy at
-times is so for both. Nothing is checked and nothing is found on disk.
+Times are of the processor, not of the clock, so that what else the machine does matters little. A
+process compiles every graph once before it is measured. With another checkout of the package two
+such processes take turns, a round each, and the ratio of each pair of rounds is told. Nothing is
+checked and nothing is found on disk.
 
-    python bench/compile_time.py [--runs 5] [--rounds 5] [--against FOLDER] [--json out.json]
+    python bench/compile_time.py [--rounds 10] [--against FOLDER] [--json out.json]
 
 FOLDER holds the other checkout under the name ``profuse``.
 """
@@ -18,6 +18,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ os.environ["PROFUSE_CACHE"] = os.environ["PROFUSE_BACKGROUND"] = "off"
 
 import numpy as np
 from cases import cases
-from common import timed, write_results
+from common import write_results
 
 SIZE = 64  # of the arguments: compile times do not depend on it
 STRATEGIES = {"static": [("static", 1)], "dynamic": [("dynamic", 1)]}
@@ -60,68 +61,83 @@ def requests() -> dict[str, Any]:
     return found
 
 
-def measure(rounds: int) -> dict[str, float]:
-    """Milliseconds per graph, by stage and in total."""
+def serve() -> None:
+    """For each line that is read: compile all graphs, write milliseconds per graph by stage."""
+    # Stages are timed by this name; the compiler runs in this thread alone.
+    time.perf_counter = time.process_time
     from profuse.executor.compile.request import compile_graph
     from profuse.executor.compile.timings import grouped
 
-    sums: Counter[str] = Counter()
     asked = requests()
-    for request in asked.values():
-        least: dict[str, float] = {}
-        for _ in range(rounds):
-            results: list[Any] = []
-            seconds = timed(lambda to=results, what=request: to.append(compile_graph(what)))
-            for stage, spent in {**grouped(results[0]), TOTAL: seconds}.items():
-                least[stage] = min(spent, least.get(stage, spent))
-        sums.update(least)
-    return {stage: spent * 1e3 / len(asked) for stage, spent in sums.items()}
+    for _ in sys.stdin:
+        sums: Counter[str] = Counter()
+        for request in asked.values():
+            start = time.process_time()
+            result = compile_graph(request)
+            sums[TOTAL] += time.process_time() - start
+            sums.update(grouped(result))
+        found = {stage: seconds * 1e3 / len(asked) for stage, seconds in sums.items()}
+        print(json.dumps(found), flush=True)
 
 
-def in_process(rounds: int, folder: str | None) -> dict[str, float]:
-    """`measure` in a new process; ``folder``: of the checkout to measure, None = this one."""
-    environment = dict(os.environ)
-    if folder is not None:
-        environment["PYTHONPATH"] = folder
-    command = [sys.executable, __file__, "--rounds", str(rounds), "--one"]
-    return json.loads(subprocess.check_output(command, env=environment, text=True))
+class Compiler:
+    """A process that compiles; ``folder``: of the checkout to measure, None = this one."""
+
+    def __init__(self, folder: str | None) -> None:
+        environment = dict(os.environ)
+        if folder is not None:
+            environment["PYTHONPATH"] = folder
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--serve"], env=environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def measure(self) -> dict[str, float]:
+        """Milliseconds per graph, by stage and in total, of one more round."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate()
 
 
-def spread(values: list[float]) -> dict[str, float]:
-    """Median, least and most."""
-    found = {"median": statistics.median(values), "least": min(values), "most": max(values)}
-    return {name: round(value, 3) for name, value in found.items()}
+def spread(values: list[float]) -> dict[str, Any]:
+    """Median and quartiles."""
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": round(median, 3), "quartiles": [round(low, 3), round(high, 3)]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--against", help="folder that holds another checkout as `profuse`")
     parser.add_argument("--json")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(options.rounds)))
+    if options.serve:
+        serve()
         return
-    ours: list[dict[str, float]] = []
-    theirs: list[dict[str, float]] = []
-    for _ in range(options.runs):
-        if options.against is not None:
-            theirs.append(in_process(options.rounds, options.against))
-        ours.append(in_process(options.rounds, None))
+    folders = [None] if options.against is None else [None, options.against]
+    compilers = [Compiler(folder) for folder in folders]
+    for compiler in compilers:
+        compiler.measure()
+    rounds = [[c.measure() for c in compilers] for _ in range(options.rounds)]
+    for compiler in compilers:
+        compiler.close()
     found: dict[str, dict[str, Any]] = {}
-    for stage in ours[0]:
-        row: dict[str, Any] = {"ms": spread([run[stage] for run in ours])}
+    for stage in rounds[0][0]:
+        row: dict[str, Any] = {"ms": spread([ours[stage] for ours, *_ in rounds])}
         text = f"{stage:10} {row['ms']['median']:8.2f} ms"
-        if theirs:
-            pairs = zip(ours, theirs, strict=True)
-            row["ms before"] = spread([run[stage] for run in theirs])
-            row["ratio"] = spread([one[stage] / two[stage] for one, two in pairs])
+        if options.against is not None:
+            row["ms before"] = spread([theirs[stage] for _, theirs in rounds])
+            row["ratio"] = spread([ours[stage] / theirs[stage] for ours, theirs in rounds])
             text += f"   before {row['ms before']['median']:8.2f} ms   ratio {row['ratio']}"
         found[stage] = row
         print(text)
-    write_results(options.json, unit="ms per graph", stages=found)
+    write_results(options.json, unit="ms of the processor per graph", stages=found)
 
 
 if __name__ == "__main__":

@@ -75,11 +75,10 @@ class Program:
 
 @dataclass(slots=True)
 class Module:
-    """A main program, the private functions it refers to, and the semantics attribute."""
+    """A main program and the private functions it refers to."""
 
     main: Program
     functions: dict[str, Program] = field(default_factory=dict)
-    semantics: str = "numpy"
 
     def part(self, name: str) -> Module:
         """The private function ``name`` as a module of its own, with what it calls."""
@@ -90,12 +89,12 @@ class Module:
                 found[current] = self.functions[current]
                 called = (i.attrs.get("callee") for i in found[current].body.walk())
                 wanted += (callee for callee in called if callee is not None)
-        return Module(found.pop(name), found, self.semantics)
+        return Module(found.pop(name), found)
 
     def to_mlir(self, *, locations: bool = True) -> str:
         """IR text of the whole module (inverse of `dialect.mlir.decode.decode_module`)."""
         printer = _Printer(locations)
-        printer.lines.append(f'module attributes {{profuse.semantics = "{self.semantics}"}} {{')
+        printer.lines.append("module {")
         printer.function(self.main, private=False)
         for program in self.functions.values():
             printer.function(program, private=True)

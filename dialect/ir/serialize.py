@@ -25,7 +25,6 @@ def module_to_json(module: Module, places: Sequence[Loc] = ()) -> dict[str, Any]
     tables = _Tables(places)
     programs = [_program_to_json(p, tables) for p in (module.main, *module.functions.values())]
     return {
-        "semantics": module.semantics,
         "types": list(tables.types),
         "files": list(tables.files),
         "programs": programs,
@@ -40,7 +39,7 @@ def module_from_json(data: dict[str, Any], places: Sequence[Loc] = ()) -> Module
     try:
         reader = _Reader(data, places)
         main, *functions = map(reader.program, data["programs"])
-        return Module(main, {f.name: f for f in functions}, data["semantics"])
+        return Module(main, {f.name: f for f in functions})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, IRError):
             raise

@@ -19,8 +19,6 @@ from .rewrite import attrs_of, body_of, functions, is_private, is_terminator, op
 if TYPE_CHECKING:
     from mlir import ir
 
-SEMANTICS = "profuse.semantics"
-
 
 def decode_module(module: ir.Module, main: str | None = None) -> Module:
     """The module as programs.
@@ -39,10 +37,7 @@ def decode_module(module: ir.Module, main: str | None = None) -> Module:
     elif main not in found:
         raise IRError(f"the module has no function @{main}", hint=near(main, found))
     programs = {name: decode_function(func) for name, func in found.items()}
-    semantics = "numpy"
-    if SEMANTICS in module.operation.attributes:
-        semantics = str(module.operation.attributes[SEMANTICS].value)
-    return Module(programs.pop(main), programs, semantics)
+    return Module(programs.pop(main), programs)
 
 
 def decode_function(func: ir.Operation) -> Program:

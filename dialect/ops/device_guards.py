@@ -15,6 +15,8 @@ from .speculation import Guard
 class CudaGuard(Guard, name="cuda_guard"):
     """Compare with the expected types, but let sizes other than 0 and 1 differ (R3.42)."""
 
+    behavior = "relaxed"
+
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
         return (*map(relaxed, attrs["types"]), BOOL_SCALAR)

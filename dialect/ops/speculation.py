@@ -6,7 +6,7 @@ Subgraphs are private functions named by symbol, not regions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from ..guards.checks import check_types, symbol_name
 from ..ir.attrs import I64, SYMBOL, TYPE, TYPES, VALUE
@@ -81,8 +81,14 @@ class ProfileCounter(Op, name="profile_counter"):
 
 
 class Guard(Op):
-    """Family of checks: the operands again, with the types they were checked for, and an i1."""
+    """Family of checks: the operands again, with the types they were checked for, and an i1.
 
+    ``behavior`` says what the guard asks of sizes, in the words of the fusion strategy: that they
+    are those of the types (static), or that equal symbols are equal sizes (dynamic); a relaxed
+    guard lets sizes other than 0 and 1 differ.
+    """
+
+    behavior: ClassVar[Literal["static", "dynamic", "relaxed"]] = "static"
     inputs = operand(variadic=True)
     refined = result(variadic=True)
     passed = result()
@@ -126,6 +132,8 @@ class TypeCheck(Guard, name="type_check"):
 
 class DynamicGuard(Guard, name="dynamic_guard"):
     """Compare with types whose sizes are symbols: equal symbols, equal sizes (R1.40)."""
+
+    behavior = "dynamic"
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:

@@ -26,7 +26,7 @@ def with_input_types(module: Module, types: Sequence[Type | None]) -> Module:
     writer = _Writer(copy, main.inputs, types)
     copy.body = writer.block(main.body)
     copy.body.instrs[:0] = writer.head
-    return Module(copy, dict(module.functions), module.semantics)
+    return Module(copy, dict(module.functions))
 
 
 class _Writer:

@@ -73,7 +73,7 @@ def instrument(module: Module) -> Module:
     copy.body = _Instrumenter(copy, producers, sites).block(main.body)
     _observe_values(copy, sites)
     copy.body.instrs.append(Instr(ProfileCounter, (), ()))
-    return Module(copy, dict(module.functions), module.semantics)
+    return Module(copy, dict(module.functions))
 
 
 class _Instrumenter:

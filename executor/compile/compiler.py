@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.program import Module
+from ...dialect.ops.speculation import FusionGroup
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from .ir_dump import Boundary, boundary_dump
@@ -107,11 +108,7 @@ def compile_graph(
 
 def kernel_names(module: Module) -> list[str]:
     """Fusion functions that the optimised graph calls, in order."""
-    names = [
-        instr.attrs["callee"]
-        for instr in module.main.body.walk()
-        if instr.op.name == "fusion_group"
-    ]
+    names = [instr.attrs["callee"] for instr in module.main.body.walk() if instr.op is FusionGroup]
     return list(dict.fromkeys(names))
 
 

@@ -13,7 +13,7 @@ from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ir.symbolic import parse_dim
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
-from ...dialect.ops.speculation import Guard
+from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from ..cuda.launches import DeviceKernel
 from ..memory.placement import Refused, Size, size_of
 from .guards import guard_tests
@@ -75,8 +75,8 @@ def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
     }
     others = [
         i for i in instrs
-        if i.op.name not in ("fusion_group", *_SIZES)
-        and not issubclass(i.op, Guard)
+        if i.op.name not in _SIZES
+        and not issubclass(i.op, (FusionGroup, Guard))
         and not (i.op.name == "if" and i.operands[0] in checks)
     ]  # fmt: skip
     told = min([refused, *others], key=lambda i: (not i.blocks, i.op.name == "constant"))
@@ -115,7 +115,7 @@ class _Reader:
         if len(self.others) != 1 or len(self.checks) != 1 or self.sizes:
             return None
         branch, other = self.others[0]
-        calls = [inner for inner in other.walk() if inner.op.name == "call_fallback"]
+        calls = [inner for inner in other.walk() if inner.op is CallFallback]
         outputs = [self.module.main.outputs[k] for k in order]
         if len(calls) != 1 or not set(outputs) <= set(branch.results):
             return None
@@ -150,19 +150,20 @@ class _Reader:
                 self.guarded[ok] = len(self.checks), set(operands) | checked
                 self.checks.append(operands)
                 values = [self.leaf.values[o] for o in operands]
-                tests = relaxed_tests if name == "cuda_guard" else guard_tests
+                relaxed = instr.op.behavior == "relaxed"
+                tests = relaxed_tests if relaxed else guard_tests
                 self.leaf.tests += tests(instr.attrs["types"], values)
             elif name in _SIZES:
                 self.leaf.evaluated += 1
                 getattr(self, f"read_{name}")(instr, operands, guard, checked)
             elif name == "if" and instr.operands[0] in self.guarded:
                 then, other = instr.blocks
-                if any(inner.op.name != "call_fallback" for inner in other.walk()):
+                if any(inner.op is not CallFallback for inner in other.walk()):
                     raise Refused("the other side of a guard does more than call its fallback")
                 self.others.append((instr, other))
                 self.block(then, *self.guarded[instr.operands[0]])
                 self.alias |= dict(zip(instr.results, then.outputs, strict=True))
-            elif name == "fusion_group":
+            elif instr.op is FusionGroup:
                 self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
             else:
                 raise Refused(_in_python(instr, block.instrs))

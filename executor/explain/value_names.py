@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialect.ir.program import Instr, Module
+from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ..plans.plan import Guard, Plan
 from ..tiers.profiling import Executor
@@ -64,7 +65,7 @@ class Naming:
             for alias, value in zip(instr.results, instr.operands, strict=False):
                 self._of[alias] = self.source(value)
             return
-        if name == "call_fallback":
+        if instr.op is CallFallback:
             self._calls[instr.attrs["callee"]] = instr
         loc = f" at {instr.loc}" if instr.loc is not None else ""
         made_by = f"{_group_in(instr) or name}{loc}"
@@ -85,7 +86,7 @@ def _group_in(instr: Instr) -> str:
     """The group whose results a guarded ``if`` returns; "" for any other op."""
     for block in instr.blocks:
         for inner in block.instrs:
-            if inner.op.name == "fusion_group":
+            if inner.op is FusionGroup:
                 return f"result of @{inner.attrs['callee']}"
     return ""
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType, type_of
+from ...dialect.ops.control import If
+from ...dialect.ops.speculation import CallFallback, Guard
 
 Types = tuple[TensorType, ...]
 
@@ -42,11 +44,11 @@ def guarded_types(module: Module) -> dict[str, tuple[Types]]:
     found: dict[str, tuple[Types]] = {}
     types: dict[int, Types] = {}
     for instr in module.main.body.walk():
-        if instr.op.name in ("type_check", "dynamic_guard"):
+        if issubclass(instr.op, Guard):
             types[instr.results[-1]] = instr.attrs["types"]
-        elif instr.op.name == "if" and instr.operands[0] in types:
+        elif instr.op is If and instr.operands[0] in types:
             for inner in instr.blocks[1].instrs:
-                if inner.op.name == "call_fallback":
+                if inner.op is CallFallback:
                     found[inner.attrs["callee"]] = (types[instr.operands[0]],)
     return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...dialect.errors import ArgumentError, DTypeError, ShapeError
 from ...dialect.importers.tracing.pytree import TreeDef, flatten
 from ...dialect.ir.program import Block, Instr, Program
+from ...dialect.ops.speculation import FusionGroup
 
 
 class Destinations:
@@ -106,7 +107,7 @@ def destined(main: Program) -> dict[int, int]:
         maker = known.get(value)
         if maker is None:
             continue
-        if maker.op.name == "fusion_group":
+        if maker.op is FusionGroup:
             found.setdefault(value, output)
         elif maker.op.full_name() == "scf.if":
             index = maker.results.index(value)

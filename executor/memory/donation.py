@@ -10,13 +10,14 @@ import numpy as np
 
 from ...dialect.errors import KnobError
 from ...dialect.ir.program import Block, Instr, Program
+from ...dialect.ops.control import If
+from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from .destinations import is_plain
 
 if TYPE_CHECKING:
     from ...lowering.abi import KernelABI
 
-_GUARDS = ("type_check", "dynamic_guard")
-_HARMLESS = (*_GUARDS, "fusion_group", "call_fallback")  # give no view of what they are given
+_HARMLESS = (Guard, FusionGroup, CallFallback)  # give no view of what they are given
 Pair = tuple[int, int]
 
 
@@ -85,10 +86,10 @@ def _readers(main: Program, value: int) -> _Readers | None:
             return None
         if not names & set(instr.operands):
             continue
-        if instr.op.name not in _HARMLESS:
+        if not issubclass(instr.op, _HARMLESS):
             return None
         used.append(instr)
-        if instr.op.name in _GUARDS:
+        if issubclass(instr.op, Guard):
             pairs = zip(instr.results, instr.operands, strict=False)
             names |= {alias for alias, given in pairs if given in names}
     return None if names & set(main.outputs) else (names, used)
@@ -97,12 +98,12 @@ def _readers(main: Program, value: int) -> _Readers | None:
 def _groups(body: Block) -> Iterator[tuple[Instr, list[Instr]]]:
     """Groups that run at most once, each with the instructions that run only if it does not."""
     for instr in body.instrs:
-        if instr.op.name == "fusion_group":
+        if instr.op is FusionGroup:
             yield instr, []
-        elif instr.op.full_name() == "scf.if":
+        elif instr.op is If:
             for side, other in (instr.blocks, instr.blocks[::-1]):
                 for inner in side.instrs:
-                    if inner.op.name == "fusion_group":
+                    if inner.op is FusionGroup:
                         yield inner, list(other.walk())
 
 

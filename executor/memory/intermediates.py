@@ -23,6 +23,7 @@ from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.symbolic import parse_dim
 from ...dialect.ops.sizes import is_nonnegative
+from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ...lowering.abi import KernelABI
 from .output_pool import ALIGN_FROM
@@ -96,7 +97,7 @@ def intermediates(main: Program, abis: Mapping[str, KernelABI]) -> Intermediates
         main: the plan's graph.
         abis: of the native kernels, by fusion function; other groups are interpreted.
     """
-    groups = sum(instr.op.name == "fusion_group" for instr in main.body.walk())
+    groups = sum(instr.op is FusionGroup for instr in main.body.walk())
     return _Finder(main, abis).found() if groups > 1 else None
 
 
@@ -165,9 +166,9 @@ class _Finder:
                 self.branch(instr)
             elif issubclass(instr.op, GuardOp):
                 self.guard(instr)
-            elif instr.op.name == "fusion_group":
+            elif instr.op is FusionGroup:
                 self.group(instr)
-            elif instr.op.name == "call_fallback":
+            elif instr.op is CallFallback:
                 self.touch(instr)
             elif instr.op.dialect == "scf":
                 self.loop(instr)

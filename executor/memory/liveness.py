@@ -10,8 +10,7 @@ from __future__ import annotations
 from ...dialect.analysis.alias import uses
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.types import ScalarType
-
-_CHECKS = ("type_check", "dynamic_guard")
+from ...dialect.ops.speculation import Guard
 
 
 class Liveness:
@@ -52,8 +51,7 @@ class Liveness:
 
     def _arrays(self, instr: Instr) -> set[int]:
         """Results that may hold memory which the plan has made."""
-        name = instr.op.name
-        if name in _CHECKS:
+        if issubclass(instr.op, Guard):
             pairs = zip(instr.results, instr.operands, strict=False)  # the last result is a bool
             found = {alias for alias, value in pairs if value in self._made}
         elif instr.operands:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Module
+from ...dialect.ops.speculation import CallFallback
 from ..compile.proof.verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 from ..compile.request import CompileResult
 from ..compile.timings import LOAD, timed_load
@@ -112,7 +113,7 @@ def link(
 
 def called_fallbacks(module: Module) -> list[str]:
     """Functions on the other side of the guards of an optimised graph, in order."""
-    names = [i.attrs["callee"] for i in module.main.body.walk() if i.op.name == "call_fallback"]
+    names = [i.attrs["callee"] for i in module.main.body.walk() if i.op is CallFallback]
     return list(dict.fromkeys(names))
 
 

@@ -19,6 +19,7 @@ from ...dialect.errors import InternalError
 from ...dialect.guards.checks import check_types, seen_type
 from ...dialect.guards.relaxed import fits_relaxed
 from ...dialect.ir.program import Block, Instr, Module
+from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ...lowering.abi import KernelABI
 from ..interpret.evaluate import Adapt, bound_evaluate
@@ -34,7 +35,6 @@ from .guard import Guard, quick_check
 from .kernel_call import native_kernel
 
 Runner = Callable[..., Any]
-_BEHAVIOR = {"type_check": "static", "dynamic_guard": "dynamic", "cuda_guard": "relaxed"}
 
 
 @dataclass
@@ -179,9 +179,9 @@ class _Generator:
             getattr(self, f"emit_{instr.op.name}")(instr, depth)
         elif issubclass(instr.op, GuardOp):
             self.emit_guard(instr, depth)
-        elif instr.op.name == "fusion_group":
+        elif instr.op is FusionGroup:
             self.emit_group(instr, depth)
-        elif instr.op.name == "call_fallback":
+        elif instr.op is CallFallback:
             self.emit_fallback(instr, depth)
         elif "callee" in instr.op.attrs:
             raise InternalError(f"{instr.op.full_name()} in a final plan", loc=instr.loc)
@@ -190,7 +190,8 @@ class _Generator:
 
     def emit_guard(self, instr: Instr, depth: int) -> None:
         types = instr.attrs["types"]
-        behavior = _BEHAVIOR[instr.op.name]
+        assert issubclass(instr.op, GuardOp)
+        behavior = instr.op.behavior
         index = len(self.guards)
         guard = Guard(types, behavior, operands=instr.operands)
         self.guards.append(guard)
@@ -326,10 +327,10 @@ class _Generator:
     @staticmethod
     def link(guard: Guard, then: Block, other: Block) -> None:
         for inner in then.instrs:
-            if inner.op.name == "fusion_group":
+            if inner.op is FusionGroup:
                 guard.callee = inner.attrs["callee"]
         for inner in other.instrs:
-            if inner.op.name == "call_fallback":
+            if inner.op is CallFallback:
                 guard.fallback = inner.attrs["callee"]
 
     def emit_while(self, instr: Instr, depth: int) -> None:

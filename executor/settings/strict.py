@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from ...dialect.errors import Loc, ProfuseError, StrictFusionError
 from ...dialect.importers.tracing.recorder import current
 from ...dialect.ir.program import Instr, Module
-from ...dialect.ops.speculation import Guard
+from ...dialect.ops.speculation import FusionGroup, Guard
 
 _strict: ContextVar[bool] = ContextVar("profuse_strict_fusion", default=False)
 
@@ -59,7 +59,7 @@ def check_strict(module: Module, failures: Mapping[str, str], name: str) -> None
         raise StrictFusionError(f"{name}: group @{group} has no kernel: {reason}")
     unfused = unfused_ops(module, guards)
     if unfused:
-        if all(i.op.name == "fusion_group" for i in unfused):
+        if all(i.op is FusionGroup for i in unfused):
             raise StrictFusionError(
                 f"{name} has a group without a guard beside "
                 f"{'the guarded one' if guards else 'another'}, strict fusion asks for one group",
@@ -85,13 +85,13 @@ def unfused_ops(module: Module, guards: list[Instr]) -> list[Instr]:
             allowed.add(id(instr))
             pending += [producers[o] for o in instr.operands if o in producers]
     outcomes = {i.results[-1] for i in guards}
-    unguarded = sum(i.op.name == "fusion_group" for i in module.main.body.instrs)
+    unguarded = sum(i.op is FusionGroup for i in module.main.body.instrs)
     alone = not guards and unguarded == 1
     for instr in instrs:
         if instr.op.name == "if" and instr.operands[0] in outcomes:
             allowed.add(id(instr))
             allowed |= {id(inner) for block in instr.blocks for inner in block.walk()}
-        elif instr.op.name == "constant" or (alone and instr.op.name == "fusion_group"):
+        elif instr.op.name == "constant" or (alone and instr.op is FusionGroup):
             allowed.add(id(instr))
     return [i for i in instrs if id(i) not in allowed]
 

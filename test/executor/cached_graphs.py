@@ -21,7 +21,7 @@ from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import host_target
 
 IR = """
-module attributes {profuse.semantics = "numpy"} {
+module {
   func.func @f(%0: !profuse.tensor) -> (!profuse.tensor) {
     %1 = "profuse.profile"(%0) {profiled_type = tensor<4x8xf32, {strides = "contiguous"}>, site = 0 : i64} : (!profuse.tensor) -> !profuse.tensor loc("user.py":3:0)
     %2 = "profuse.tanh"(%1) : (!profuse.tensor) -> !profuse.tensor loc("user.py":3:0)

@@ -1,0 +1,50 @@
+"""What memory and histories ask of guards they ask of every op of the family."""
+
+from __future__ import annotations
+
+import pytest
+from profuse.dialect.ir.op import OPS
+from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.ops.speculation import CallFallback, FusionGroup, Guard
+from profuse.executor.interpret.size_history import guarded_types
+from profuse.executor.memory.donation import _readers
+from profuse.executor.memory.liveness import Liveness
+
+GUARDS = sorted(cls.name for cls in OPS.values() if issubclass(cls, Guard))
+KNOWN = {"type_check": "tensor<4x8xf32>", "dynamic_guard": "tensor<4x8xf32>"}
+TEXT = """
+func.func @f(%x: !profuse.tensor) -> !profuse.tensor {
+  %0:2 = "profuse.GUARD"(%x) {types = [tensor<4x8xf32>]} : (!profuse.tensor) -> (KNOWN, i1)
+  %1 = scf.if %0#1 -> !profuse.tensor {
+    %2 = "profuse.fusion_group"(%0#0) {callee = @k} : (KNOWN) -> !profuse.tensor
+    scf.yield %2 : !profuse.tensor
+  } else {
+    %2 = "profuse.call_fallback"(%x) {callee = @b} : (!profuse.tensor) -> !profuse.tensor
+    scf.yield %2 : !profuse.tensor
+  }
+  return %1 : !profuse.tensor
+}
+"""
+
+
+def test_the_family():
+    assert GUARDS == ["cuda_guard", "dynamic_guard", "type_check"]
+    behaviors = {OPS[f"profuse.{name}"].behavior for name in GUARDS}
+    assert behaviors == {"relaxed", "dynamic", "static"}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_guards_make_no_memory_and_say_what_they_are_for(name: str):
+    known = KNOWN.get(name, "tensor<?x?xf32>")
+    text = TEXT.replace("GUARD", name).replace("KNOWN", known)
+    module = decode_module(parse_module(text, verify=False))
+    guard, branch = module.main.body.instrs
+    assert Liveness(module.main).dead_after(guard) == ()
+    assert [t.shape for t in guarded_types(module)["b"][0]] == [(4, 8)]
+    found = _readers(module.main, module.main.inputs[0])
+    assert found is not None
+    names, used = found
+    assert names == {guard.operands[0], guard.results[0]}
+    assert [i.op for i in used] == [guard.op, FusionGroup, CallFallback]
+    assert branch.results == module.main.outputs
