@@ -56,7 +56,7 @@ def test_python_blocks_run(page, script, tmp_path):
         done = subprocess.run(
             [sys.executable, "-W", "error", str(file)],
             env=default | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
-            capture_output=True, text=True, timeout=120, cwd=tmp_path,
+            capture_output=True, text=True, timeout=300, cwd=tmp_path,
         )  # fmt: skip
         assert done.returncode == 0, f"with {attempt}:\n{done.stdout}{done.stderr}"
 
