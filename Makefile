@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest requirements mutations mutations-sample fuzz memcheck bench gpubench clean
+.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz memcheck bench gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -12,7 +12,7 @@ help: ## print this list
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,examples]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,examples,docs]'
 	touch $(STAMP)
 
 setup: $(STAMP) ## make the virtual environment and install
@@ -42,6 +42,18 @@ pytest: $(STAMP) ## behaviour tests
 
 check: lint types ## everything static
 
+# One file or two of each part, chosen to be quick and to notice most of what breaks.
+QUICK := test/test_import.py test/dialect/test_types.py test/dialect/test_guards.py \
+	test/dialect/test_pipeline.py test/importers/test_trace.py test/executor/test_tiers.py \
+	test/executor/test_explain.py test/executor/test_settings.py test/tools/test_requirements.py
+quick: check ## lint, types and a chosen set of tests, in under a minute
+	$(BIN)/python -m pytest -n 2 $(QUICK)
+	$(BIN)/lit -q -j2 test/passes/cse.mlir test/passes/insert-guards.mlir test/lowering/loops.mlir
+
+# Anything that the generator warns about, such as a link that leads nowhere, is an error.
+docs: $(STAMP) ## the site, in build/docs/html
+	$(BIN)/sphinx-build -q -W --keep-going -j 2 -b html -d build/docs/doctrees docs build/docs/html
+
 requirements: $(STAMP) ## check docs/requirements.md, say what has no test
 	$(BIN)/python -m profuse.tools.requirements
 
@@ -61,7 +73,7 @@ memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is instal
 		--undef-value-errors=no --smc-check=all-non-file \
 		--suppressions=test/executor/valgrind.supp $(BIN)/python test/executor/memcheck.py
 
-test: check lit pytest requirements ## all checks and tests
+test: check lit pytest requirements docs ## all checks and tests
 
 bench: $(STAMP) ## speed ratios against NumPy and, where installed, JAX and torch
 	$(BIN)/python bench/kernels.py

@@ -1,8 +1,9 @@
-"""What a process did, and when: its calls one by one, and its events, for as long as someone asks.
+"""The calls and events of a process, with their times, for as long as a `Timeline` records.
 
-While no `Timeline` is recording, calls run the code they always run: recording puts methods that
-measure in the place of ``__call__`` and ``into``, and the end of it takes them out again. Whoever
-calls graphs by another way registers with `when_switched`, to step aside meanwhile.
+While no `Timeline` records, calls run the code they always run: the start of a recording replaces
+``__call__`` and ``into`` with methods that measure, and its end puts the originals back. Code that
+calls graphs by another way (emitted dispatchers) registers with `when_switched`, and steps aside
+while a recording runs.
 """
 
 from __future__ import annotations

@@ -173,7 +173,8 @@ class Counters:
         invocations: runs of spec-keyed executors, traced ones and those on fallback plans included.
         in_process_compiles: compiles that a worker should have done and could not.
         native: functions that count up what emitted code has counted (`dispatch`).
-        heir: where these counts have been moved to; emitted code goes on counting there.
+        heir: the counters that these were added to when their executor was dropped. Calls that
+            emitted code still finishes are counted there.
     """
 
     calls: int = 0
@@ -233,13 +234,13 @@ class Counters:
         _add(self, other)
 
     def move(self, into: Counters) -> None:
-        """Add these counts to another object's, and what emitted code will still count."""
+        """Make ``into`` the heir: it gets these counts, and those that emitted code still adds."""
         self.heir = into  # first: whatever is counted up from here on is counted up there
         into.native += [f for f in self.native if f not in into.native]
         into.add(self)
 
     def last_heir(self) -> Counters:
-        """Where these counts are now."""
+        """The counters at the end of the chain of heirs, which hold these counts now."""
         found = self
         while found.heir is not None:
             found = found.heir

@@ -1,7 +1,7 @@
 """No fork while a thread of ours is at work: the child would inherit the locks it holds.
 
-Such threads hold the gate, but for the time that they wait. A fork waits for it, and goes ahead
-after a while all the same: the thread may be waiting for a lock of the thread that forks.
+Such a thread holds the gate except while it waits. A fork of the process waits for the gate, for
+`_PATIENCE` seconds at most: the thread may be waiting for a lock of the thread that forks.
 """
 
 from __future__ import annotations

@@ -1,36 +1,76 @@
-"""Every Python block of the README and the docs pages runs, in order, per page."""
+"""Python blocks of the README and of the docs pages run in new processes, as a reader pastes them.
+
+A block that begins with an import of NumPy stands alone; other blocks go on from the one before.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import profuse as pf
 import pytest
 from profuse.executor.settings.knobs import KNOBS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 SETTINGS = ROOT / "docs" / "settings.md"
+ALONE = re.compile(r"(?:import|from) .*\bnumpy\b")
+SOURCE = re.compile(r"\b(?:dialect|executor|lowering|tools|test|bench|examples)/[\w./-]*\w")
+TEMPLATE = re.compile(r"[<*{]")  # a name in place of which the reader puts one
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.S | re.M)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_python_blocks_run(page, tmp_path):
-    code = blocks(page, "python")
-    if not code:
-        pytest.skip("page has no Python block")
-    # A file of its own and a process of its own: pages register ops, and tracing reads source.
-    script = tmp_path / f"{page.stem.replace('-', '_')}.py"
-    script.write_text("\n\n".join(code), "utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, cwd=tmp_path
+def pasted(page: Path) -> list[str]:
+    """What readers paste into one process: a block that stands alone, and what follows it."""
+    scripts: list[str] = []
+    for block in blocks(page, "python"):
+        if ALONE.match(block) or not scripts:
+            scripts.append(block)
+        else:
+            scripts[-1] += "\n\n" + block
+    return scripts
+
+
+SCRIPTS = [
+    pytest.param(page, script, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, script in enumerate(pasted(page), 1)
+]
+
+
+@pytest.mark.parametrize(("page", "script"), SCRIPTS)
+def test_python_blocks_run(page, script, tmp_path):
+    """With default settings, the disk cache and compiles in the background included."""
+    # A file of its own: tracing reads source.
+    file = tmp_path / f"{page.stem.replace('-', '_').lower()}.py"
+    file.write_text(script, "utf-8")
+    default = {k: v for k, v in os.environ.items() if not k.startswith("PROFUSE_")}
+    for attempt in ("nothing on disk", "what the first process left on disk"):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", str(file)],
+            env=default | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+            capture_output=True, text=True, timeout=300, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, f"with {attempt}:\n{done.stdout}{done.stderr}"
+
+
+def test_blocks_that_stand_alone_run_alone(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nimport numpy as np\na = 1\n```\n```sh\nls\n```\n```python\nb = a\n```\n"
+        "```python\nimport tempfile, numpy as np\nc = 1\n```\n"
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert pasted(page) == [
+        "import numpy as np\na = 1\n\n\nb = a\n",
+        "import tempfile, numpy as np\nc = 1\n",
+    ]
 
 
 def test_every_knob_is_on_the_settings_page():
@@ -44,5 +84,30 @@ def test_every_knob_is_on_the_settings_page():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_source_files_named_exist(page):
+    """``executor/plans/plan.py`` and the like are there; so are folders and modules without .py."""
+    for name in set(re.findall(r"`([^`\n]+)`", page.read_text("utf-8"))):
+        if TEMPLATE.search(name) or not (found := SOURCE.match(name)):
+            continue
+        path = ROOT / found[0]
+        known = path.exists() or path.with_name(path.name + ".py").exists()
+        assert known, f"{page.name} names {found[0]}"
+
+
+def test_every_page_is_on_the_site():
+    """Pages that no table of contents lists cannot be found by readers of the site."""
+    listed = set(re.findall(r"^([\w-]+)$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M))
+    assert {p.stem for p in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
+
+
+def test_every_public_name_is_in_the_reference():
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    shown = set(re.findall(r"auto\w+:: profuse\.(?:[\w.]+\.)?(\w+)", page))
+    errors = {n for n in pf.__all__ if isinstance(getattr(pf, n), type) and n.endswith("Error")}
+    assert set(pf.__all__) - errors - {"__version__", "knobs"} <= shown
+    assert "automodule:: profuse.dialect.errors" in page
