@@ -2,7 +2,8 @@
 
 A pass is a frozen dataclass with a kebab-case ``name``; its fields are its options (so
 ``form-fusions{min-size=2}`` sets ``min_size``), its docstring is its help, and ``run`` rewrites a
-module in place.  ``count`` keeps the statistics that `profuse-opt --stats` and the engine read.
+module in place.  ``count`` keeps the statistics that `profuse-opt --stats` prints, ``note`` why a
+pass has not done something.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import InternalError
+from ..reasons import Reason
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -25,6 +27,7 @@ class Pass:
 
     name: ClassVar[str] = ""
     statistics: Counter = field(default_factory=Counter, init=False, repr=False, compare=False)
+    reasons: list[Reason] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def run(self, module: ir.Module) -> None:
         """Rewrite ``module`` in place. Runs with the module's context and a location entered.
@@ -36,6 +39,10 @@ class Pass:
     def count(self, what: str, by: int = 1) -> None:
         """Add to a statistic, e.g. ``self.count("ops-removed")``."""
         self.statistics[what] += by
+
+    def note(self, reason: Reason) -> None:
+        """Keep why something was not done; `explain()` and ``state().reasons`` tell it."""
+        self.reasons.append(reason)
 
 
 def register_pass(cls: type[Pass]) -> type[Pass]:

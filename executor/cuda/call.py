@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.reasons import Kind, Reason
 from ..settings.events import Counters
 from .arrays import DeviceArray
 from .driver import CudaError, Node, NoEpilogueError, driver, index_of
@@ -43,7 +44,7 @@ class DeviceCall:
 
     def __init__(
         self, home: str, library: Library, counters: Counters,
-        slower: Callable[[str], None] = lambda reason: None,
+        slower: Callable[[Reason], None] = lambda reason: None,
     ) -> None:  # fmt: skip
         self.home, self.library, self.counters = home, library, counters
         self._slower = slower
@@ -128,7 +129,7 @@ class DeviceCall:
             current.product(index, product, stream)
         except NoEpilogueError as refused:
             self.counters.epilogue_misses += 1
-            self._slower(f"a product's bias is added in a pass of its own: {refused.what}")
+            self._slower(Reason(Kind.BIAS_APART, detail=refused.what))
             current.product(index, spread_bias(current, index, product, stream), stream)
         self.counters.library_calls += 1
 

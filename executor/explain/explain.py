@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dialect.reasons import Effect, Reason
 from ..compile.request import CompileResult
 from ..compile.timings import sentence
 from ..plans.plan import Plan
@@ -263,22 +264,21 @@ def unfused(executor: Executor) -> list[str]:
     return list(told)
 
 
-def _unfused(results: list[CompileResult], reasons: list[str]) -> list[str]:
-    told: dict[str, None] = {}
-    known = set()
-    for text in (text for result in results for text in result.unfused):
-        bare, _, place = text.rpartition(" at ")
-        known.add(bare)
-        told[_not_fused(bare, f" at {place}")] = None
-    for reason in reasons:
-        refused, _, _ = reason.removeprefix("refused: ").rpartition(" (")
-        if not reason.startswith("refused: "):
-            told[f"{reason}."] = None
-        elif refused not in known:
-            told[_not_fused(refused)] = None
+def _unfused(results: list[CompileResult], reasons: list[Reason]) -> list[str]:
+    """What is to be said of ops: with their place in the user's source, where that is known."""
+    placed = [r for result in results for r in result.refusals if r.loc and _is_unfused(r)]
+    known = {(r.op, r.why) for r in placed}
+    told = dict.fromkeys(map(_told, placed))
+    told |= {_told(r): None for r in reasons if not (_is_unfused(r) and (r.op, r.why) in known)}
     return list(told)
 
 
-def _not_fused(text: str, place: str = "") -> str:
-    op, _, reason = text.partition(": ")
-    return f"Not fused: {op}{place}: {reason}. {remedy(reason)}".rstrip()
+def _is_unfused(reason: Reason) -> bool:
+    return reason.effect is Effect.NOT_FUSED
+
+
+def _told(reason: Reason) -> str:
+    """A reason as a sentence, with what to do about it."""
+    place = f" at {reason.loc}" if reason.loc else ""
+    unfused = f"Not fused: {reason.op}{place}: {reason.why}"
+    return f"{unfused if _is_unfused(reason) else reason.told}. {remedy(reason)}".rstrip()

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.ir.device import HOST
+from ...dialect.reasons import Kind, Reason
 from ..arguments.checks import check_environment, check_path
 from ..explain.explain import dropped_traces, explain
 from ..explain.state import DebugState, ExecutorState, debug_state_of, state_of
@@ -45,7 +46,7 @@ class GraphFunction:
         # Counts and reasons that belong to no executor: made before it is known which graph a call
         # runs, or of graphs that were dropped.
         self._own = new_counters(self)
-        self._reasons: list[str] = []
+        self._reasons: list[Reason] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
@@ -123,7 +124,7 @@ class GraphFunction:
                 log("device-fallback", self._name, f"runs on the host: {reason}")
                 if knobs.log != STDERR:  # else the event is such a line
                     say(f"profuse: {self._name} was made for {device}, runs on the host: {reason}")
-                self._reasons.append(f"not on {device}: {reason}")
+                self._reasons.append(Reason(Kind.OFF_DEVICE, subject=device, detail=reason))
             self._own.device_fallbacks += 1
             return leaves, HOST
         found = moved(leaves, device)

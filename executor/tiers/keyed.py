@@ -22,6 +22,7 @@ from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType, type_of
 from ...dialect.profiling.input_types import with_input_types
+from ...dialect.reasons import Kind, Reason
 from ..arguments.argument_spec import ArgumentSpec, compile_recipe
 from ..compile.pending import Pending, compile_now, make_request
 from ..compile.request import CompileRequest, CompileResult, compiler_errors, keyed_pipeline
@@ -102,7 +103,7 @@ class KeyedExecutor:
 
     def _reset(self) -> None:
         self.cache: dict[ArgumentSpec, Specialised] = {}
-        self.reasons: list[str] = []
+        self.reasons: list[Reason] = []
         self.device_failure = ""  # why no kernel of a device is tried any more
         self.current: Specialised | None = None
         self._failed: set[ArgumentSpec] = set()
@@ -173,7 +174,7 @@ class KeyedExecutor:
         """Neither entry nor miss (R2.6); the spec is remembered, or each call would fail."""
         self._failed.add(spec)
         self.counters.compile_failures += 1
-        self.reasons.append(f"not compiled for {spec}: {error}")
+        self.reasons.append(Reason.of_error(Kind.NOT_COMPILED, error, subject=f" for {spec}"))
         log("compile-failed", self.options.name, str(error), spec=str(spec))
 
     def fallback_plan(self) -> Plan:
@@ -197,7 +198,7 @@ class KeyedExecutor:
                 return self._compile(self._request(module, "required")).module
         except ProfuseError as error:
             self.counters.compile_failures += 1
-            self.reasons.append(f"runs as it was imported: {error}")
+            self.reasons.append(Reason.of_error(Kind.AS_IMPORTED, error))
             log("compile-failed", self.options.name, str(error))
             return self.module
 
@@ -239,8 +240,7 @@ class KeyedExecutor:
         result = linked.result
         self.reasons += linked.reasons
         if differentiated:
-            reason = "gradients are needed: nothing is fused"
-            refuse(reason, 1, self.counters, self.reasons, self.options.name)
+            refuse(Reason(Kind.GRADIENTS), self.counters, self.reasons, self.options.name)
         self.counters.compiles += 1
         log(
             "compile", self.options.name, f"new spec: {spec}", seconds,

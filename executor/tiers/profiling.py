@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...dialect.errors import InternalError, KnobError, ProfuseError, StrictFusionError
 from ...dialect.ir.program import Module
 from ...dialect.profiling.observers import instrument
+from ...dialect.reasons import Kind, Reason
 from ..compile.ir_dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
 from ..compile.pending import Pending, compile_now, make_request, warm_up
 from ..compile.request import CompileRequest, CompileResult, compiler_errors, optimizing_pipeline
@@ -40,10 +41,7 @@ if TYPE_CHECKING:
     from ..compile.cache.entry import Entry
 
 
-UNPROFILED = (
-    "no run is profiled (profiled_runs=0), so that no type is known: what needs types runs op by "
-    "op. To fix it, profile one run, e.g. pf.jit(profiled_runs=1)"
-)
+UNPROFILED = Reason(Kind.UNPROFILED)
 
 
 class _Chained(NamedTuple):
@@ -110,7 +108,7 @@ class Executor(ChainMember):
         self._interim: Plan | None = None
         self.warm: WarmState | None = None
         self.fallbacks: dict[str, Executor] = {}
-        self.reasons: list[str] = []
+        self.reasons: list[Reason] = []
         self.device_failure = ""  # why no kernel of a device is tried any more
         self.seconds = 0.0
         self._seen: dict[Types, None] = {}
@@ -349,7 +347,7 @@ class Executor(ChainMember):
         self._retire_fallbacks()
         self.fallbacks, self.result = {}, None
         self.counters.compile_failures += 1
-        self.reasons.append(f"not compiled: {error}")
+        self.reasons.append(Reason.of_error(Kind.NOT_COMPILED, error))
         log("compile-failed", self.options.name, str(error))
         return self._install(self._evaluated_plan("simple"), f"not compiled: {error.what}")
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.guards.checks import check_types, generalize
 from profuse.dialect.ir.types import type_of
+from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.explain.advice import remedy
 from profuse.executor.explain.mismatch import mismatches
 
@@ -225,12 +226,12 @@ def test_unfused_ops_are_named_with_the_users_line():
 @pytest.mark.parametrize(
     ("reason", "start"),
     [
-        ("type of operand 3 is not known", "Its operand was not reached"),
-        ("size of operand 0 varies", "Its sizes changed while profiling"),
-        ("result sizes depend on run-time values", "To fix it, write its sizes as literals"),
-        ("too few neighbours to fuse with", "To fix it, lower pf.knobs.min_fusion_size."),
-        ("300 does not fit u8", "To fix it, pass the number as an array"),
-        ("is never fused", ""),
+        (Reason(Kind.UNKNOWN_OPERAND, operand=3), "Its operand was not reached"),
+        (Reason(Kind.VARYING_SIZE, operand=0), "Its sizes changed while profiling"),
+        (Reason(Kind.RUN_TIME_SIZES), "To fix it, write its sizes as literals"),
+        (Reason(Kind.FEW_NEIGHBOURS), "To fix it, lower pf.knobs.min_fusion_size."),
+        (Reason(Kind.LARGE_INTEGER, subject="300", detail="u8"), "To fix it, pass the number as"),
+        (Reason(Kind.NEVER_FUSED), ""),
     ],
 )
 def test_remedies(reason, start):

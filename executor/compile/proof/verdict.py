@@ -10,9 +10,6 @@ CHECKED, PARTLY, UNCHECKED, FAILED = "checked", "partly", "unchecked", "failed"
 MODES = ("off", "sampled", "all")
 """Values of the `check` knob."""
 
-CRASHED = "the check of its kernel crashed: "
-"""What reasons begin with that pin a fusion function whose check has cost a worker."""
-
 
 @dataclass(frozen=True)
 class Verdict:
