@@ -14,8 +14,9 @@ from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.ir.device import HOST
 from ...dialect.reasons import Kind, Reason
 from ..arguments.checks import check_environment, check_path
-from ..explain.explain import dropped_traces, explain
+from ..explain.explain import explain
 from ..explain.state import DebugState, ExecutorState, debug_state_of, state_of
+from ..explain.summary import dropped_traces
 from ..memory import thread_block
 from ..memory.destinations import Destinations
 from ..settings.event_log import STDERR, say
@@ -149,12 +150,12 @@ class GraphFunction:
         return debug_state_of(self._current, self._name)
 
     def explain(self) -> str:
-        """What ran, what is guarded, why each miss, fallback and refusal happened."""
+        """What runs as native code and what does not, why, and what to do; then how it is done."""
         executors = self._executors()
         if not executors:
             return f"{self._name} has not been called yet."
-        texts = self._explained(executors)
-        texts += [f"{self._name} runs {reason}." for reason in self._reasons] + self._remarks()
+        texts = [f"{self._name} runs {reason}." for reason in self._reasons]
+        texts += self._explained(executors) + self._remarks()
         return "\n".join(texts + dropped_traces(self._own.dropped_traces, self._name))
 
     def _explained(self, executors: list[AnyExecutor]) -> list[str]:
