@@ -554,8 +554,8 @@ MUTATIONS = (
     ),
     Mutation(
         "what lacks a pinned kernel is kept", "executor/compile/compiler.py",
-        "result.failures[name], result.faulty = pinned[name], True",
-        "result.failures[name] = pinned[name]",
+        "result.failures[name], result.faulty = _no_kernel(pinned[name], name), True",
+        "result.failures[name] = _no_kernel(pinned[name], name)",
         ("executor/test_cache_key.py"
          "::test_what_lacks_a_pinned_kernel_is_not_kept_and_a_whole_result_serves",),
     ),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import FileError, ProfuseError
+from ..dialect.reasons import Reason, summed
 from .console import tool
 from .kernels import FORMS, kernels_text
 from .user_code import UsersError
@@ -166,6 +167,7 @@ def _passes(module: ir.Module, options: argparse.Namespace) -> None:
 
     timings: dict[str, float] | None = {} if options.stats else None
     trace: list[str] = []
+    reasons: dict[str, list[Reason]] = {}
     statistics = run_pipeline(
         module,
         options.pipeline,
@@ -176,11 +178,14 @@ def _passes(module: ir.Module, options: argparse.Namespace) -> None:
         trace=trace,
         # The input is the file that this run was given.
         repro_dir="",
+        reasons=reasons,
     )
     if options.trace_passes:
         print("\n".join(trace), file=sys.stderr)
     for label, seconds in (timings or {}).items():
-        counts = ", ".join(f"{v} {k}" for k, v in sorted(statistics.get(label, {}).items()))
+        counted = dict(statistics.get(label, {}))
+        counted |= {str(reason): reason.count for reason in summed(reasons.get(label, ()))}
+        counts = ", ".join(f"{v} {k}" for k, v in sorted(counted.items()))
         print(f"{seconds * 1e3:8.2f} ms  {label}{': ' if counts else ''}{counts}", file=sys.stderr)
 
 

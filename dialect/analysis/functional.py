@@ -8,6 +8,7 @@ cannot be told to behave so stays as it is, with the reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import Loc, ProfuseError
@@ -16,20 +17,18 @@ from ..ir.program import Block, Instr, Program
 from ..ir.types import TENSOR, TensorType
 from ..ops.inplace import Writing
 from ..ops.speculation import Identity
+from ..reasons import Effect, Kind, Reason
 from .must_alias import Accesses
 
 
-def functionalize(program: Program) -> dict[str, int]:
-    """Make in-place ops of a program pure, in place.
-
-    Returns how many were (``ops-made-pure``), and how many not (``kept: op: reason``).
-    """
+def functionalize(program: Program) -> tuple[int, list[Reason]]:
+    """Make in-place ops of a program pure, in place; returns how many, and why others were not."""
     if not any(instr.op.writes for instr in program.body.walk()):
-        return {}
+        return 0, []
     accesses = Accesses(program.body, program.type_of)
     converter = _Converter(program, accesses)
     converter.block(program.body)
-    return converter.counts
+    return converter.made_pure, converter.kept
 
 
 class _Converter:
@@ -40,7 +39,8 @@ class _Converter:
         self.cache: dict[tuple[int, tuple[int, ...]], int] = {}  # view of a content, by its path
         self.out: list[Instr] = []
         self.loc: Loc | None = None
-        self.counts: dict[str, int] = {}
+        self.made_pure = 0
+        self.kept: list[Reason] = []
 
     # --- blocks -------------------------------------------------------------------------------
 
@@ -106,13 +106,15 @@ class _Converter:
         if not self.is_variable(instr.operands[0]):
             roots = self.aliases.effects(instr).writes
             reasons = [self.accesses.kept[r] for r in roots if r in self.accesses.kept]
-            reason = reasons[0] if reasons else "it is not the graph's own"
-            self.count(f"kept: {instr.op.name}: {reason}")
+            reason = reasons[0] if reasons else Reason(Kind.NOT_OWN_MEMORY)
+            self.kept.append(
+                replace(reason, op=instr.op.name, loc=instr.loc, effect=Effect.WRITE_KEPT)
+            )
             instr.operands = tuple(map(self.read, instr.operands))
             self.out.append(instr)
             return
         assert issubclass(instr.op, Writing)
-        self.count("ops-made-pure")
+        self.made_pure += 1
         root, path = self.accesses.of[instr.operands[0]]
         target, *others = map(self.read, instr.operands)
         value = instr.op.as_pure(self.emit, instr.attrs, target, *others)
@@ -151,9 +153,6 @@ class _Converter:
         results = tuple(map(self.program.new_value, found))
         self.out.append(Instr(op, tuple(operands), results, attrs, (), self.loc))
         return results
-
-    def count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
 
     # --- control flow -------------------------------------------------------------------------
 

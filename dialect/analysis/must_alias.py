@@ -18,6 +18,7 @@ from ..ir.attrs import DYNAMIC
 from ..ir.program import Block, Instr
 from ..ir.types import ScalarType, TensorType, Type
 from ..ops.speculation import Identity
+from ..reasons import Kind, Reason
 from .alias import OUTSIDE, Aliases
 
 _C_ORDER = ("full", "iota", "copy")  # ops whose results have C order whatever their operands
@@ -77,7 +78,7 @@ class Accesses:
         self.of: dict[Any, Access] = {}
         self.views: dict[Any, tuple[Instr, int]] = {}
         self.makers: dict[Any, Instr] = {r: i for i in body.walk() for r in i.results}
-        self.kept: dict[Any, str] = {}
+        self.kept: dict[Any, Reason] = {}
         self.conflicts: list[Conflict] = []
         self.missed: list[Conflict] = []
         self._block(body)
@@ -235,35 +236,33 @@ class Accesses:
                 for root in self.aliases.of(value) & roots:
                     # A value that the write itself goes through is dealt with above.
                     if not self._is_past(root, spot, value, other):
-                        self._keep(
-                            self.aliases.of(value) | roots, "it is not known which values share it"
-                        )
+                        self._keep(self.aliases.of(value) | roots, Reason(Kind.SHARED_MEMORY))
         for spot, write in self._writes:
             for view in self._uncertain_views(spot, write):
                 self.conflicts.append(Conflict(write, view))
 
-    def _keep(self, roots: Collection[Any], reason: str) -> None:
+    def _keep(self, roots: Collection[Any], reason: Reason) -> None:
         for root in roots:
             self.kept.setdefault(root, reason)
 
-    def _refusal(self, write: Instr) -> str | None:
+    def _refusal(self, write: Instr) -> Reason | None:
         """Why a write cannot become the making of a new value, or None."""
         if write.op is None or write.op.writes != (0,):
-            return "an unknown op writes it"
+            return Reason(Kind.UNKNOWN_WRITER)
         access = self.of.get(write.operands[0])
         if access is None:
-            return "it is not known which values share it"
+            return Reason(Kind.SHARED_MEMORY)
         if write.attrs.get("index") == DYNAMIC and not self._sizes.issuperset(write.operands[2:]):
-            return "an index is known only at run time"
+            return Reason(Kind.RUN_TIME_INDEX)
         for step in access.path:
             view, _ = self.views[step]
             assert view.op is not None
             if not view.op.can_put_back():
-                return f"it is written through {view.op.name}"
+                return Reason(Kind.THROUGH_VIEW, detail=view.op.name)
             if _rank(self.type_of(view.operands[0])) is None and view.op.name in _KEEPS_ORDER:
-                return "the rank of a view is not known"
+                return Reason(Kind.UNKNOWN_RANK)
             if not self._sizes.issuperset(view.operands[1:]):
-                return "an index is known only at run time"
+                return Reason(Kind.RUN_TIME_INDEX)
         return None
 
     def _is_past(self, root: Any, write: _Spot, value: Any, spot: _Spot) -> bool:

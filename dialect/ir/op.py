@@ -22,6 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import InternalError, IRError, ProfuseError
+from ..reasons import Kind, Reason
 from .attrs import AttrKind
 from .types import TENSOR, ListType, TensorType, Type
 
@@ -272,24 +273,24 @@ class Op:
         return cls.lower.__func__ is not Op.lower.__func__  # type: ignore[attr-defined]
 
     @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> str | None:
+    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
         """Why these operand types cannot be compiled, or None when they can.
 
-        Read by the fusion pass; the text reaches users as the reason of a refusal.
+        Asked by the passes that fuse, which add which op it is, and where.
         """
         if not cls.can_lower():
-            return "has no lowering"
+            return Reason(Kind.NO_LOWERING)
         try:
             results = cls.infer(types, attrs)
         except ProfuseError as error:
-            return error.what
+            return Reason(Kind.TYPES, detail=error.what)
         for type_ in (*types, *results):
             if isinstance(type_, TensorType) and not type_.is_complete:
-                return "type is not known"
+                return Reason(Kind.UNKNOWN_TYPE)
             if isinstance(type_, ListType):
-                return "lists are not lowered"
+                return Reason(Kind.LISTS)
             if type_.dtype is not None and type_.dtype.kind == "c":
-                return "complex is not lowered"
+                return Reason(Kind.COMPLEX)
         return None
 
     @classmethod

@@ -164,6 +164,11 @@ def functions(module: ir.Module) -> list[ir.Operation]:
     return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
 
 
+def short_name(op: ir.Operation) -> str:
+    """An op's name without our dialect's."""
+    return op.name.removeprefix(f"{DIALECT}.")
+
+
 def symbol_of(func: ir.Operation) -> str:
     """A function's symbol name."""
     return str(func.attributes["sym_name"].value)

@@ -13,6 +13,7 @@ from ..ir.dtypes import F64, I64
 from ..ir.op import Rounding
 from ..ir.symbolic import Dim, Sym, sym_max, sym_min
 from ..ir.types import TENSOR, ScalarType, TensorType, Type
+from ..reasons import Kind, Reason
 from .families import Binary, PartialBinary, in_f32
 from .sizes import as_tensor, is_nonnegative
 
@@ -146,7 +147,7 @@ class Pow(PartialBinary, name="pow"):
         return found if exponent >= 0 else ScalarType(F64, found.value)
 
     @classmethod
-    def refuse_python(cls, types: Sequence[Type]) -> str | None:
+    def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
         result = cls.infer(types, {})[0]
         base, exponent = (t.value for t in types if isinstance(t, ScalarType))
         if isinstance(result, ScalarType) and result.value is not None:
@@ -154,7 +155,7 @@ class Pow(PartialBinary, name="pow"):
         if isinstance(base, Sym) and is_nonnegative(base) and exponent == 0.5:
             return None  # the square root of a size
         if result.dtype is not I64:  # type: ignore[union-attr]
-            return "Python raises where a power of floats overflows, a kernel cannot"
+            return Reason(Kind.PYTHON_RAISES, detail="where a power of floats overflows")
         return None  # its type is only known to be an int for exponents that are not negative
 
     @classmethod

@@ -21,6 +21,7 @@ from ..ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
 from ..ir.op import Fusion, Op, Rounding, operand, result
 from ..ir.symbolic import Sym
 from ..ir.types import ListType, ScalarType, TensorType, Type
+from ..reasons import Kind, Reason
 from .broadcast import broadcast_types
 
 if TYPE_CHECKING:
@@ -145,19 +146,19 @@ class Elementwise(Op):
         )
 
     @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> str | None:
+    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
         reason = super().can_lower_types(types, attrs)
         if reason is None and cls.python is not None and is_python(types):
             return cls.refuse_python(types)
         return reason or cls.refuse(types)
 
     @classmethod
-    def refuse(cls, types: Sequence[Type]) -> str | None:
+    def refuse(cls, types: Sequence[Type]) -> Reason | None:
         """Why complete, real operand types cannot be compiled all the same; None = they can."""
         return None
 
     @classmethod
-    def refuse_python(cls, types: Sequence[Type]) -> str | None:
+    def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
         """`refuse` for operands that are all Python numbers."""
         return None
 
@@ -231,11 +232,11 @@ class PartialBinary(Binary):
         return type(value) in (int, float) and value != 0
 
     @classmethod
-    def refuse_python(cls, types: Sequence[Type]) -> str | None:
+    def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
         second = types[1]
         if isinstance(second, ScalarType) and cls.python_total(second.value):
             return None
-        return "Python raises for some of these numbers, a kernel cannot"
+        return Reason(Kind.PYTHON_RAISES, detail="for some of these numbers")
 
 
 class Compare(Binary, rounding=Rounding.NONE):

@@ -11,6 +11,7 @@ from ..errors import LoweringError
 from ..ir.attrs import BOOL_ARRAY, I64_ARRAY
 from ..ir.op import Fusion, Rounding, attr, operand, result
 from ..ir.types import TensorType, Type
+from ..reasons import Reason
 from .binary import Add
 from .contract import Matmul
 from .join import Concatenate
@@ -174,9 +175,9 @@ def _joined(b: Builder, side: Sequence[Tensor], axis: int) -> Tensor:
     return Concatenate.lower(b, attrs, Concatenate.infer([x.type for x in side], attrs), *side)
 
 
-def _require(reason: str | None) -> None:
+def _require(reason: Reason | None) -> None:
     if reason is not None:
-        raise LoweringError(reason)
+        raise LoweringError(reason.why)
 
 
 __all__ = ["MMTree"]

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import LoweringError
 from ..ir.op import Fusion, Op, Rounding
 from ..ir.types import Shape, TensorType, Type
+from ..reasons import Kind, Reason
 from .sizes import tensor_type
 
 
@@ -26,13 +27,13 @@ class Proven(Op):
         """
 
     @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> str | None:
+    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
         reason = super().can_lower_types(types, attrs)
         if reason is None:
             try:
                 cls.prove(types, attrs)
             except LoweringError as error:
-                reason = error.what
+                reason = Reason(Kind.UNPROVEN, detail=error.what)
         return reason
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..ir.dtypes import BF16, C64, C128, F32, F64, DType
 from ..ir.op import Rounding
 from ..ir.types import Type
+from ..reasons import Kind, Reason
 from .families import Key, MathUnary, Unary
 
 if TYPE_CHECKING:
@@ -170,9 +171,9 @@ class Reciprocal(Unary, name="reciprocal"):
     numpy = np.reciprocal
 
     @classmethod
-    def refuse(cls, types: Sequence[Type]) -> str | None:
+    def refuse(cls, types: Sequence[Type]) -> Reason | None:
         if cls.infer(types, {})[0].dtype.is_int:  # type: ignore[union-attr]
-            return "NumPy leaves the integer reciprocal of 0 undefined"
+            return Reason(Kind.UNDEFINED, detail="the integer reciprocal of 0")
         return None
 
     @classmethod

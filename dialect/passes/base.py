@@ -2,8 +2,9 @@
 
 A pass is a frozen dataclass with a kebab-case ``name``; its fields are its options (so
 ``form-fusions{min-size=2}`` sets ``min_size``), its docstring is its help, and ``run`` rewrites a
-module in place.  ``count`` keeps the statistics that `profuse-opt --stats` and the engine read; by
-them the pipeline runner also tells whether a pass has changed anything.
+module in place.  ``count`` keeps the statistics that `profuse-opt --stats` prints, by which the
+pipeline runner also tells whether a pass has changed anything; ``note`` why a pass has not done
+something.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import InternalError
+from ..reasons import Reason
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -28,6 +30,7 @@ class Pass:
     # True if `run` counts every change: where nothing is counted, the module is as it was.
     counts_changes: ClassVar[bool] = False
     statistics: Counter = field(default_factory=Counter, init=False, repr=False, compare=False)
+    reasons: list[Reason] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def run(self, module: ir.Module) -> None:
         """Rewrite ``module`` in place. Runs with the module's context and a location entered.
@@ -44,6 +47,10 @@ class Pass:
     def may_have_changed(self) -> bool:
         """False if the run is known to have left the module as it was."""
         return not self.counts_changes or any(self.statistics.values())
+
+    def note(self, reason: Reason) -> None:
+        """Keep why something was not done; `explain()` and ``state().reasons`` tell it."""
+        self.reasons.append(reason)
 
 
 def register_pass(cls: type[Pass]) -> type[Pass]:

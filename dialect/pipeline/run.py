@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Union
 from ..errors import InternalError, PipelineError, ProfuseError
 from ..mlir.context import context, near, one_line, position_of
 from ..passes.base import PASSES, Pass
+from ..reasons import Reason
 from .replay import replay_line
 from .standard import STANDARD
 from .syntax import Item, make_pass, option_names, split_items, split_options, unknown_option
@@ -169,6 +170,7 @@ def run_pipeline(
     boundary: Callable[[str, str, ir.Module], None] | None = None,
     repro_dir: str | None = None,
     skip: bool = True,
+    reasons: dict[str, list[Reason]] | None = None,
 ) -> dict[str, Counter]:
     """Run a pipeline over a module, in place; returns the statistics of our passes by name.
 
@@ -186,6 +188,7 @@ def run_pipeline(
         repro_dir: where a failing pipeline's input is written (default: the system's temporary
             folder; ``""`` = nowhere).
         skip: False = run every pass, those included that can do nothing.
+        reasons: what our passes have noted is added here, by pass name.
 
     Raises PipelineError: for a malformed string before anything has run, and for a failing pass
     with the line that replays it as hint; the failure itself is the cause.
@@ -223,6 +226,8 @@ def run_pipeline(
     for stage in stages:
         if isinstance(stage, Pass):
             statistics.setdefault(stage.name, Counter()).update(stage.statistics)
+            if reasons is not None:
+                reasons.setdefault(stage.name, []).extend(stage.reasons)
     return statistics
 
 

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.program import Module
 from ...dialect.ops.speculation import FusionGroup
+from ...dialect.reasons import Effect, Kind, Reason
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from .ir_dump import Boundary, boundary_dump
-from .proof.verdict import CRASHED, FAILED, Verdict
+from .proof.verdict import FAILED, Verdict
 from .request import CompileRequest, CompileResult, compiler_errors
 from .timings import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
 
 _NOTICED = 1e-3  # seconds from which loading something counts as startup: it is there else
-
-# Statistics of passes that say why something is not fused, or not as general as it might be.
-_REASONS = ("refused", "dissolved", "stable sizes", "kept")
 
 
 def compile_cached(
@@ -72,8 +71,9 @@ def compile_graph(
     timings["parse"] = time.perf_counter() - start
     trace: list[str] = []
     dumped = boundary_dump(request.dump, request.name) if request.dump else None
+    reasons: dict[str, list[Reason]] = {}
     with rest_of(PIPELINE, timings):
-        statistics = run_pipeline(
+        run_pipeline(
             module,
             request.pipeline,
             verify_each=request.verify_each,
@@ -81,29 +81,32 @@ def compile_graph(
             trace=trace,
             boundary=boundary or dumped,
             repro_dir=request.repro_dir or None,
+            reasons=reasons,
         )
     start = time.perf_counter()
     decoded = decode_module(module)
-    result = CompileResult(decoded, str(module), trace=trace, seconds=timings)
+    refusals = [reason for noted in reasons.values() for reason in noted]
+    result = CompileResult(
+        decoded, str(module), refusals=refusals, trace=trace, seconds=timings
+    )  # fmt: skip
     timings["decode"] = time.perf_counter() - start
-    for counts in statistics.values():
-        for what, count in counts.items():
-            if what.startswith(_REASONS):
-                result.refusals[what] = result.refusals.get(what, 0) + count
-            if what.startswith("unfused: "):
-                result.unfused.append(what.removeprefix("unfused: "))
     pinned = dict(request.pinned)
     for name in kernel_names(decoded):
         if name in pinned:
-            result.failures[name], result.faulty = pinned[name], True
-            if pinned[name].startswith(CRASHED):
-                result.checks[name] = Verdict(FAILED, pinned[name])
+            result.failures[name], result.faulty = _no_kernel(pinned[name], name), True
+            if pinned[name].kind is Kind.CHECK_CRASHED:
+                result.checks[name] = Verdict(FAILED, pinned[name].why)
             continue
         if on_group is not None:
             on_group(name)
         with rest_of(GLUE, timings):
             _compile_kernel(result, name, request, on_check)
     return result
+
+
+def _no_kernel(reason: Reason, name: str) -> Reason:
+    """Why a fusion function is left to the interpreter."""
+    return replace(reason, subject=name, effect=Effect.INTERPRETED)
 
 
 def kernel_names(module: Module) -> list[str]:
@@ -133,10 +136,11 @@ def _compile_kernel(
                 function, target, keep_stages=request.keep_stages, in_place=request.in_place
             )
     except LoweringError as error:
-        result.failures[name] = str(error)
+        result.failures[name] = _no_kernel(Reason.of_error(Kind.NOT_LOWERED, error), name)
         return
     except ProfuseError as error:  # a fault of ours is no reason to fail the user's call
-        result.failures[name] = f"{type(error).__name__}: {error}"
+        said = f"{type(error).__name__}: {error}"
+        result.failures[name] = _no_kernel(Reason(Kind.COMPILER_FAULT, detail=said), name)
         result.faulty = True
         return
     for stage, seconds in artifact.seconds.items():
@@ -149,6 +153,7 @@ def _compile_kernel(
         add(result, CHECK, time.perf_counter() - start)
     if verdict.outcome == FAILED:
         # Neither kept nor used: the next process may have a compiler that does better.
-        result.failures[name], result.faulty = f"its kernel is wrong: {verdict.detail}", True
+        wrong = Reason(Kind.WRONG_KERNEL, detail=verdict.detail)
+        result.failures[name], result.faulty = _no_kernel(wrong, name), True
     else:
         result.kernels[name] = artifact

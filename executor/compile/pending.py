@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, WorkerError
+from ...dialect.reasons import Kind, Reason
 from ..settings.events import Counters
 from ..settings.fork_gate import loaded
 from ..settings.fork_lock import ForkLock
@@ -68,12 +69,12 @@ class Pending:
             return None
         return pending
 
-    def report(self, counters: Counters, reasons: list[str]) -> None:
+    def report(self, counters: Counters, reasons: list[Reason]) -> None:
         """Tell the executor what the compile counts, and why no worker did it."""
         assert self._outcome is not None
         counters.add(self._outcome.counted)
         if self._outcome.in_process:
-            reasons.append(f"compiled in this process: {self._outcome.in_process}")
+            reasons.append(Reason(Kind.IN_PROCESS, detail=self._outcome.in_process))
 
     @property
     def is_lost(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...dialect.errors import InternalError, ProfuseError
 from ...dialect.ir.program import Module
+from ...dialect.reasons import Reason
 from .proof.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class CompileRequest:
     repro_dir: str = ""
     dump: str = ""
     name: str = ""
-    pinned: tuple[tuple[str, str], ...] = ()
+    pinned: tuple[tuple[str, Reason], ...] = ()
     in_place: bool = False
     check: str = "off"
     check_ms: int = 20
@@ -158,8 +159,7 @@ class CompileResult:
         kernels: fusion function name -> object code and ABI.
         failures: fusion function name -> why it has no kernel.
         checks: fusion function name -> what its kernel's check has found.
-        refusals: reason -> how many ops were refused for it.
-        unfused: per refused op that has a place in the user's source, ``op: reason at file:line``.
+        refusals: why ops are not fused, or not as generally as they might be.
         trace: names of the pipeline's passes, in order, those included that were skipped.
         seconds: stage or pass name -> seconds.
         faulty: some failure is an error of the compiler, not a missing lowering: not to be kept.
@@ -170,10 +170,9 @@ class CompileResult:
     module: Module
     ir: str
     kernels: dict[str, KernelArtifact | GpuArtifact] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, Reason] = field(default_factory=dict)
     checks: dict[str, Verdict] = field(default_factory=dict)
-    refusals: dict[str, int] = field(default_factory=dict)
-    unfused: list[str] = field(default_factory=list)
+    refusals: list[Reason] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     faulty: bool = False

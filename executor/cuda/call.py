@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.reasons import Kind, Reason
 from ..settings.events import Counters
 from .active_call import active
 from .arrays import DeviceArray
@@ -38,7 +39,7 @@ class DeviceCall:
 
     def __init__(
         self, home: str, library: Library, counters: Counters,
-        slower: Callable[[str], None] = lambda reason: None,
+        slower: Callable[[Reason], None] = lambda reason: None,
     ) -> None:  # fmt: skip
         self.home, self.library, self.counters = home, library, counters
         self._slower = slower
@@ -123,7 +124,7 @@ class DeviceCall:
             current.product(index, product, stream)
         except NoEpilogueError as refused:
             self.counters.epilogue_misses += 1
-            self._slower(f"a product's bias is added in a pass of its own: {refused.what}")
+            self._slower(Reason(Kind.BIAS_APART, detail=refused.what))
             current.product(index, spread_bias(current, index, product, stream), stream)
         self.counters.library_calls += 1
 

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import re
-
+from ...dialect.reasons import Kind, Reason
 from ..settings.strategy import behavior_at
 from ..tiers.profiling import Executor
 from .mismatch import Mismatch
 from .value_names import Checked
 
-# Why an op stayed outside of groups (`form_fusions`) -> what to do about it.
+_PROFILE_MORE = (
+    "Its operand was not reached, or changed, while profiling: profile calls that are alike, "
+    "and more of them, e.g. pf.jit(profiled_runs=2)."
+)
+_LITERAL_SIZES = (
+    "To fix it, write its sizes as literals, or compute them from shapes (x.shape[0] // 2) "
+    "instead of passing them as numbers."
+)
+_ARRAY_OF_DTYPE = "To fix it, pass the number as an array of the dtype that is meant."
 _REMEDIES = {
-    r"type of operand \d+ is not known|type is not known": (
-        "Its operand was not reached, or changed, while profiling: profile calls that are alike, "
-        "and more of them, e.g. pf.jit(profiled_runs=2)."
-    ),
-    r"size of operand \d+ varies": (
+    Kind.UNKNOWN_OPERAND: _PROFILE_MORE,
+    Kind.UNKNOWN_TYPE: _PROFILE_MORE,
+    Kind.VARYING_SIZE: (
         "Its sizes changed while profiling: a dynamic specialisation may take it, "
         'e.g. pf.jit(strategy=[("dynamic", 12)]).'
     ),
-    r"result sizes depend on run-time values": (
-        "To fix it, write its sizes as literals, or compute them from shapes (x.shape[0] // 2) "
-        "instead of passing them as numbers."
-    ),
-    r"complex is not lowered": "To fix it, compute with real and imaginary parts as floats.",
-    r"too few neighbours to fuse with": "To fix it, lower pf.knobs.min_fusion_size.",
-    r"a Python integer may not fit .*|.* does not fit .*": (
-        "To fix it, pass the number as an array of the dtype that is meant."
-    ),
-    r"operands are on different devices: .*": "To fix it, pass all arrays on one device.",
+    Kind.RUN_TIME_SIZES: _LITERAL_SIZES,
+    Kind.COMPLEX: "To fix it, compute with real and imaginary parts as floats.",
+    Kind.FEW_NEIGHBOURS: "To fix it, lower pf.knobs.min_fusion_size.",
+    Kind.UNSURE_INTEGER: _ARRAY_OF_DTYPE,
+    Kind.LARGE_INTEGER: _ARRAY_OF_DTYPE,
+    Kind.DEVICES: "To fix it, pass all arrays on one device.",
+    Kind.UNPROFILED: "To fix it, profile one run, e.g. pf.jit(profiled_runs=1).",
 }
 MORE_DEPTH = 'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)])'
 
@@ -61,9 +63,9 @@ def advice(missed: Checked, nearest: Checked, found: list[Mismatch]) -> list[str
     return lines
 
 
-def remedy(reason: str) -> str:
-    """What lets an op that was refused for ``reason`` be fused; "" where nothing does."""
-    return next((text for form, text in _REMEDIES.items() if re.fullmatch(form, reason)), "")
+def remedy(reason: Reason) -> str:
+    """What to do about a reason; "" where nothing can be done, or where the reason says it."""
+    return _REMEDIES.get(reason.kind, "")
 
 
 def _destination(missed: Checked) -> str:

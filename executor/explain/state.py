@@ -9,6 +9,7 @@ from types import MappingProxyType
 from ...dialect.errors import ArgumentError
 from ...dialect.ir.device import HOST
 from ...dialect.ir.types import TensorType
+from ...dialect.reasons import Reason
 from ...lowering.gpu.artifact import Usage
 from ..compile.request import CompileResult
 from ..compile.timings import grouped
@@ -91,21 +92,23 @@ def state_of(
     executors: Iterable[AnyExecutor],
     current: AnyExecutor | None,
     others: Iterable[Counters] = (),
-    notes: Iterable[str] = (),
+    others_reasons: Iterable[Reason] = (),
 ) -> ExecutorState:
     """The state of a function that has these graphs.
 
     Args:
         current: the executor used last.
         others: counters to add that belong to no executor.
-        notes: reasons that belong to none.
+        others_reasons: those that belong to none.
     """
     tops = list(executors)
     every = [e for top in tops for e in top.chain()]
     sums = Counters()
     for counters in (*(e.counters for e in every), *others):
         sums.add(counters)
-    reasons = [*notes, *(r for e in every for r in (*e.notes, *e.reasons))]
+    reasons = [reason.told for reason in others_reasons]
+    for e in every:
+        reasons += [*e.notes, *(reason.told for reason in tuple(e.reasons))]
     return ExecutorState(
         tier=tier_of(current) if current else "profiling",
         remaining_depth=remaining_depth(current) if current else 0,

@@ -12,9 +12,11 @@ import numpy as np
 
 from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.ir.device import HOST
+from ...dialect.reasons import Kind, Reason
 from ..arguments.checks import check_environment, check_path
-from ..explain.explain import dropped_traces, explain
+from ..explain.explain import explain
 from ..explain.state import DebugState, ExecutorState, debug_state_of, state_of
+from ..explain.summary import dropped_traces
 from ..memory import thread_block
 from ..memory.destinations import Destinations
 from ..observe import registry
@@ -46,7 +48,7 @@ class GraphFunction:
         # Counts and reasons that belong to no executor: made before it is known which graph a call
         # runs, or of graphs that were dropped.
         self._own = new_counters(self)
-        self._reasons: list[str] = []
+        self._reasons: list[Reason] = []
 
     def _enter(self) -> None:
         """It has been made, and is ready: let those know who look at all functions."""
@@ -132,7 +134,7 @@ class GraphFunction:
                 log("device-fallback", self._name, f"runs on the host: {reason}")
                 if knobs.log != STDERR:  # else the event is such a line
                     say(f"profuse: {self._name} was made for {device}, runs on the host: {reason}")
-                self._reasons.append(f"not on {device}: {reason}")
+                self._reasons.append(Reason(Kind.OFF_DEVICE, subject=device, detail=reason))
             self._own.device_fallbacks += 1
             return leaves, HOST
         found = moved(leaves, device)
@@ -157,12 +159,12 @@ class GraphFunction:
         return debug_state_of(self._current, self._name)
 
     def explain(self) -> str:
-        """What ran, what is guarded, why each miss, fallback and refusal happened."""
+        """What runs as native code and what does not, why, and what to do; then how it is done."""
         executors = self._executors()
         if not executors:
             return f"{self._name} has not been called yet."
-        texts = self._explained(executors)
-        texts += [f"{self._name} runs {reason}." for reason in self._reasons] + self._remarks()
+        texts = [f"{self._name} runs {reason}." for reason in self._reasons]
+        texts += self._explained(executors) + self._remarks()
         return "\n".join(texts + dropped_traces(self._own.dropped_traces, self._name))
 
     def _explained(self, executors: list[AnyExecutor]) -> list[str]:

@@ -23,6 +23,7 @@ from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call, leaf_kind
 from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
 from ...dialect.ir.device import HOST
+from ...dialect.reasons import Kind, Reason
 from ..arguments.checks import check_arity, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.attach import unserved
@@ -73,10 +74,10 @@ class Variant:
         names = argument_names(self.trace)[len(self.trace.kinds) :]
         for name, array in zip(names, self.trace.captured, strict=True):
             why = unreadable(array)
-            reason = f"{name} is copied at every call: {why}"
+            reason = Reason(Kind.COPIED, subject=name, detail=why or "")
             if why and reason not in self.executor.reasons:
                 self.executor.reasons.append(reason)
-                log("slower", self.executor.options.name, reason)
+                log("slower", self.executor.options.name, str(reason))
 
 
 @registry.kind

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import DeviceError
+from ...dialect.reasons import Kind, Reason
 from ..cuda.arrays import DeviceArray, as_leaf
 from ..cuda.call import DeviceCall
 from ..cuda.driver import driver, lose
@@ -109,11 +110,11 @@ def _evaluate(executor: AnyExecutor, inputs: list) -> list:
     return Evaluator(module.main, module, on_op=count, adapt=adapt)(inputs)
 
 
-def _note_slower(executor: AnyExecutor, reason: str) -> None:
+def _note_slower(executor: AnyExecutor, reason: Reason) -> None:
     """Keep why a call took more work than it should, once."""
     if reason not in executor.reasons:
         executor.reasons.append(reason)
-        log("slower", executor.options.name, reason)
+        log("slower", executor.options.name, str(reason))
 
 
 def _note(executor: AnyExecutor, error: CudaError) -> str:
@@ -122,7 +123,7 @@ def _note(executor: AnyExecutor, error: CudaError) -> str:
         lose(error)
     if not error.transient:
         executor.device_failure = error.what
-    reason = f"not on the device: {error.what}"
+    reason = Reason(Kind.OFF_DEVICE, subject="the device", detail=error.what)
     if reason not in executor.reasons:
         executor.reasons.append(reason)
     log("device-fallback", executor.options.name, error.what, transient=error.transient)

@@ -12,6 +12,7 @@ import numpy as np
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Module
 from ...dialect.ops.speculation import CallFallback
+from ...dialect.reasons import Reason, summed
 from ..compile.proof.verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 from ..compile.request import CompileResult
 from ..compile.timings import LOAD, timed_load
@@ -26,7 +27,11 @@ from .processor import HOST, Processor
 
 
 def group_runners(
-    result: CompileResult, counters: Counters, reasons: list[str], name: str, on: Processor = HOST
+    result: CompileResult,
+    counters: Counters,
+    reasons: list[Reason],
+    name: str,
+    on: Processor = HOST,
 ) -> dict[str, Callable[..., Any]]:
     """A callable per fusion function; what was refused or failed is counted, noted and logged.
 
@@ -38,8 +43,8 @@ def group_runners(
         on: where the graph's values are.
     """
     adapt = on.adapter(result.module)
-    for reason, count in result.refusals.items():
-        refuse(reason, count, counters, reasons, name)
+    for reason in summed(result.refusals):
+        refuse(reason, counters, reasons, name)
     runners: dict[str, Callable[..., Any]] = {}
     for group in (*result.kernels, *result.failures):
         function = result.module.functions[group]
@@ -54,11 +59,11 @@ def group_runners(
         else:
             reason = result.failures[group]
             counters.compile_failures += 1
-            reasons.append(f"group @{group} is interpreted: {reason}")
+            reasons.append(reason)
             verdict = result.checks.get(group)
             failed = verdict is not None and verdict.outcome == FAILED
             counters.check_failures += failed
-            log("check-failed" if failed else "kernel-failed", name, reason, group=group)
+            log("check-failed" if failed else "kernel-failed", name, reason.why, group=group)
             runners[group] = interpreted
     if result.kernels:
         log("load", name, "", result.seconds[LOAD], kernels=len(result.kernels))
@@ -72,11 +77,11 @@ def _count_check(verdict: Verdict | None, counters: Counters) -> None:
     counters.kernels_unchecked += outcome == UNCHECKED
 
 
-def refuse(reason: str, count: int, counters: Counters, reasons: list[str], name: str) -> None:
+def refuse(reason: Reason, counters: Counters, reasons: list[Reason], name: str) -> None:
     """Count, note and log ops that are not fused."""
-    counters.refusals += count
-    reasons.append(f"{reason} ({count}x)")
-    log("refused", name, reason, count=count)
+    counters.refusals += reason.count
+    reasons.append(reason)
+    log("refused", name, str(reason), count=reason.count, why=reason.kind.value)
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class Linked:
 
     result: CompileResult
     plan: Plan
-    reasons: list[str]
+    reasons: list[Reason]
 
 
 def link(
@@ -100,7 +105,7 @@ def link(
     ``fallback`` gives what runs on the other side of a guard, by the name of its function;
     ``donated`` are inputs whose memory results may have.
     """
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     name, on = options.name, options.processor
     runners = group_runners(result, counters, reasons, name, on)
     fallbacks = {callee: fallback(callee) for callee in called_fallbacks(result.module)}

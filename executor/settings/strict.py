@@ -10,6 +10,7 @@ from ...dialect.errors import Loc, ProfuseError, StrictFusionError
 from ...dialect.importers.tracing.recorder import current
 from ...dialect.ir.program import Instr, Module
 from ...dialect.ops.speculation import FusionGroup, Guard
+from ...dialect.reasons import Reason
 
 _strict: ContextVar[bool] = ContextVar("profuse_strict_fusion", default=False)
 
@@ -39,7 +40,7 @@ def is_strict() -> bool:
     return _strict.get()
 
 
-def check_strict(module: Module, failures: Mapping[str, str], name: str) -> None:
+def check_strict(module: Module, failures: Mapping[str, Reason], name: str) -> None:
     """Raise StrictFusionError unless an optimised graph is one guarded group and nothing else.
 
     Args:
@@ -56,7 +57,7 @@ def check_strict(module: Module, failures: Mapping[str, str], name: str) -> None
             hint="f.explain() says what could not be fused, outside of the scope",
         )
     for group, reason in failures.items():
-        raise StrictFusionError(f"{name}: group @{group} has no kernel: {reason}")
+        raise StrictFusionError(f"{name}: group @{group} has no kernel: {reason.why}")
     unfused = unfused_ops(module, guards)
     if unfused:
         if all(i.op is FusionGroup for i in unfused):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
 from ...dialect.ir.program import Module
+from ...dialect.reasons import Reason
 from ..compile.pending import Pending, compile_now
 from ..compile.request import CompileRequest, CompileResult, compiler_errors
 from ..compile.timings import LINK, REQUEST, about, add, rest_of
@@ -90,7 +91,7 @@ class BaseExecutor:
 
     def _reset(self) -> None:
         """Forget everything learnt (R1.5, R1.14)."""
-        self.reasons: list[str] = []
+        self.reasons: list[Reason] = []
         self.fallbacks: dict[str, Any] = {}
         self.device_failure = ""
         self._pending: dict[Hashable, Pending] = {}

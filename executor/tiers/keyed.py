@@ -22,6 +22,7 @@ from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType, type_of
 from ...dialect.profiling.input_types import with_input_types
+from ...dialect.reasons import Kind, Reason
 from ..arguments.argument_spec import ArgumentSpec, compile_recipe
 from ..compile.pending import make_request
 from ..compile.request import CompileRequest, CompileResult, compiler_errors, keyed_pipeline
@@ -143,7 +144,7 @@ class KeyedExecutor(BaseExecutor):
         """Neither entry nor miss (R2.6); the spec is remembered, or each call would fail."""
         self._failed.add(spec)
         self.counters.compile_failures += 1
-        self.reasons.append(f"not compiled for {spec}: {error}")
+        self.reasons.append(Reason.of_error(Kind.NOT_COMPILED, error, subject=f" for {spec}"))
         log("compile-failed", self.options.name, str(error), spec=str(spec))
         return self.fallback_plan()
 
@@ -164,7 +165,7 @@ class KeyedExecutor(BaseExecutor):
                 return self._compile(self._request(module, "required")).module
         except ProfuseError as error:
             self.counters.compile_failures += 1
-            self.reasons.append(f"runs as it was imported: {error}")
+            self.reasons.append(Reason.of_error(Kind.AS_IMPORTED, error))
             log("compile-failed", self.options.name, str(error))
             return self.module
 
@@ -188,8 +189,7 @@ class KeyedExecutor(BaseExecutor):
         self, spec: ArgumentSpec, request: CompileRequest, made: Made, seconds: float
     ) -> Plan:
         if needs_gradient(self.module, self.recipe.types(spec)):
-            reason = "gradients are needed: nothing is fused"
-            refuse(reason, 1, self.counters, self.reasons, self.options.name)
+            refuse(Reason(Kind.GRADIENTS), self.counters, self.reasons, self.options.name)
         linked = made.linked
         entry = Specialised(linked.plan, request, linked.result, seconds, about=str(spec))
         self.cache[spec] = self.current = entry

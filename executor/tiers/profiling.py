@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...dialect.errors import InternalError, KnobError, ProfuseError
 from ...dialect.ir.program import Module
 from ...dialect.profiling.observers import instrument
+from ...dialect.reasons import Kind, Reason
 from ..compile.ir_dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
 from ..compile.pending import make_request, warm_up
 from ..compile.request import CompileRequest, CompileResult, compiler_errors, optimizing_pipeline
@@ -39,10 +40,7 @@ if TYPE_CHECKING:
     from ..compile.cache.entry import Entry
 
 
-UNPROFILED = (
-    "no run is profiled (profiled_runs=0), so that no type is known: what needs types runs op by "
-    "op. To fix it, profile one run, e.g. pf.jit(profiled_runs=1)"
-)
+UNPROFILED = Reason(Kind.UNPROFILED)
 
 
 KEY = None  # one plan runs a graph at a time: it is not looked up by anything
@@ -320,7 +318,7 @@ class Executor(BaseExecutor):
         self._retire_fallbacks()
         self.fallbacks, self.result = {}, None
         self.counters.compile_failures += 1
-        self.reasons.append(f"not compiled: {error}")
+        self.reasons.append(Reason.of_error(Kind.NOT_COMPILED, error))
         log("compile-failed", self.options.name, str(error))
         plan = self._evaluated_plan("simple", self.module)
         return self._install(plan, f"not compiled: {error.what}")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ...dialect.errors import IRError, Loc
 from ...dialect.ir.program import Module
 from ...dialect.profiling.observers import has_claims
+from ...dialect.reasons import Kind, Reason
 from ..compile.request import CompileRequest, CompileResult
 from ..compile.user_extensions import users_op
 from ..interpret.record import Record
@@ -57,7 +58,7 @@ class WarmState:
         self._device, self._arguments = options.processor.device, options.arguments
         self._packed: _Packed | None = None
 
-    def restore(self, record: Record, counters: Counters, reasons: list[str]) -> Sequence[Types]:
+    def restore(self, record: Record, counters: Counters, reasons: list[Reason]) -> Sequence[Types]:
         """Make a new record ready with the stored profile; returns the inputs it was made by.
 
         Empty if there is none; why a file that the user gave holds none goes to ``reasons``.
@@ -70,14 +71,14 @@ class WarmState:
         try:
             record.restore(profile.observed)
         except IRError as error:
-            reasons.append(f"the profile in {where} is of another graph: {error.what}")
+            reasons.append(Reason(Kind.OTHER_PROFILE, subject=where, detail=error.what))
             return ()
         counters.profiles_restored += 1
         log("profile", self._name, f"restored from {where}")
         return profile.inputs
 
     def stored(
-        self, request: CompileRequest, counters: Counters, reasons: list[str]
+        self, request: CompileRequest, counters: Counters, reasons: list[Reason]
     ) -> CompileResult | None:
         """The compile of a request, if it is stored."""
         from ..compile.cache.lookup import stored
@@ -85,7 +86,7 @@ class WarmState:
         result, missed = stored(request, counters, self._saved)
         if result is None and missed:
             log("profile", self._name, f"compiles anew: {missed}")
-            reasons.append(f"compiled anew: {missed}")
+            reasons.append(Reason(Kind.COMPILED_ANEW, detail=missed))
         return result
 
     def keep(self, record: Record, inputs: Sequence[Types]) -> None:
@@ -138,7 +139,7 @@ class WarmState:
 
     # --- looking ------------------------------------------------------------------------------
 
-    def _find(self, reasons: list[str]) -> tuple[Profile | None, str]:
+    def _find(self, reasons: list[Reason]) -> tuple[Profile | None, str]:
         from ..compile.cache.disk import users_cache
         from ..compile.cache.entry import CorruptEntry
         from ..compile.cache.profiles import Profile
@@ -146,7 +147,7 @@ class WarmState:
         obstacle, saved = self._obstacle(), self._saved
         if obstacle:
             if saved is not None:
-                reasons.append(f"{saved.path} is not used: {obstacle}")
+                reasons.append(Reason(Kind.FILE_NOT_USED, subject=saved.path, detail=obstacle))
             return None, ""
         key, missed = self._profile_key(), ""
         if saved is not None:
@@ -161,8 +162,8 @@ class WarmState:
         cache = users_cache()
         found = None if cache is None else cache.find(key, Profile.from_sections, self._name)
         if missed:
-            what = "profiled anew" if found is None else "profile taken from the disk cache"
-            reasons.append(f"{what}: {missed}")
+            kind = Kind.PROFILED_ANEW if found is None else Kind.CACHED_PROFILE
+            reasons.append(Reason(kind, detail=missed))
         return found, "the disk cache"
 
     def _profile(self, record: Record, inputs: Sequence[Types]) -> Profile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -17,6 +19,7 @@ from cached_graphs import (
     start,
 )
 from profuse.dialect.errors import Loc
+from profuse.dialect.reasons import Effect, Kind, Reason
 from profuse.executor.compile import compiler as compile_module
 from profuse.executor.compile.cache.key import key_of
 from profuse.executor.compile.cache.source_locations import Places
@@ -43,7 +46,7 @@ def test_what_comes_back_is_what_was_compiled(folder):
     found, made = Asked(request(), never).result, result()
     assert made.kernels, "the graph of this test has to have a kernel"
     assert found.module.to_mlir() == made.module.to_mlir()
-    for name in ("ir", "kernels", "failures", "refusals", "unfused", "trace"):
+    for name in ("ir", "kernels", "failures", "refusals", "trace"):
         assert getattr(found, name) == getattr(made, name), name
     assert list(found.seconds) == ["disk cache"]
 
@@ -53,13 +56,15 @@ def test_failures_refusals_and_stages_come_back(folder):
     given = request(keep_stages=True)
     made = compile_module.compile_graph(given)
     assert all(kernel.stages for kernel in made.kernels.values())
-    made.failures["g"] = "no lowering"
-    made.refusals["refused: op"] = 3
-    made.unfused.append("op: reason at user.py:3")
+    given_place, other = Loc("user.py", 3), Loc("other.py", 4, 5)
+    made.failures["g"] = Reason(Kind.NOT_LOWERED, detail="no lowering", hint="none")
+    made.refusals += [
+        Reason(Kind.VARYING_SIZE, "exp", operand=2, effect=Effect.NOT_FUSED, loc=given_place),
+        Reason(Kind.LARGE_INTEGER, "add", detail="u8", subject="300", loc=other, count=3),
+    ]
     Asked(given, lambda _: made)
     found = Asked(given, never).result
-    assert (found.failures, found.refusals) == ({"g": "no lowering"}, {"refused: op": 3})
-    assert found.unfused == made.unfused
+    assert (found.failures, found.refusals) == (made.failures, made.refusals)
     assert found.kernels == made.kernels
 
 
@@ -165,21 +170,20 @@ def test_moved_code_is_found_and_told_at_its_new_place(folder):
     )
     assert [Places.of(text).listed for text in (IR, MOVED)] == [tuple(here), tuple(there)]
     made = copy_of(request())
-    made.unfused = ["op: reason at user.py:4", "other: reason at user.py:41, not user.py:3"]
-    made.failures = {"g": "user.py:3: has no lowering"}
+    unfused = Reason(Kind.NEVER_FUSED, "sort", effect=Effect.NOT_FUSED)
+    elsewhere = Loc("user.py", 41)
+    made.refusals = [replace(unfused, loc=loc) for loc in (here[1], elsewhere)]
+    made.failures = {"g": Reason(Kind.NOT_LOWERED, detail="has no lowering", loc=here[0])}
     Asked(request(), lambda _: made)
     found = Asked(request(ir=MOVED), never).result
-    assert found.failures == {"g": f"{there[0]}: has no lowering"}
-    assert found.unfused == [
-        f"op: reason at {there[1]}",
-        f"other: reason at user.py:41, not {there[0]}",
-    ]
+    assert str(found.failures["g"]) == f"{there[0]}: has no lowering"
+    assert found.refusals == [replace(unfused, loc=loc) for loc in (there[1], elsewhere)]
     moved = dict(zip(here, there, strict=True))
     expected = [moved.get(loc, loc) for loc in locations(made.module)]
     assert locations(found.module) == expected
     assert set(there) <= set(expected)
     again = Asked(request(), never).result
-    assert (again.unfused, again.failures) == (made.unfused, made.failures)
+    assert (again.refusals, again.failures) == (made.refusals, made.failures)
     assert locations(again.module) == locations(made.module)
 
 

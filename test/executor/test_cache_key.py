@@ -30,6 +30,7 @@ from profuse.dialect.ir.dtypes import dtype_named
 from profuse.dialect.ir.types import TensorType
 from profuse.dialect.passes import base as passes
 from profuse.dialect.pipeline import run as pipelines
+from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.compile import compiler as compile_module
 from profuse.executor.compile import user_extensions as users_own
 from profuse.executor.compile.cache import key
@@ -121,12 +122,14 @@ def test_this_cpu_is_in_the_key_whether_it_was_named_or_not():
 
 def test_what_lacks_a_pinned_kernel_is_not_kept_and_a_whole_result_serves(folder):
     name = list(Asked(request()).result.kernels)[0]
-    pinned = request(pinned=((name, "it has cost a worker"),))
+    lost = Reason(Kind.WORKER_LOST, detail="it has cost a worker")
+    pinned = request(pinned=((name, lost),))
     assert Asked(pinned, never).result.kernels.keys() == {name}
     for path in folder.files():
         path.path.unlink()
     asked = Asked(pinned, compile_module.compile_graph)
-    assert asked.result.failures == {name: "it has cost a worker"}
+    failure = asked.result.failures[name]
+    assert str(failure) == f"group @{name} is interpreted: it has cost a worker"
     assert "not stored" in asked.reason("disk-skip")
     assert folder.files() == []
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.guards.checks import check_types, generalize
 from profuse.dialect.ir.types import type_of
+from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.explain.advice import remedy
 from profuse.executor.explain.mismatch import mismatches
 
@@ -169,7 +170,8 @@ def test_no_depth_left():
     f = pf.jit(lambda x: np.exp(x) + 1, strategy=[], name="f")
     f(np.ones(3))
     assert lines_of(f)[:2] == [
-        "f runs unguarded, op by op, because no depth is left (depth 0 left).",
+        "f does not run as native code: it runs op by op in NumPy, unguarded, because no depth is "
+        "left.",
         "To fix it, give the strategy depth, "
         'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)]).',
     ]
@@ -178,14 +180,20 @@ def test_no_depth_left():
 def test_profiled_and_switched_off():
     f = pf.jit(lambda x: np.exp(x) + 1, name="f", profiled_runs=2)
     f(np.ones(3))
-    assert lines_of(f)[0].startswith("f is being profiled: the next call runs op by op")
+    assert lines_of(f)[0] == (
+        "f does not run as native code yet: it is being profiled, the next call runs op by op in "
+        "NumPy and records types."
+    )
     f(np.ones(3))
-    assert lines_of(f)[0] == "f has been profiled: the next call compiles it (depth 12 left)."
+    assert lines_of(f)[0] == (
+        "f does not run as native code yet: it has been profiled, the next call compiles it."
+    )
     g = pf.jit(lambda x: np.exp(x) + 1, name="g")
     with pf.knobs.override(optimize=False):
         g(np.ones(3))
     assert lines_of(g)[:2] == [
-        "g runs op by op, because optimisation or profiling is switched off (depth 12 left).",
+        "g does not run as native code: it runs op by op in NumPy, because optimisation or "
+        "profiling is switched off.",
         "To fix it, call pf.set_optimize(True) and pf.set_profiling_mode(True).",
     ]
 
@@ -200,7 +208,8 @@ def test_a_graph_that_could_not_be_compiled(monkeypatch):
         np.testing.assert_array_equal(f(np.ones(3)), np.exp(np.ones(3)) + 1)
     found = lines_of(f)
     assert found[0] == (
-        "f runs unguarded, op by op, because it could not be compiled (depth 12 left)."
+        "f does not run as native code: it runs op by op in NumPy, unguarded, because it could not "
+        "be compiled."
     )
     assert "not compiled: this pass gave up." in found
     slow = [milliseconds(line) for line in found if line.startswith("Call ")]
@@ -225,17 +234,59 @@ def test_unfused_ops_are_named_with_the_users_line():
 @pytest.mark.parametrize(
     ("reason", "start"),
     [
-        ("type of operand 3 is not known", "Its operand was not reached"),
-        ("size of operand 0 varies", "Its sizes changed while profiling"),
-        ("result sizes depend on run-time values", "To fix it, write its sizes as literals"),
-        ("too few neighbours to fuse with", "To fix it, lower pf.knobs.min_fusion_size."),
-        ("300 does not fit u8", "To fix it, pass the number as an array"),
-        ("is never fused", ""),
+        (Reason(Kind.UNKNOWN_OPERAND, operand=3), "Its operand was not reached"),
+        (Reason(Kind.VARYING_SIZE, operand=0), "Its sizes changed while profiling"),
+        (Reason(Kind.RUN_TIME_SIZES), "To fix it, write its sizes as literals"),
+        (Reason(Kind.FEW_NEIGHBOURS), "To fix it, lower pf.knobs.min_fusion_size."),
+        (Reason(Kind.LARGE_INTEGER, subject="300", detail="u8"), "To fix it, pass the number as"),
+        (Reason(Kind.NEVER_FUSED), ""),
     ],
 )
 def test_remedies(reason, start):
     assert remedy(reason).startswith(start)
     assert bool(remedy(reason)) == bool(start)
+
+
+def test_what_is_native_and_what_is_not_comes_first():
+    @pf.jit(name="f", background=False)
+    def f(x, w):
+        y = np.tanh(x @ w) + 1
+        z = (y * 1j).real  # not fused: two operations of one line
+        return np.exp(z) - 1
+
+    x, w = np.ones((4, 6), F32), np.ones((6, 6), F32)
+    for array in (x, x, x, x[:3]):
+        f(array, w)
+    first = f.__wrapped__.__code__.co_firstlineno + 2
+    told, inside = f.explain().split("  Internals of f:\n")
+    lines = [line.strip() for line in told.splitlines()]
+    assert lines[:3] == [
+        "f runs as native code, but for 2 operations that run one by one in NumPy.",
+        f"Native code of {__file__}:{first}, for x: f32[4, 6] contiguous, "
+        "w: f32[6, 6] contiguous, has run 2 times.",
+        f"Native code of {__file__}:{first + 2} has run 2 times.",
+    ]
+    assert "x: size of dimension 0 is 3, specialised for 4" in lines
+    assert [line.split(": ")[1].split(" at ")[0] for line in lines if "Not fused" in line] == [
+        "mul", "real"
+    ]  # fmt: skip
+    for word in ("depth 12", "@fusion_0", "profiled", "checked", "compiled 2 kernels"):
+        assert word not in told.replace("profiles f/", "").replace("pf.jit(profiled", ""), word
+    for word in ("Tier: optimized, depth 12 left", "Guard of @fusion_0", "2 hits, 1 miss"):
+        assert word in inside
+
+
+def test_what_runs_as_a_whole_says_so():
+    f = pf.jit(lambda x: np.exp(x) + 1, name="f", background=False)
+    f(np.ones(3)), f(np.ones(3))
+    assert lines_of(f)[0] == "f runs as native code."
+    g = pf.jit(lambda x: (x * 1j).real, name="g", background=False)
+    g(np.ones(3)), g(np.ones(3))
+    assert lines_of(g)[0] == "g runs op by op in NumPy: nothing of it is native code."
+    with pf.knobs.override(profiling_mode=False):
+        h = pf.jit(lambda x: np.exp(x * 1j), name="h", background=False)
+        h(np.ones(3))
+    assert lines_of(h)[0] == "h runs op by op in NumPy: nothing of it is native code."
 
 
 def test_strides_that_follow_from_sizes_are_no_advice():

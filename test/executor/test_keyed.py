@@ -225,7 +225,7 @@ def test_a_compile_that_throws_leaves_nothing(monkeypatch):
     counters = executor.counters
     assert (counters.cache_misses, counters.cache_hits, counters.compile_failures) == (0, 0, 1)
     assert executor.debug_state().plans == {}
-    assert executor.reasons == ["not compiled for f32[?], f32[?]: no"]
+    assert [str(r) for r in executor.reasons] == ["not compiled for f32[?], f32[?]: no"]
 
 
 def test_a_compile_that_fails_in_the_background_leaves_nothing(failing_compiles):
@@ -238,7 +238,7 @@ def test_a_compile_that_fails_in_the_background_leaves_nothing(failing_compiles)
     assert len(failing_compiles) == 1
     counters = executor.counters
     assert (counters.cache_misses, counters.cache_hits, counters.compile_failures) == (0, 0, 1)
-    assert executor.reasons == ["not compiled for f32[?], f32[?]: no"]
+    assert [str(r) for r in executor.reasons] == ["not compiled for f32[?], f32[?]: no"]
 
 
 def test_a_spec_that_compiles_is_asked_for_once():

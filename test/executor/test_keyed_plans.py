@@ -13,6 +13,7 @@ from keyed_graphs import add_executor, f32
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.passes.base import Pass, register_pass
+from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.settings.events import events
 from profuse.executor.settings.user_passes import register_pass_before_fusion
 from profuse.executor.tiers import keyed
@@ -104,7 +105,7 @@ def test_needing_gradients_fuses_nothing(monkeypatch):
     (made,) = executor.compiled()
     assert made.result.trace == [*REQUIRED, *PROPAGATE, *DIFFERENTIABLE, "dce"]
     assert executor.counters.kernels_compiled == 0
-    assert executor.reasons == ["gradients are needed: nothing is fused (1x)"]
+    assert executor.reasons == [Reason(Kind.GRADIENTS)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

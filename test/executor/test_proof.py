@@ -13,6 +13,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.ir.op import op_named
+from profuse.dialect.reasons import Kind
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.proof import inputs
 from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
@@ -20,7 +21,7 @@ from profuse.executor.compile.proof.compare import Result
 from profuse.executor.compile.proof.prove import prove
 from profuse.executor.compile.proof.reference import Reference, nudge
 from profuse.executor.compile.proof.replay import replay
-from profuse.executor.compile.proof.verdict import CRASHED, Verdict, summary
+from profuse.executor.compile.proof.verdict import Verdict, summary
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE
 from profuse.lowering.cpu.stages import compile_program
@@ -360,12 +361,14 @@ def test_a_kernel_that_crashes_costs_a_worker_and_its_kernel(tmp_path, monkeypat
     finally:
         pool.close()
     assert (result.kernels, result.faulty, pool.counts.lost) == ({}, True, 1)
-    assert result.failures["fusion_0"].startswith(f"{CRASHED}the compile worker was killed by SIG")
+    assert result.failures["fusion_0"].kind is Kind.CHECK_CRASHED
+    assert result.failures["fusion_0"].detail.startswith("the compile worker was killed by SIG")
     assert result.checks["fusion_0"].outcome == "failed"
     (event,) = [e for e in pf.events() if e.kind == "worker-lost"]
-    assert event.reason.startswith(CRASHED) and event.details["group"] == "fusion_0"
+    assert event.reason.startswith("the check of its kernel crashed: ")
+    assert event.details["group"] == "fusion_0"
     (path,) = tmp_path.iterdir()
-    assert str(path) in result.failures["fusion_0"]
+    assert str(path) in str(result.failures["fusion_0"])
     assert replay(str(path)).outcome == "checked", "nothing is wrong but for the fault"
 
 

@@ -8,6 +8,7 @@ import profuse as pf
 import pytest
 from kernels import FUNCTIONS, arguments
 from profuse.dialect.errors import Loc
+from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.request import CompileRequest
 from profuse.executor.compile.worker import protocol
@@ -34,8 +35,9 @@ def test_a_result_arrives_as_it_was(name):
 
 
 def test_a_request_arrives_as_it_was():
+    why = Reason.of_error(Kind.WORKER_LOST, pf.WorkerError("lost", loc=Loc("m.py", 3), hint="x"))
     request = CompileRequest(
-        "module {}", "dce", Target("t", "c", "+f"), True, True, "/r", "/d", "n", (("g", "why"),)
+        "module {}", "dce", Target("t", "c", "+f"), True, True, "/r", "/d", "n", (("g", why),)
     )
     assert protocol.decode_request(protocol.encode_request(request)) == request
 
@@ -72,11 +74,11 @@ def test_an_error_of_a_class_from_elsewhere_arrives_as_the_base():
 @pytest.mark.parametrize(
     "payload",
     [
-        b"", b"\xff", b"null", b"[]", b"{}", b'{"v": 1}', b'{"v": 1, "kind": "result", "body": 3}',
-        b'{"v": 1, "kind": "result", "body": {}, "sections": []}',
-        b'{"v": 1, "kind": "compile", "body": {}, "sections": []}',
+        b"", b"\xff", b"null", b"[]", b"{}", b'{"v": 2}', b'{"v": 2, "kind": "result", "body": 3}',
+        b'{"v": 2, "kind": "result", "body": {}, "sections": []}',
+        b'{"v": 2, "kind": "compile", "body": {}, "sections": []}',
         protocol.encode_group("g") + b"more",
-        protocol.encode_error(pf.IRError("x")).replace(b'"v": 1', b'"v": 2'),
+        protocol.encode_error(pf.IRError("x")).replace(b'"v": 2', b'"v": 3'),
     ],
 )  # fmt: skip
 def test_what_is_no_reply_is_refused(payload):

@@ -60,7 +60,7 @@ class Call:
         op = self.case.op
         reason = op.can_lower_types(self.types, self.attrs)
         if reason is not None:
-            return reason
+            return reason.why
         results = op.infer(self.types, self.attrs)
         if any(isinstance(t, TensorType) and not t.is_complete for t in results):
             return "result sizes depend on run-time values"

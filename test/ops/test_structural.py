@@ -15,6 +15,7 @@ from profuse.dialect.ir.op import OPS, op_named
 from profuse.dialect.ir.symbolic import evaluate, symbol
 from profuse.dialect.ir.types import TENSOR, ScalarType, TensorType, type_of
 from profuse.dialect.ops.slicing import ABSENT, encode_bound, sliced
+from profuse.dialect.reasons import Reason
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
 from reference import run_op
@@ -232,7 +233,7 @@ def test_full_reductions_of_unknown_rank_are_0d(name):
 )
 def test_refused_because_a_kernel_cannot_check(name, types, attrs):
     op = op_named(name)
-    assert isinstance(op.can_lower_types(types, op.full_attrs(attrs)), str)
+    assert isinstance(op.can_lower_types(types, op.full_attrs(attrs)), Reason)
 
 
 # --- verify, odds and ends --------------------------------------------------------------------

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from profuse.executor.compile.timings import _ORDER
 from profuse.executor.observe.timeline import Call
 from profuse.executor.settings.events import Event
 from profuse.tools.quantities import duration, plural, size
-from profuse.tools.report.calls import chart, errors, gains, kind_of, stretches
-from profuse.tools.report.charts import lanes
+from profuse.tools.report.calls import KINDS, chart, errors, gains, kind_of, stretches
+from profuse.tools.report.charts import _OTHER, lanes
 from profuse.tools.report.collect import MAX_COMPILES, _Budget
-from profuse.tools.report.compiles import MAX_LINES, source
+from profuse.tools.report.compiles import MAX_LINES, source, stages_of
 from profuse.tools.report.diff import CONTEXT, side_by_side
 from profuse.tools.report.diff import MAX_LINES as MOST
+from profuse.tools.report.markup import MARKUP
+from profuse.tools.report.model import Compile
 from report_pages import Page, hostile_run
 
 LINES = st.lists(
@@ -151,3 +157,82 @@ def test_lanes_count_calls_alone():
     assert page.texts["div"] == ["calls, main", "compiles, pool"]
     assert [a["class"] for t, a in page.elements if t == "rect"] == ["k-interpreted", "k-compiling"]
     assert [a["x"] for t, a in page.elements if t == "rect"] == ["0.00%", "50.00%"]
+
+
+# --- what a reader compares with each other ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stages", "shown", "other"),
+    [
+        ({"parse": 1.0, "LLVM": 2.0}, 4.0, 1.0),  # a second that no stage accounts for
+        ({"parse": 1.0, "other": 2.0}, 4.0, 3.0),
+        ({"parse": 1.0, "LLVM": 3.0}, 4.0, 0.0),
+        ({"parse": 1.0, "LLVM": 4.0}, 5.0, 0.0),  # stages that overlap
+        ({}, 4.0, 4.0),
+    ],
+)
+def test_stages_add_up_to_the_total_that_is_shown(stages, shown, other):
+    one, double = (
+        Compile(name, "static", seconds, stages, "", "") for name, seconds in (("f", 4.0), ("g", 8))
+    )
+    function = replace(hostile_run().functions[0], compiles=(one, double))
+    page = Page(stages_of(function))
+    assert page.texts["td"][1] == duration(shown)
+    assert duration(8.0) in page.texts["td"]
+    words = [t.strip() for t in page.texts["span"]]
+    assert (f"other {duration(other)}" in words) == (other > 0)
+    ends, begins = [], []
+    for tag, attrs in page.elements:
+        if tag == "rect":
+            begins.append(float(attrs["x"].rstrip("%")))
+            ends.append(begins[-1] + float(attrs["width"].rstrip("%")))
+    assert [b for b, e in zip(begins[1:], ends, strict=False) if b and abs(b - e) > 0.02] == []
+    first = ends[begins.index(0.0, 1) - 1]
+    assert (first, ends[-1]) == pytest.approx((100 * shown / 8, 100), abs=0.05)
+
+
+def colours(prefix: str, scheme: int) -> dict[str, tuple[int, ...]]:
+    """Colour by class; ``scheme``: 0 = light, 1 = dark."""
+    style = MARKUP.asset("style.css")
+    known = re.findall(r"--([\w-]+): (#[0-9a-f]{6});", style)
+    named = [dict(reversed(known)), dict(known)][scheme]
+    found = re.findall(rf"\.{prefix}-([\w-]+) {{ fill: (\S+); background: (\S+); }}", style)
+    assert all(fill == background for _, fill, background in found)
+    values = {
+        name: re.sub(r"var\(--(.*)\)", lambda m: named[m[1]], fill) for name, fill, _ in found
+    }
+    return {n: tuple(bytes.fromhex(value[1:])) for n, value in values.items()}
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+@pytest.mark.parametrize(
+    ("prefix", "names"),
+    [("k", {*KINDS, *_OTHER}), ("s", {stage.replace(" ", "-") for stage in _ORDER})],
+)
+def test_no_two_colours_of_a_legend_look_alike(prefix, names, scheme):
+    found = colours(prefix, scheme)
+    assert set(found) == names
+    for (one, a), (other, b) in itertools.combinations(found.items(), 2):
+        assert math.dist(a, b) > 30, (one, other)
+
+
+def test_lanes_of_threads_with_one_name_are_told_apart():
+    run = hostile_run()
+    calls = tuple((0.1, replace(run.calls[0][1], thread=thread)) for thread in (1, 2, 3))
+    threads = {1: "worker", 2: "worker", 3: "main"}
+    page = Page(lanes(replace(run, calls=calls, events=(), threads=threads)))
+    names = [t for t in page.texts["div"] if t.startswith("calls")]
+    assert names == ["calls, worker (1 of 2)", "calls, worker (2 of 2)", "calls, main"]
+
+
+@pytest.mark.parametrize(("box", "line"), [(".words", ".words"), (".code-box", ".ir")])
+def test_boxes_that_scroll_end_between_two_lines(box, line):
+    """The part of one that is seen is its upper padding, whole lines, and its borders."""
+    style = MARKUP.asset("style.css")
+    rules = dict(re.findall(r"^(\S.*?) \{ (.*) \}$", style, re.M))
+    height = re.search(r"max-height: calc\((\S+) \+ \d+ \* (\S+) \+ 2px\)", rules[box])
+    assert height[1] == re.search(r"padding: (\S+)", rules[line])[1]
+    assert height[2] == re.search(r"line-height: ([^;]+);", rules[line])[1]
+    assert "border: 1px" in rules[box]
+    assert "margin: 0;" in rules.get(f"{line} p", "margin: 0;"), "a paragraph adds none"

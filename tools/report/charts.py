@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from ...executor.observe.perfetto import LANES, lane_of
@@ -31,9 +32,9 @@ def lanes(run: Run) -> Markup:
     if not found:
         return MARKUP("quiet", text="Nothing that took time was recorded.")
     end = max(start + length for spans in found.values() for start, length, _, _ in spans)
-    rows = []
+    rows, threads = [], _thread_names(run)
     for (thread, lane), spans in found.items():
-        name = f"{lane}, {run.threads.get(thread, thread)}"
+        name = f"{lane}, {threads.get(thread, thread)}"
         drawn = _drawn(spans, end)
         label = f"{name}: {plural(len(spans), 'span')}"
         rows.append(MARKUP("lane", name=name, label=label, spans=MARKUP.each("span", drawn)))
@@ -50,6 +51,17 @@ def lanes(run: Run) -> Markup:
         "lanes", summary=summary, rows=join(rows), ticks=MARKUP.each("tick", _ticks(end)),
         legend=legend(kinds),
     )  # fmt: skip
+
+
+def _thread_names(run: Run) -> dict[int, str]:
+    """Names of threads, of which no two are the same: many programs name theirs all alike."""
+    shared = Counter(run.threads.values())
+    met: Counter[str] = Counter()
+    names = {}
+    for thread, name in run.threads.items():
+        met[name] += 1
+        names[thread] = f"{name} ({met[name]} of {shared[name]})" if shared[name] > 1 else name
+    return names
 
 
 def _spans(run: Run) -> dict[tuple[int, str], list[Span]]:

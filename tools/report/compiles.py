@@ -25,14 +25,14 @@ def stages_of(f: Function) -> Markup:
     """A bar of stages for each compile, all on one scale."""
     if not f.compiles:
         return MARKUP("quiet", text="Nothing was compiled.")
-    longest = max(sum(c.stages.values()) for c in f.compiles) or 1.0
+    longest = max(sum(_all_stages(c).values()) for c in f.compiles) or 1.0
     rows = [_stages(c, longest) for c in f.compiles]
     return MARKUP("stages-table", name=f.name, rows=join(rows))
 
 
 def _stages(c: Compile, longest: float) -> Markup:
-    parts, at = [], 0.0
-    for stage, seconds in c.stages.items():
+    parts, at, stages = [], 0.0, _all_stages(c)
+    for stage, seconds in stages.items():
         width = 100 * seconds / longest
         parts.append({
             "kind": _class(stage), "x": f"{at:.2f}", "width": f"{width:.2f}",
@@ -41,13 +41,22 @@ def _stages(c: Compile, longest: float) -> Markup:
         at += width
     words = (
         {"kind": _class(stage), "stage": stage, "time": duration(seconds)}
-        for stage, seconds in c.stages.items()
+        for stage, seconds in stages.items()
     )
     about = f"{c.about}, from {c.found_in}" if c.found_in else c.about
     return MARKUP(
-        "stages-row", executor=c.executor, about=about, seconds=duration(c.seconds),
+        "stages-row", executor=c.executor, about=about, seconds=duration(sum(stages.values())),
         parts=MARKUP.each("stage-part", parts), words=MARKUP.each("stage-word", words),
     )  # fmt: skip
+
+
+def _all_stages(c: Compile) -> dict[str, float]:
+    """Stages that together take what the whole took: what none of them says is ``other``."""
+    stages = dict(c.stages)
+    rest = c.seconds - sum(stages.values())
+    if rest > 0:
+        stages["other"] = stages.get("other", 0.0) + rest
+    return stages
 
 
 def _class(stage: str) -> str:

@@ -137,7 +137,8 @@ def _compile(event: Event) -> Compile:
 
 
 def _reason(event: Event) -> str:
-    return event.reason if event.reason.startswith(event.kind) else f"{event.kind}: {event.reason}"
+    # What was refused says by itself what that has led to.
+    return event.reason if event.kind == "refused" else f"{event.kind}: {event.reason}"
 
 
 def _sentence(event: Event) -> str:

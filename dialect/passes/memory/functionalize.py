@@ -21,7 +21,7 @@ class Functionalize(Pass):
 
     Writing through a view gives its base, and with it every other view, a new value. Writes
     stay where it is not certain which values share the memory, where an index is known only at
-    run time, and where the graph is not the owner; the statistics count these with the reason.
+    run time, and where the graph is not the owner; these are noted with the reason.
     """
 
     name: ClassVar[str] = "functionalize"
@@ -33,8 +33,11 @@ class Functionalize(Pass):
 
     def _function(self, func: ir.Operation) -> None:
         program = decode_function(func)
-        for what, count in functionalize(program).items():
-            self.count(what, count)
+        made_pure, kept = functionalize(program)
+        if made_pure:
+            self.count("ops-made-pure", made_pure)
+        for reason in kept:
+            self.note(reason)
         made = ir.Module.parse(Module(program).to_mlir(), func.context)
         new = made.body.operations[0].operation
         # All but the body stays: visibility, and what others have written on the function.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from mlir import ir
 from ...analysis.grouping import Groups, chain
 from ...errors import ProfuseError
 from ...guards.checks import devices_of
-from ...ir.op import Fusion
+from ...ir.op import Fusion, Op
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
@@ -28,6 +29,7 @@ from ...mlir.rewrite import (
     ops_in,
     refresh_signature,
     set_type,
+    short_name,
     symbol_of,
     terminator_of,
     type_of,
@@ -37,6 +39,7 @@ from ...mlir.rewrite import (
 from ...mlir.values import Types, clone_op, constant_type, main_functions
 from ...ops.effects import Warn
 from ...ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
+from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .fusion_types import argument_type, number_refusal
 
@@ -55,8 +58,8 @@ class FormFusions(Pass):
     First along values, then side by side, as long as no cycle arises, operands and results stay
     within ``max-values`` and ops, views and all, within ``max-ops``.  Views, queries and constants
     never make a group on their own; groups of fewer than ``min-size`` ops that compute are
-    dissolved.  ``dynamic`` admits symbolic sizes.  The statistics count every refused op with its
-    reason, and the pairs of groups that ``max-ops`` keeps apart.
+    dissolved.  ``dynamic`` admits symbolic sizes.  Every refused op is noted with its reason, and
+    so is every pair of groups that ``max-ops`` keeps apart.
     """
 
     name: ClassVar[str] = "form-fusions"
@@ -77,13 +80,10 @@ class FormFusions(Pass):
             for block in blocks:
                 _BlockFuser(self, module, func, block, constants).run()
 
-    def refuse(self, op: ir.Operation, reason: str) -> None:
-        """Count an op that stays outside, with the reason, and with the user's line if known."""
-        what = f"{op.name.removeprefix('profuse.')}: {reason}"
-        self.count(f"refused: {what}")
-        loc = loc_of(op.location)
-        if loc is not None:
-            self.count(f"unfused: {what} at {loc}")
+    def refuse(self, op: ir.Operation, reason: Reason) -> None:
+        """Note an op that stays outside, with the reason, and with the user's line if known."""
+        name, loc = short_name(op), loc_of(op.location)
+        self.note(dataclasses.replace(reason, op=name, loc=loc, effect=Effect.NOT_FUSED))
 
 
 @dataclass
@@ -117,10 +117,13 @@ class _BlockFuser:
     def run(self) -> None:
         self.memory = Memory(self.func)
         for op in ops_in(self.block):
-            reason = self._refusal(op)
+            cls = op_class(op)
+            if cls is None or _is_expected_outside(op, cls):
+                continue
+            reason = self._refusal(op, cls)
             if reason is None:
                 self.fusible.add(op.results[0])
-            elif reason:
+            else:
                 self.options.refuse(op, reason)
         if not self.fusible:
             return
@@ -132,33 +135,30 @@ class _BlockFuser:
 
     # --- which ops ----------------------------------------------------------------------------
 
-    def _refusal(self, op: ir.Operation) -> str | None:
-        """Why an op is not fused: None = it may be, "" = nobody would expect it to be."""
-        cls = op_class(op)
-        if cls is None or cls.dialect == "scf" or op.name in CONSTANTS or issubclass(cls, _SILENT):
-            return ""
+    def _refusal(self, op: ir.Operation, cls: type[Op]) -> Reason | None:
+        """Why an op is not fused; None = it may be."""
         types, attrs = self.types.of(op), attrs_of(op)
         try:
             results = cls.infer(types, attrs)
         except ProfuseError as error:
-            return error.what
+            return Reason(Kind.TYPES, detail=error.what)
         for value, type_ in zip(op.results, results, strict=False):
             if isinstance(type_, ScalarType):
                 self.types[value] = type_
         if cls.fusion is Fusion.NONE:
-            return "is never fused"
+            return Reason(Kind.NEVER_FUSED)
         if not is_pure(op):
-            return "has side effects"
+            return Reason(Kind.SIDE_EFFECTS)
         if self.memory.shares_written(op):
-            return "is a view of memory that is written"
+            return Reason(Kind.WRITTEN_VIEW)
         reason = self._operand_refusal(types)
         if reason is not None:
             return reason
         if any(isinstance(t, TensorType) and not t.is_complete for t in results):
-            return "result sizes depend on run-time values"
+            return Reason(Kind.RUN_TIME_SIZES)
         # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known.
         if any(isinstance(t, ScalarType) and t.value is None for t in results):
-            return "computes a Python number"
+            return Reason(Kind.PYTHON_NUMBER)
         return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
             types, attrs
         )
@@ -166,18 +166,18 @@ class _BlockFuser:
     def _is_fusible(self, op: ir.Operation) -> bool:
         return len(op.results) > 0 and op.results[0] in self.fusible
 
-    def _operand_refusal(self, types: list[Type]) -> str | None:
+    def _operand_refusal(self, types: list[Type]) -> Reason | None:
         for index, type_ in enumerate(types):
             if isinstance(type_, ListType):
-                return f"operand {index} is a list"
+                return Reason(Kind.LIST_OPERAND, operand=index)
             if not isinstance(type_, TensorType):
                 continue
             if not type_.is_complete or type_.defined is False:
-                return f"type of operand {index} is not known"
+                return Reason(Kind.UNKNOWN_OPERAND, operand=index)
             if not self.options.dynamic and not type_.is_static:
-                return f"size of operand {index} varies"
+                return Reason(Kind.VARYING_SIZE, operand=index)
         devices = sorted(devices_of(types))
-        return f"operands are on different devices: {', '.join(devices)}" if devices[1:] else None
+        return Reason(Kind.DEVICES, detail=", ".join(devices)) if devices[1:] else None
 
     def _split_scalars(self) -> None:
         """Give each user of a query its own copy, as a group can return tensors only."""
@@ -192,7 +192,7 @@ class _BlockFuser:
             left -= len(others)
             if left < 0:
                 self.fusible.discard(value)
-                self.options.refuse(op, "numbers that are used too often to be copied")
+                self.options.refuse(op, Reason(Kind.NUMBER_COPIES))
                 continue
             for use in others:
                 owner = use.owner.operation
@@ -281,7 +281,7 @@ class _BlockFuser:
                 for member in self.groups.members[self.groups.group(n)]:
                     self.sets.pop(member, None)
 
-    def _refusal_apart(self, n: int) -> str | None:
+    def _refusal_apart(self, n: int) -> Reason | None:
         """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
         op, group = self.ops[n], self.groups.members[self.groups.group(n)]
         types: list[Type] = []
@@ -296,9 +296,9 @@ class _BlockFuser:
         try:
             results = cls.infer(types, attrs)
         except ProfuseError as error:
-            return error.what
+            return Reason(Kind.TYPES, detail=error.what)
         if any(isinstance(t, TensorType) and not t.is_complete for t in results):
-            return "its sizes follow from numbers that cannot be had in a group"
+            return Reason(Kind.NUMBERS_APART)
         return cls.can_lower_types(types, attrs)
 
     def _merge_along_values(self) -> None:
@@ -336,12 +336,11 @@ class _BlockFuser:
         return any(self.groups.group(n) not in groups for n in self.users[value])
 
     def _report_splits(self) -> None:
-        """Count the pairs of groups that would have been one but for ``max-ops``."""
+        """Note the pairs of groups that would have been one but for ``max-ops``."""
         pairs = {tuple(sorted(map(self.groups.group, pair))) for pair in self.too_large}
         for _ in (pair for pair in pairs if pair[0] != pair[1]):
-            self.options.count(
-                f"kept apart: groups of more than {self.options.max_ops} ops together"
-            )
+            limit = str(self.options.max_ops)
+            self.options.note(Reason(Kind.GROUP_LIMIT, detail=limit, effect=Effect.GROUPS_APART))
 
     # --- rewriting ----------------------------------------------------------------------------
 
@@ -355,7 +354,7 @@ class _BlockFuser:
                 continue
             for n in nodes:
                 if _counts(self.ops[n]):
-                    self.options.refuse(self.ops[n], "too few neighbours to fuse with")
+                    self.options.refuse(self.ops[n], Reason(Kind.FEW_NEIGHBOURS))
         if not chosen:
             return
         order = self.groups.order()
@@ -397,7 +396,7 @@ class _BlockFuser:
 
     def _fill(
         self, body: ir.Block, members: list[ir.Operation], mapping: dict[ir.Value, ir.Value]
-    ) -> str | None:
+    ) -> Reason | None:
         """Copy the members; the reason if their types do not follow from the arguments alone."""
         types = Types()
         ip = ir.InsertionPoint(body)
@@ -412,18 +411,23 @@ class _BlockFuser:
             try:
                 inferred = cls.infer(ins, attrs)
             except ProfuseError as error:
-                return error.what
+                return Reason(Kind.TYPES, detail=error.what)
             reason = cls.can_lower_types(ins, attrs)
             if reason is not None:
                 return reason
             for value, type_ in zip(copy.results, inferred, strict=True):
                 if isinstance(type_, TensorType):
                     if not type_.is_complete:
-                        return "result sizes depend on run-time values"
+                        return Reason(Kind.RUN_TIME_SIZES)
                     set_type(value, type_)
                 else:
                     types[value] = type_
         return None
+
+
+def _is_expected_outside(op: ir.Operation, cls: type[Op]) -> bool:
+    """True for what nobody would expect to be fused: no reason is given for it."""
+    return cls.dialect == "scf" or op.name in CONSTANTS or issubclass(cls, _SILENT)
 
 
 def _counts(op: ir.Operation) -> bool:

@@ -12,9 +12,10 @@ from ...ir.dtypes import I64, DType
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.rewrite import defining_op, type_of
 from ...ops.speculation import FusionGroup
+from ...reasons import Kind, Reason
 
 
-def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> str | None:
+def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> Reason | None:
     """Why a Python integer cannot be cast: NumPy raises OverflowError where a kernel would wrap."""
     for dtype, type_ in zip(dtypes or (), types, strict=False):
         if dtype is None or not isinstance(type_, ScalarType):
@@ -22,10 +23,10 @@ def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type])
         if not dtype.is_int or dtype is I64 or not type_.dtype.is_int:
             continue
         if not isinstance(type_.value, int):
-            return f"a Python integer may not fit {dtype}"
+            return Reason(Kind.UNSURE_INTEGER, detail=str(dtype))
         info = np.iinfo(dtype.numpy)
         if not info.min <= type_.value <= info.max:
-            return f"{type_.value} does not fit {dtype}"
+            return Reason(Kind.LARGE_INTEGER, detail=str(dtype), subject=str(type_.value))
     return None
 
 

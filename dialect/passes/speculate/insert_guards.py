@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +27,7 @@ from ...mlir.rewrite import (
     refresh_signature,
     replace,
     set_type,
+    short_name,
     symbol_of,
     terminator_of,
     type_of,
@@ -37,6 +39,7 @@ from ...mlir.values import Types, clone_op, constant_type, main_functions, map_t
 from ...ops.control import If
 from ...ops.speculation import DynamicGuard, FallbackGraph, FusionGroup, Guard, TypeCheck
 from ...profiling.observers import erased
+from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..shapes.erase_types import erase_types
 
@@ -77,7 +80,7 @@ class InsertGuards(Pass):
         if self.dynamic:
             reason = self._make_symbolic(op, callee, made)
             if reason is not None:
-                self.count(f"dissolved: {reason}")
+                self.note(dataclasses.replace(reason, effect=Effect.DISSOLVED))
                 _dissolve(op, fallback)
                 erase(fallback)
                 if not _is_called(module, symbol_of(callee)):
@@ -100,7 +103,7 @@ class InsertGuards(Pass):
 
     def _make_symbolic(
         self, op: ir.Operation, callee: ir.Operation, made: dict[ir.Value, Type]
-    ) -> str | None:
+    ) -> Reason | None:
         """Give a fusion function symbolic sizes; the reason why not, if that fails."""
         tensors = [v for v in body_of(callee).arguments if isinstance(type_of(v), TensorType)]
         profiled = [type_of(v) for v in tensors]
@@ -113,13 +116,13 @@ class InsertGuards(Pass):
         given = {d for t in known if isinstance(t, TensorType) for d in t.shape or ()}
         sizes = made_here | {d for d in given if isinstance(d, int)}
         stable = {int(size) for size in self.stable_sizes.split(":") if size}
-        for what, more in (("sizes of arrays made of constants", sizes), ("stable sizes", stable)):
+        for effect, more in ((Effect.CONSTANT_SIZES, sizes), (Effect.STABLE_SIZES, stable)):
             if reason is None or more <= literal:
                 continue
             literal |= more
             kept = _try_symbolic(callee, tensors, generalize(profiled, literal, known))  # type: ignore[arg-type]
             if kept is None:
-                self.count(f"{what} stay literal: {reason}")
+                self.note(dataclasses.replace(reason, effect=effect))
             reason = kept
         return reason
 
@@ -168,14 +171,14 @@ def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
 
 def _try_symbolic(
     callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...] | None
-) -> str | None:
+) -> Reason | None:
     """Give a fusion function these argument types; the reason why not, if the rest does not follow.
 
     On failure the types inside are left half changed: try others, or drop the function.
     """
     body = body_of(callee)
     if types is None:
-        return "operand types cannot be generalised"
+        return Reason(Kind.NOT_GENERAL)
     for value, type_ in zip(tensors, types, strict=True):
         set_type(value, type_)
     known = Types()
@@ -187,21 +190,21 @@ def _try_symbolic(
         cls = op_class(inner)
         if cls is None:
             continue
-        name = inner.name.removeprefix("profuse.")
+        name, loc = short_name(inner), loc_of(inner.location)
         try:
             inferred = known.infer(inner)
         except ProfuseError as error:
-            return f"{name}: {error.what}"
+            return Reason(Kind.TYPES, name, detail=error.what, loc=loc)
         for value, found in zip(inner.results, inferred, strict=True):
             if isinstance(found, ScalarType):
                 known[value] = found
                 continue
             if not isinstance(found, TensorType) or not found.is_complete:
-                return f"{name}: sizes do not follow from the operands' symbols"
+                return Reason(Kind.SIZES_WITHOUT_SYMBOLS, name, loc=loc)
             set_type(value, found)
         reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
         if reason is not None:
-            return f"{name}: {reason}"
+            return dataclasses.replace(reason, op=name, loc=loc)
     refresh_signature(callee)
     return None
 

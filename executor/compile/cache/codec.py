@@ -9,15 +9,15 @@ from typing import Any
 from ....dialect import ops  # noqa: F401  (fills the op table)
 from ....dialect.errors import Loc, ProfuseError
 from ....dialect.ir.serialize import module_from_json, module_to_json
+from ....dialect.reasons import Reason
 from ....lowering.abi import KernelArtifact
 from ....lowering.gpu.artifact import GpuArtifact
 from ..proof.verdict import Verdict
 from ..request import CompileResult
 from .entry import OBJECT, CorruptEntry, Entry
 from .profiles import Profile, is_profile
-from .source_locations import fill_in, leave_open
 
-_PLAIN = ("refusals", "trace", "seconds", "faulty")
+_PLAIN = ("trace", "seconds", "faulty")
 _OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
@@ -27,8 +27,8 @@ def to_sections(result: CompileResult, places: Sequence[Loc] = ()) -> dict[str, 
     ``places``: those of the request, which are left open; see `places`.
     """
     plain: dict[str, Any] = {name: getattr(result, name) for name in _PLAIN}
-    plain["unfused"] = [leave_open(text, places) for text in result.unfused]
-    plain["failures"] = {n: leave_open(text, places) for n, text in result.failures.items()}
+    plain["refusals"] = [reason.to_json(places) for reason in result.refusals]
+    plain["failures"] = {n: reason.to_json(places) for n, reason in result.failures.items()}
     plain["places"] = len(places)
     plain["checks"] = {name: verdict.to_json() for name, verdict in result.checks.items()}
     plain["kernels"] = {name: kernel.header() for name, kernel in result.kernels.items()}
@@ -50,8 +50,8 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
         headers = plain.pop("kernels")
         if plain.pop("places") != len(places):
             raise CorruptEntry("it names more or fewer places than the graph")
-        unfused = [fill_in(text, places) for text in plain.pop("unfused")]
-        failures = {n: fill_in(text, places) for n, text in plain.pop("failures").items()}
+        refusals = [Reason.from_json(data, places) for data in plain.pop("refusals")]
+        failures = {n: Reason.from_json(d, places) for n, d in plain.pop("failures").items()}
         checks = {n: Verdict.from_json(data) for n, data in plain.pop("checks").items()}
         if set(plain) != set(_PLAIN):
             raise CorruptEntry(f"a result has the fields {', '.join(_PLAIN)}, not {list(plain)}")
@@ -65,7 +65,7 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
         raise
     except (*_OTHER_DATA, ProfuseError) as error:
         raise CorruptEntry(f"{type(error).__name__}: {error}") from error
-    return CompileResult(module, ir, kernels, failures, checks, unfused=unfused, **plain)
+    return CompileResult(module, ir, kernels, failures, checks, refusals, **plain)
 
 
 def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:

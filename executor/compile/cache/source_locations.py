@@ -9,7 +9,6 @@ says which ops share a place.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....dialect.errors import Loc
@@ -17,7 +16,6 @@ from ....dialect.errors import Loc
 # As `Module.to_mlir` ends lines.
 _LOCATION = re.compile(r' loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+)\)$', re.MULTILINE)
 _ESCAPE = re.compile(r"\\([0-9A-F]{2}|.)")
-_MARK = re.compile("\0(\\d+)\0")
 
 
 @dataclass(frozen=True)
@@ -47,18 +45,3 @@ class Places:
 
 def _unquoted(text: str) -> str:
     return _ESCAPE.sub(lambda m: m[1] if len(m[1]) == 1 else chr(int(m[1], 16)), text)
-
-
-def leave_open(text: str, places: Sequence[Loc]) -> str:
-    """A message with an index in the stead of each place that it names."""
-    names = {str(loc): index for index, loc in enumerate(places)}
-    if not names:
-        return text
-    # The longest first: one file name may be the end of another.
-    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.sub(rf"(?:{known})(?!:?\d)", lambda m: f"\0{names[m[0]]}\0", text)
-
-
-def fill_in(text: str, places: Sequence[Loc]) -> str:
-    """A message that `leave_open` wrote, with these places; raises LookupError."""
-    return _MARK.sub(lambda m: str(places[int(m[1])]), text)

@@ -7,8 +7,6 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 CHECKED, PARTLY, UNCHECKED, FAILED = "checked", "partly", "unchecked", "failed"
-CRASHED = "the check of its kernel crashed: "
-"""What reasons begin with that pin a fusion function whose check has cost a worker."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from .... import __version__
 from ....dialect.errors import InternalError, ProfuseError, WorkerError
 from ....dialect.pipeline.replay import replay_line
+from ....dialect.reasons import Kind, Reason
 from ...settings.events import log
 from ...settings.fork_gate import fork_allowed, no_fork
 from ..proof.kept import keep
-from ..proof.verdict import CRASHED
 from ..request import CompileRequest, CompileResult
 from ..timings import TRANSFER, WORKER, add
 from . import protocol
@@ -149,7 +149,7 @@ class Lane:
     def _note_lost(self, lost: Lost, name: str) -> None:
         if not self.pool.closed:
             self.pool.count("lost")
-            reason = f"{CRASHED}{lost.reason}" if lost.checking else lost.reason
+            reason = _crashed(lost.reason).why if lost.checking else lost.reason
             log("worker-lost", name, reason, group=lost.group)
 
     def _look_after(self, process: Process, reply: CompileResult | ProfuseError) -> None:
@@ -173,10 +173,14 @@ def _told(reply: CompileResult) -> float:
     return sum(s for stage, s in reply.seconds.items() if stage != WORKER)
 
 
-def _why_pinned(request: CompileRequest, lost: Lost) -> str:
+def _why_pinned(request: CompileRequest, lost: Lost) -> Reason:
     if not lost.checking:
-        return str(_lost_with(request, lost.reason))
-    return f"{CRASHED}the compile worker {lost.reason}; {keep(request, lost.group)}"
+        return Reason.of_error(Kind.WORKER_LOST, _lost_with(request, lost.reason))
+    return _crashed(f"the compile worker {lost.reason}; {keep(request, lost.group)}")
+
+
+def _crashed(detail: str) -> Reason:
+    return Reason(Kind.CHECK_CRASHED, detail=detail)
 
 
 def _lost_with(request: CompileRequest, reason: str) -> WorkerError:

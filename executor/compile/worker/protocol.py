@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from ....dialect import errors
 from ....dialect.errors import Loc, ProfuseError
+from ....dialect.reasons import Reason
 from ....lowering.target import Target
 from ..cache.codec import from_sections, to_sections
 from ..request import CompileRequest, CompileResult
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 T = TypeVar("T")
 _Reader = Callable[[dict[str, Any], dict[str, bytes]], T]
@@ -45,7 +46,8 @@ def encode_hello(version: str) -> bytes:
 
 def encode_request(request: CompileRequest) -> bytes:
     """A request as a message; inverse of `decode_request`."""
-    return _message("compile", asdict(request))
+    pinned = [[name, reason.to_json()] for name, reason in request.pinned]
+    return _message("compile", {**asdict(replace(request, pinned=())), "pinned": pinned})
 
 
 def encode_result(result: CompileResult) -> bytes:
@@ -80,7 +82,7 @@ def decode_request(payload: bytes) -> CompileRequest:
 
     def read(data: dict[str, Any], sections: dict[str, bytes]) -> CompileRequest:
         target = None if data["target"] is None else Target(**data["target"])
-        pinned = tuple((name, reason) for name, reason in data["pinned"])
+        pinned = tuple((str(n), Reason.from_json(reason)) for n, reason in data["pinned"])
         return CompileRequest(**{**data, "target": target, "pinned": pinned})
 
     return _decoded(payload, {"compile": read})
