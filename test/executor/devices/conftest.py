@@ -2,6 +2,8 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+from internals import forget_libraries
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[1] / "lowering"))
@@ -11,7 +13,7 @@ import pytest  # noqa: E402
 import stand_ins  # noqa: E402
 from driver_api import Api  # noqa: E402
 from emulated import EmulatedDriver  # noqa: E402
-from profuse.executor.cuda import bindings, libraries  # noqa: E402
+from profuse.executor.cuda import bindings  # noqa: E402
 from profuse.executor.cuda.driver import using  # noqa: E402
 from profuse.executor.functions import device_arguments as foreign  # noqa: E402
 
@@ -56,7 +58,7 @@ def driver(api):
 def torch(device, monkeypatch):
     """A stand-in in place of torch, of which nothing is known yet."""
     monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
-    monkeypatch.setattr(libraries, "_known", {})
+    forget_libraries(monkeypatch)
     monkeypatch.setattr(foreign, "_converts", {})
     monkeypatch.setattr(stand_ins.torch, "full", False)
     return stand_ins.torch
