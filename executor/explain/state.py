@@ -71,6 +71,9 @@ class ExecutorState:
         specializations: all guards of the whole fallback chain, outermost first.
         counters: sums over the chain (`executor.settings.events.Counters`).
         reasons: refusals and failures, in the order they were met.
+        emitted: calls run in emitted code, which goes to Python only where no guard passes; False
+            while each call goes through the Python dispatcher.
+        emitted_into: the same of calls of `into`.
     """
 
     tier: str
@@ -78,6 +81,8 @@ class ExecutorState:
     specializations: tuple[Specialization, ...]
     counters: Mapping[str, int]
     reasons: tuple[str, ...]
+    emitted: bool = False
+    emitted_into: bool = False
 
 
 def debug_state_of(executor: AnyExecutor | None, name: str) -> DebugState | KeyedState:

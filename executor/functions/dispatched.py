@@ -6,10 +6,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..dispatch.attach import Dispatcher
 from ..dispatch.debounce import Later
+from ..explain.state import ExecutorState
 from ..observe import registry
 from ..plans.options import Options
 from ..plans.plan import PLANS
@@ -127,6 +129,11 @@ class DispatchedFunction(GraphFunction):
         with self._lock:
             self._native = self._native_into = None
             self._plans_seen = -1
+
+    def state(self) -> ExecutorState:
+        """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
+        emitted, emitted_into = self._native is not None, self._native_into is not None
+        return replace(super().state(), emitted=emitted, emitted_into=emitted_into)
 
     def flush(self) -> None:
         """Forget everything learnt; the next call profiles anew (R1.14)."""

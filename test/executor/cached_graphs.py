@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import profuse as pf
+from internals import FOLDER
 from profuse.executor.compile.cache.lookup import cached
 from profuse.executor.compile.cache.store import File, Store
 from profuse.executor.compile.compiler import compile_graph
@@ -106,7 +107,7 @@ def start(program: str, folder: Path, **options: Any) -> subprocess.Popen:
     environment = os.environ | {
         "PROFUSE_CACHE": "on",
         "PROFUSE_CACHE_DIR": str(folder),
-        "PYTHONPATH": PACKAGE_PARENT,
+        "PYTHONPATH": f"{PACKAGE_PARENT}:{FOLDER}",
         **options.pop("environment", {}),
     }
     return subprocess.Popen(

@@ -2,12 +2,13 @@ import os
 import sys
 from pathlib import Path
 
+from internals import share_pool
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 import profuse as pf
 import pytest
 from cached_graphs import caching_in
-from profuse.executor.compile import worker
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE
 from profuse.executor.memory import thread_block
@@ -42,7 +43,7 @@ def module_pool():
 @pytest.fixture
 def pool(module_pool, monkeypatch):
     """The shared pool, whose graphs named after a fault meet that fault; background by default."""
-    monkeypatch.setattr(worker, "_pool", module_pool)
+    share_pool(monkeypatch, module_pool)
     with pf.knobs.override(background=True):
         yield module_pool
 

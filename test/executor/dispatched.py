@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import profuse as pf
+from internals import emitted_hits
 from profuse.executor.settings.knobs import knobs
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -37,14 +38,13 @@ def warm(fn: Callable[..., Any], *args: Any, runs: int = 3) -> Any:
     f = pf.jit(fn)
     for _ in range(runs):
         f(*args)
-    assert f._native is not None, f._dispatcher and f._dispatcher.reasons
+    assert f.state().emitted, f.explain()
     return f
 
 
 def hits(f: Any) -> int:
     """Complete native calls so far."""
-    entry = f._dispatcher.entry
-    return sum(entry.read(cells.hits) for cells in entry.cells)
+    return emitted_hits(f)
 
 
 def is_native(f: Any, *args: Any, **kwargs: Any) -> bool:
@@ -83,7 +83,7 @@ def outcome(fn: Callable[..., Any], calls: Iterable[tuple], *, native: bool) -> 
     with knobs.override(native_dispatch=native):
         f = pf.jit(fn)
         done = [described(lambda args=args: f(*args)) for args in calls]
-        assert native or f._native is None
+        assert native or not f.state().emitted
         state = f.state()
     # How far a check gets depends on the time.
     counted = {name: n for name, n in state.counters.items() if "_checked" not in name}

@@ -6,11 +6,15 @@ Raises AssertionError where the calls did not take the ways that they are here f
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import profuse as pf
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from dispatched import BIG, INDEX, X, gathered, hits, mixed, pair, scaled, warm
 
 ROUNDS, THREADS = 200, 3

@@ -12,17 +12,19 @@ from textwrap import dedent
 from typing import Any, Self
 
 from cached_graphs import PACKAGE_PARENT
+from internals import FOLDER
 from jupyter_client.manager import AsyncKernelManager
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FIRST_CELL = """
 import asyncio, gc, linecache, sys, threading, time, weakref
 import numpy as np, profuse as pf
+from internals import executors, name_of, worker_process
 from profuse.executor.observe import registry
 from profuse.executor.compile.worker import shared_pool
 
 def worker():
-    return shared_pool()._lanes[0].process.pid
+    return worker_process(shared_pool()).pid
 
 x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 """
@@ -66,7 +68,7 @@ class Notebook:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         settings = {
             "PROFUSE_CACHE_DIR": str(folder / "cache"),
-            "PYTHONPATH": PACKAGE_PARENT,
+            "PYTHONPATH": f"{PACKAGE_PARENT}:{FOLDER}",
             "IPYTHONDIR": str(folder / "ipython"),
         }
         self._environment = inherited | settings | environment

@@ -26,6 +26,7 @@ from cached_graphs import (
     request,
     start,
 )
+from internals import NAMED_DISTRIBUTIONS, no_installed_folders, version_of
 from profuse.dialect.ir.dtypes import dtype_named
 from profuse.dialect.ir.types import TensorType
 from profuse.dialect.passes import base as passes
@@ -227,14 +228,14 @@ def test_versions_are_those_of_what_is_installed():
     found = fingerprint.versions()
     assert found["numpy"] == np.__version__
     assert found["profuse"] == pf.__version__
-    for name in fingerprint._DISTRIBUTIONS:
+    for name in NAMED_DISTRIBUTIONS:
         assert found[name] == importlib.metadata.version(name)
 
 
 def test_a_version_is_found_however_the_package_was_installed(monkeypatch):
-    monkeypatch.setattr(fingerprint, "_installed", dict)
+    no_installed_folders(monkeypatch)
     assert fingerprint.versions.__wrapped__() == fingerprint.versions()
-    assert fingerprint._version("no-such-distribution") == "not installed"
+    assert version_of("no-such-distribution") == "not installed"
 
 
 def test_an_edited_compiler_misses(folder, monkeypatch):

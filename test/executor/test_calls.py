@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
+from internals import last_executor
 
 
 def thrice(f, *args):
@@ -81,7 +82,7 @@ def test_results_of_kernels_are_not_copied():
     f = pf.jit(lambda x: np.exp(x) + 1)
     x = np.ones((300, 300))
     thrice(f, x)
-    assert f._current.optimized.fresh == (True,)
+    assert last_executor(f).optimized.fresh == (True,)
 
 
 def test_results_of_one_call_survive_the_next():

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
+from cached_graphs import PACKAGE_PARENT
 from dispatched import (
     BIG,
     INDEX,
@@ -27,8 +28,9 @@ from dispatched import (
     scaled,
     warm,
 )  # fmt: skip
+from internals import FOLDER, emitted_call, entries_alive, entry_of, last_executor
 from profuse.dialect.errors import ArgumentError
-from profuse.executor.dispatch import attach, entry
+from profuse.executor.dispatch import attach
 from profuse.executor.settings.knobs import knobs
 
 
@@ -151,7 +153,7 @@ def test_one_tree_for_several_specialisations():
     for args in ((X[0], 2.0), (X.astype(np.float64), 2.0), (X, 2), (X[0], X[0])):
         for _ in range(3):
             f(*args)
-    cells = f._dispatcher.entry.cells
+    cells = entry_of(f).cells
     assert len(cells) == 5
     for args in ((X, 1.0), (X[0], 2.0), (X.astype(np.float64), 2.0), (X, 2), (X[0], X[0])):
         assert is_native(f, *args)
@@ -166,7 +168,7 @@ def test_fallbacks_are_leaves_of_the_tree():
     for n in (5, 5, 5, 6, 6, 6, 7, 7, 7):
         f(*packed[n])
     state = f.state()
-    assert len(f._dispatcher.entry.cells) == 3, "two static specialisations and one dynamic"
+    assert len(entry_of(f).cells) == 3, "two static specialisations and one dynamic"
     before = [(s.hits, s.misses) for s in state.specializations]
     for n in (7, 4, 5, 6, 5):
         assert is_native(f, *packed[n])
@@ -177,7 +179,7 @@ def test_fallbacks_are_leaves_of_the_tree():
     assert gained == [(1, 4), (2, 2), (2, 0)]
     for name, by in (("calls", 5), ("guard_misses", 6), ("fallback_calls", 6), ("guard_hits", 5)):
         assert after.counters[name] - state.counters[name] == by
-    executor = f._current
+    executor = last_executor(f)
     first = executor.optimized.guards[0]
     assert [t.shape for t in first.last_miss] == [(5, 4), (5, 4)]
     is_native(f, *packed[7])
@@ -201,7 +203,7 @@ def test_flush_goes_back_to_python():
     f = warm(mixed, X, Y)
     calls = f.state().counters["calls"]
     f.flush()
-    assert f._native is None
+    assert not f.state().emitted
     f(X, Y)
     assert f.state().tier == "profiling"
     assert f.state().counters["calls"] == calls + 1
@@ -211,10 +213,10 @@ def test_flush_goes_back_to_python():
 
 def test_code_goes_with_the_function():
     gc.collect()
-    before = len(entry._live)
+    before = entries_alive()
     f = warm(mixed, X, Y)
-    call, ref = f._native, weakref.ref(f)
-    assert len(entry._live) == before + 1
+    call, ref = emitted_call(f), weakref.ref(f)
+    assert entries_alive() == before + 1
     del f
     gc.collect()
     assert ref() is None
@@ -223,7 +225,7 @@ def test_code_goes_with_the_function():
         call(X)
     del call
     gc.collect()
-    assert len(entry._live) == before
+    assert entries_alive() == before
 
 
 def test_finalizers_of_a_cycle_may_call():
@@ -237,7 +239,7 @@ def test_finalizers_of_a_cycle_may_call():
             results.append(self.call(X, Y))
 
     for _ in range(5):
-        Holder(f._native)
+        Holder(emitted_call(f))
     gc.collect()
     assert len(results) == 5
 
@@ -269,7 +271,7 @@ def test_knob_switches_it_off():
         f = pf.jit(mixed)
         for _ in range(4):
             f(X, Y)
-        assert f._native is None
+        assert not f.state().emitted
 
 
 def test_refusal_is_an_event_and_changes_nothing(monkeypatch):
@@ -277,7 +279,7 @@ def test_refusal_is_an_event_and_changes_nothing(monkeypatch):
     f = pf.jit(mixed)
     for _ in range(4):
         assert np.allclose(f(X, Y), mixed(X, Y))
-    assert f._native is None
+    assert not f.state().emitted
     assert any(e.kind == "dispatch-refused" and "strange" in e.reason for e in pf.events())
     assert f.state().counters["guard_hits"] == 3
 
@@ -285,17 +287,18 @@ def test_refusal_is_an_event_and_changes_nothing(monkeypatch):
 INTERRUPT = """
 import _thread, collections, itertools, signal, threading
 import numpy as np, profuse as pf
+from internals import emitted_call
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs of a shell
 x = np.ones((4, 4), np.float32)
 f = pf.jit(lambda a, b: np.tanh(a + b))
 for _ in range(3): f(x, x)
-assert f._native is not None
+assert f.state().emitted
 
 def plain():
     while True: f(x, x)
 
 def without_bytecode():
-    collections.deque(map(f._native, itertools.repeat(x), itertools.repeat(x)), maxlen=0)
+    collections.deque(map(emitted_call(f), itertools.repeat(x), itertools.repeat(x)), maxlen=0)
 
 for loop in (plain, without_bytecode):
     threading.Timer(0.2, _thread.interrupt_main).start()
@@ -307,9 +310,11 @@ for loop in (plain, without_bytecode):
 
 
 def test_keyboard_interrupt_is_delivered():
+    environment = os.environ | {"PYTHONPATH": f"{PACKAGE_PARENT}:{FOLDER}"}
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT], capture_output=True, text=True, timeout=60, check=False
-    )
+        [sys.executable, "-c", INTERRUPT], env=environment,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
     assert done.stdout.split() == ["interrupted"] * 2, done.stderr
 
 

@@ -14,6 +14,7 @@ import pytest
 from dispatched import X, Y, hits, is_native, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import entry_of
 from profuse.dialect.importers.tracing.trace_guards import (
     ConstExpr,
     DimExpr,
@@ -37,7 +38,7 @@ def warm(fn, *args, **kwargs):
     f = pf.jit(fn)
     for _ in range(3):
         f(*args, **kwargs)
-    assert f._native is not None, f.explain()
+    assert f.state().emitted, f.explain()
     assert is_native(f, *args, **kwargs)
     return f
 
@@ -76,7 +77,7 @@ def test_into_with_keywords():
     out = np.empty_like(X)
     for _ in range(4):
         assert f.into(out, X, y=Y) is out
-    assert f._native_into is not None
+    assert f.state().emitted_into
     np.testing.assert_array_equal(out, X * 2 + Y)
 
 
@@ -250,7 +251,7 @@ def test_what_python_takes_apart_says_so():
     f = pf.jit(lambda p: p.x + p.y)
     for _ in range(3):
         np.testing.assert_array_equal(f(Pair(X, Y)), X + Y)
-    assert f._native is None
+    assert not f.state().emitted
     assert "an argument is a dataclass, which Python takes apart" in f.explain()
     f = pf.jit(lambda x: Pair(x + 1, x * 2))
     for _ in range(3):
@@ -320,13 +321,13 @@ def test_many_items(monkeypatch):
     found = f(many)
     assert list(found) == list(many)
     np.testing.assert_array_equal(found["p59"], many["p59"] * 2 - 1)
-    lines = f._dispatcher.entry.emitted.text.count("\n")
+    lines = entry_of(f).emitted.text.count("\n")
     assert lines < 200 * len(many)
     monkeypatch.setattr(attach, "MAX_VALUES", 100)
     g = pf.jit(lambda table: {k: v * 2 - 1 for k, v in table.items()})
     for _ in range(3):
         g(many)
-    assert g._native is None
+    assert not g.state().emitted
     assert "more than 100 arguments and results" in g.explain()
 
 

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 import numpy as np
 import profuse as pf
 import pytest
+from internals import check_dtypes, check_fields, other_function_table, other_python_functions
 from profuse.executor.dispatch import attach, layout
 from profuse.executor.dispatch.layout import LAYOUT, Layout, Unknown
 
@@ -25,8 +26,8 @@ def test_this_process_is_known():
 def test_wrong_offsets_are_refused(name, by):
     moved = replace(LAYOUT, **{name: getattr(LAYOUT, name) + by})
     with pytest.raises(Unknown, match="offset"):
-        layout._check_fields(moved)
-        layout._check_dtypes(moved)
+        check_fields(moved)
+        check_dtypes(moved)
 
 
 def _refused(monkeypatch) -> str:
@@ -37,7 +38,7 @@ def _refused(monkeypatch) -> str:
     f = pf.jit(lambda x: x * 2 + 1)
     for _ in range(4):
         assert np.array_equal(f(X), X * 2 + 1)
-    assert f._native is None
+    assert not f.state().emitted
     assert f.state().counters["guard_hits"] == 3
     assert any(e.kind == "dispatch-refused" and e.reason == reason for e in pf.events())
     assert f"dispatched in Python: {reason}" in f.explain()
@@ -63,7 +64,7 @@ def test_other_byte_orders_are_refused(monkeypatch):
 
 
 def test_another_function_table_is_refused(monkeypatch):
-    monkeypatch.setattr(layout, "_ABI_VERSION", 0x03000000)
+    other_function_table(monkeypatch)
     monkeypatch.setattr(layout, "addresses", layout.addresses.__wrapped__)
     assert "C ABI" in _refused(monkeypatch)
 
@@ -74,7 +75,7 @@ def test_moved_fields_are_refused(monkeypatch):
 
 
 def test_a_missing_function_is_refused(monkeypatch):
-    monkeypatch.setattr(layout, "_PYTHON_API", ("Py_NoSuchFunction",))
+    other_python_functions(monkeypatch, "Py_NoSuchFunction")
     assert "Py_NoSuchFunction" in _refused(monkeypatch)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import profuse as pf
 import pytest
+from internals import last_executor
 from profuse.dialect.guards.relaxed import fits_relaxed
 from profuse.dialect.importers.tracing.pytree import LEAF
 from profuse.dialect.ir.symbolic import symbol
@@ -134,7 +135,7 @@ def test_size_checks_behind_relaxed_guards(reference, checks, fits):
     f = pf.jit(lambda x: np.exp(x), strategy=[("dynamic", 1)])
     for _ in range(3):
         f(np.ones((4, 8), np.float32))
-    (runner,) = f._current.optimized.kernels.values()
+    (runner,) = last_executor(f).optimized.kernels.values()
     module = decode_module(parse_module(CHECKED.replace("4, 8>}", f"{reference}>}}")))
     counters = Counters()
     plan = build_plan(module, {"group": runner}, {"slow": lambda args: [-args[0]]}, counters)

@@ -13,8 +13,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import BIG, hits, mixed, warm
-from profuse.executor.dispatch import entry
-from profuse.executor.settings import events
+from internals import entries_alive, new_event_ring
 from profuse.executor.settings.events import Counters
 
 THREADS, CALLS = 8, 1500
@@ -24,7 +23,7 @@ SIZED = [(BIG[:n, :4].copy(), BIG[:n, 4:8].copy()) for n in (4, 5, 6, 7)]
 @pytest.fixture(autouse=True)
 def _frequent_switches(monkeypatch):
     """Many switches of threads; many events too, which go to a ring of their own."""
-    monkeypatch.setattr(events, "_ring", None)
+    new_event_ring(monkeypatch)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -66,7 +65,7 @@ def calls(f) -> int:
 def test_flushes_while_threads_call():
     """No call is lost or counted twice, and code goes only when nobody is inside."""
     gc.collect()
-    f, live = warm(mixed, *SIZED[0]), len(entry._live)
+    f, live = warm(mixed, *SIZED[0]), entries_alive()
     before = calls(f)
     with callers(f, SIZED[:1]):
         for _ in range(15):
@@ -74,7 +73,7 @@ def test_flushes_while_threads_call():
     assert calls(f) == before + THREADS * CALLS
     f.flush()
     gc.collect()
-    assert len(entry._live) == live - 1
+    assert entries_alive() == live - 1
 
 
 def test_new_plans_while_threads_call():

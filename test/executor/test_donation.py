@@ -12,6 +12,7 @@ import pytest
 from dispatched import hits
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import last_executor
 from profuse.dialect.errors import KnobError
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.settings.knobs import knobs
@@ -32,7 +33,7 @@ def ready(fn, *args, native=True, strategy=None, runs=4):
         f = pf.jit(fn, donate="x", strategy=strategy, background=False)
         for _ in range(runs):
             f(*(a.copy() if isinstance(a, np.ndarray) else a for a in args))
-    assert (f._native is not None) == native, f._dispatcher and f._dispatcher.reasons
+    assert f.state().emitted == native, f.explain()
     return f
 
 
@@ -203,7 +204,7 @@ def test_no_reference_is_lost_or_kept():
 def test_loops_written_in_place_are_declared_independent():
     """Else LLVM would find the addresses equal when it runs, and not vectorise."""
     f = ready(lambda x, w: x * w + 1, X, W)
-    request = f._current.request
+    request = last_executor(f).request
     assert request.in_place
     made = [
         next(iter(compile_graph(replace(request, in_place=on, keep_stages=True)).kernels.values()))
@@ -301,7 +302,7 @@ def test_arrays_that_cannot_be_given_miss_no_guard():
                 memory = np.ones((n, n), np.float32)
                 x = memory.copy() if k % 5 else memory[:]
                 f(x, np.ones((n, n), np.float32) if k % 7 else x)
-            assert (f._native is not None) is native
+            assert f.state().emitted is native
             counted[native] = f.state().counters
     assert counted[True] == counted[False]
     assert counted[True]["guard_misses"] == 10

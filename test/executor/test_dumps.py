@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executor_of
 from profuse.executor.settings.knobs import knobs
 
 X = np.ones((4, 8), np.float32)
@@ -32,7 +33,7 @@ def test_the_dump_sequence_equals_the_pipelines(capsys):
         assert titles(capsys.readouterr().err) == []
         f(X)
     found = titles(capsys.readouterr().err)
-    (executor,) = f._executors()
+    executor = executor_of(f)
     ends = ["start", *executor.result.trace, "end"]
     boundaries = [f"after {a}, before {b}: scaled_tanh" for a, b in pairwise(ends)]
     assert found == ["profiled: scaled_tanh", *boundaries, "optimised: scaled_tanh"]
@@ -92,7 +93,7 @@ def test_plans_carry_the_functions_name():
     f = pf.jit(scaled_tanh)
     with knobs.override(optimize=False):
         f(X)
-    (executor,) = f._executors()
+    executor = executor_of(f)
     assert executor.plan().name == "scaled_tanh"  # profiling
     with knobs.override(optimize=False):
         assert (executor.plan().kind, executor.plan().name) == ("no-opt", "scaled_tanh")

@@ -12,6 +12,7 @@ import profuse as pf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import name_of
 from profuse.dialect.guards.checks import check_types, generalize
 from profuse.dialect.ir.types import type_of
 from profuse.dialect.reasons import Kind, Reason
@@ -119,7 +120,7 @@ def test_the_nearest_specialisation_is_chosen_from_the_whole_chain():
     assert found[start + 1] == "x: size of dimension 1 is 5, specialised for 9"
     assert found[start + 2] == (
         "Such calls run op by op in f__lambda_/fallback_0/fallback_1, because no depth is left."
-    ).replace("f__lambda_", f._name)
+    ).replace("f__lambda_", name_of(f))
 
 
 def test_a_miss_that_a_deeper_specialisation_serves():

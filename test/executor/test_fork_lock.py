@@ -10,6 +10,7 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
+from internals import locks
 from profuse.executor.settings.fork_lock import ForkLock
 
 X = np.ones((4, 8))
@@ -89,14 +90,13 @@ def test_a_function_that_another_thread_is_at_works_in_the_child(profiling):
     with pf.knobs.override(profiling_mode=profiling):
         f = pf.jit(lambda x: np.tanh(x) * 2, background=False)
         f(X)
-        (executor,) = f._executors()
 
         def child():
             for _ in range(3):
                 assert np.allclose(f(X), np.tanh(X) * 2)
             return f.state().tier == "optimized"
 
-        for lock in (executor._lock, f._lock):
+        for lock in locks(f):
             with Held(lock):
                 assert in_child(child) == 0
 

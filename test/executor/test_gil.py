@@ -6,13 +6,14 @@ import threading
 
 import numpy as np
 import profuse as pf
+from internals import last_executor
 
 
 def test_python_goes_on_while_a_kernel_runs():
     f = pf.jit(lambda x: np.exp(np.sin(np.exp(np.sin(x)))).sum())
     x = np.linspace(0, 1, 8_000_000)
     f(x), f(x)
-    plan = f._current.optimized
+    plan = last_executor(f).optimized
     assert plan is not None
     started, done, turns = threading.Event(), threading.Event(), 0
 

@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import profuse as pf
 import pytest
+from internals import MOST_KEPT_ARRAYS, kept_frames
 from placed import WAYS, N, W, X, address, chain, placed, plan_of, ready
 from profuse.executor.memory import output_pool, thread_block
 from profuse.executor.settings.knobs import knobs
@@ -90,9 +91,9 @@ def test_sizes_that_come_once_are_left_to_the_pool(frames):
     many = [(X[:n].copy(), W[:n].copy()) for n in range(2, 124)]
     for args in [args for args in many for _ in range(3)]:
         f(*args)
-    kept = thread_block._local.arena.kept
+    kept = kept_frames()
     count = sum(made is not None and len(made) for made in kept.frames.values())
-    assert 0 < count <= kept.arrays <= thread_block._MOST_ARRAYS
+    assert 0 < count <= kept.arrays <= MOST_KEPT_ARRAYS
 
 
 def test_predicted_sizes_that_are_wrong(frames):

@@ -13,6 +13,7 @@ import pytest
 from dispatched import outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from internals import kept_frames
 from placed import WAYS, W, X, chain, placed, ready
 from profuse.executor.memory import intermediates, output_pool, thread_block
 from profuse.executor.settings.knobs import knobs
@@ -138,7 +139,7 @@ def test_ten_thousand_calls_leave_nothing(way):
     assert [sys.getrefcount(o) for o in (x, w)] == counts
     assert abs(sys.getallocatedblocks() - blocks) < 200
     assert thread_block.held() == held > 0
-    assert len(thread_block._local.arena.kept.frames) <= 2
+    assert len(kept_frames().frames) <= 2
     thread_block.release()
     assert thread_block.held() == 0
 

@@ -11,6 +11,7 @@ import profuse as pf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import emitted_hits
 from profuse.dialect.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from profuse.executor.observe.timeline import Timeline
 from profuse.executor.settings.knobs import knobs
@@ -46,14 +47,13 @@ def _like(value):
 
 
 def hits(f):
-    entry = f._writer.entry
-    return sum(entry.read(cells.hits) for cells in entry.cells)
+    return emitted_hits(f, into=True)
 
 
 @pytest.fixture(params=[True, False], ids=["native", "python"])
 def f(request):
     made = ready(mixed, X, Y, native=request.param)
-    assert (made._native_into is not None) == request.param
+    assert made.state().emitted_into == request.param
     with knobs.override(native_dispatch=request.param):
         yield made
 

@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executors, forget_usage, lock_of
 from keyed_graphs import add_executor, f32, optional_bias, scaled
 from profuse.executor.compile import compiler as compile_module
 from profuse.executor.settings.events import events
-from profuse.executor.tiers import keyed
 from profuse.executor.tiers.keyed import KeyedExecutor
 from profuse.executor.tiers.profiling import Executor, Options
 from small_executors import settle
@@ -32,8 +32,8 @@ def test_profiling_mode_picks_the_executor_for_good():
         pf.set_profiling_mode(False)
     for _ in range(2):
         g(f32(2, 3), f32(3))
-    assert [type(e) for e in f._executors()] == [KeyedExecutor]
-    assert [type(e) for e in g._executors()] == [Executor]
+    assert [type(e) for e in executors(f)] == [KeyedExecutor]
+    assert [type(e) for e in executors(g)] == [Executor]
     assert f.state().counters["invocations"] == 2
     assert g.state().counters["invocations"] == 0
 
@@ -64,7 +64,7 @@ def test_more_inputs_than_needed():
 
 def test_usage_is_logged_once(monkeypatch):
     """R2.3: once per process, whatever runs."""
-    monkeypatch.setattr(keyed, "_usage_logged", threading.Event())
+    forget_usage(monkeypatch)
     before = sum(e.kind == "api-usage" for e in events())
     for executor in (add_executor(), add_executor()):
         for _ in range(2):
@@ -171,7 +171,7 @@ def test_the_spec_is_made_outside_of_the_lock():
 
     recipe, computed = executor.recipe, threading.Event()
     executor.recipe = Spied()
-    with executor._lock:
+    with lock_of(executor):
         thread = threading.Thread(target=executor.run, args=([f32(3), f32(3)],))
         thread.start()
         assert computed.wait(10), "the spec waits for the lock"
@@ -244,7 +244,7 @@ def test_a_compile_that_fails_in_the_background_leaves_nothing(failing_compiles)
 def test_a_spec_that_compiles_is_asked_for_once():
     """R2.6: other calls of the spec run op by op meanwhile; neither a hit nor a second compile."""
     executor = add_executor(background=True)
-    with executor._lock:  # so that the plan cannot be swapped in yet
+    with lock_of(executor):  # so that the plan cannot be swapped in yet
         for _ in range(3):
             executor.run([f32(2), f32(2)])
         counters = executor.counters

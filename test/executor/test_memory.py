@@ -10,8 +10,15 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
+from internals import (
+    counters_alive,
+    executors,
+    graph_count,
+    last_executor,
+    plain_graph_count,
+    size_classes,
+)
 from profuse.executor.memory import output_pool
-from profuse.executor.settings import events
 
 CALLS = 10_000
 SHAPES = [(n, m) for n in range(1, 26) for m in range(1, 21)]  # 500
@@ -120,13 +127,13 @@ def test_static_arguments_are_bounded():
         f = pf.jit(lambda x, name: x + len(name))
         for k in range(20):
             assert f(np.zeros(2), "a" * k)[0] == k
-        assert len(f._executors()) == len(f._variants) == 4
-        assert len(f._flat) == 0
+        assert len(executors(f)) == graph_count(f) == 4
+        assert plain_graph_count(f) == 0
         for dtype in (np.float32, np.float64, np.int32, np.int64, np.int16, np.uint8):
             g = pf.jit(lambda x: x + 1)
             for kind in (dtype, np.float32, np.float64, np.int32, np.int64, np.int16, np.uint8):
                 g(np.zeros(2, kind))
-            assert len(g._flat) <= 4
+            assert plain_graph_count(g) <= 4
 
 
 def test_dead_functions_leave_nothing():
@@ -141,13 +148,13 @@ def test_dead_functions_leave_nothing():
 
     use()
     left()
-    before, tracked = left(), len(events._live)
+    before, tracked = left(), counters_alive()
     for _ in range(5):
         use()
     left()
     after = left()
     assert {n: after[n] - before[n] for n in COUNTED} == dict.fromkeys(COUNTED, 0)
-    assert len(events._live) == tracked
+    assert counters_alive() == tracked
 
 
 def test_compiles_leave_little_behind():
@@ -180,7 +187,7 @@ def test_output_pool_over_500_sizes():
             gc.collect(0)
             assert pool.held <= limit
         assert pool.held > limit // 2
-        assert len(pool._classes) <= 4 * 5 + 1  # four classes for each of five octaves
+        assert size_classes(pool) <= 4 * 5 + 1  # four classes for each of five octaves
         held = pool.held
         recent = pool.lend(sizes[-1])
         assert pool.held < held, "the class used last was not kept"
@@ -198,4 +205,4 @@ def test_work_log_is_bounded():
     f = pf.jit(lambda x: x + 1, profiled_runs=10_000)
     for _ in range(500):
         f(np.ones(2))
-    assert sum(map(len, f._current.work.slow_calls())) == 64
+    assert sum(map(len, last_executor(f).work.slow_calls())) == 64

@@ -207,11 +207,11 @@ def test_a_cell_that_is_changed_and_run_again(notebook):
         notebook.prints(TO_THE_TOP.format("again"))
         notebook.prints(f"np.testing.assert_allclose(again(x), np.tanh(x) * {factor}, rtol=1e-6)")
         if factor == 2:
-            notebook.prints("old = [weakref.ref(again), *map(weakref.ref, again._executors())]")
+            notebook.prints("old = [weakref.ref(again), *map(weakref.ref, executors(again))]")
     assert (
         notebook.prints("""
         gc.collect()
-        print([r() for r in old], sum(f._name == "again" for f in registry.functions()))
+        print([r() for r in old], sum(name_of(f) == "again" for f in registry.functions()))
     """)
         == "[None, None] 1\n"
     )

@@ -12,6 +12,7 @@ import cloudpickle
 import numpy as np
 import profuse as pf
 import pytest
+from internals import FOLDER
 
 PARENT = str(Path(pf.__file__).parents[1])
 MAIN = '''
@@ -60,15 +61,16 @@ for _ in range(3):
     np.testing.assert_allclose(squared(x * 3), x * 9)
     np.testing.assert_allclose(plain(x), np.tanh(x))
     np.testing.assert_allclose(bound(x), x * 3)
-o = layer._options
+from internals import options_of
+o = options_of(layer)
 print(o.strategy, o.background, o.name, o.donate)
 print(layer.__name__, layer.__qualname__, layer.__module__, layer.__doc__, again.__qualname__)
-print(layer.state().counters["compiles"], again._fn.__globals__["again"].__qualname__)
+print(layer.state().counters["compiles"], again.__wrapped__.__globals__["again"].__qualname__)
 """
 
 
 def run(*command, folder):
-    env = {**os.environ, "PYTHONPATH": PARENT}
+    env = {**os.environ, "PYTHONPATH": f"{PARENT}:{FOLDER}"}
     done = subprocess.run(
         [sys.executable, *command], env=env, cwd=folder, capture_output=True, text=True, timeout=120
     )

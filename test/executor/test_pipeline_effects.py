@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executor_of
 from profuse.dialect.errors import IRError, ShapeError
-
-
-def executor_of(f):
-    (executor,) = f._executors()
-    return executor
 
 
 def sum_of_products(a, b, c, d):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import profuse as pf
+from internals import last_executor
 from profuse.executor.compile.request import optimizing_pipeline
 
 LIT = Path(__file__).parents[1] / "passes" / "engine-pipeline.mlir"
@@ -25,7 +26,7 @@ def test_replaying_the_request_gives_the_optimised_graph(tmp_path):
     )
     for rows in (4, 4, 6, 6):
         f(np.ones((rows, 8), np.float32), np.ones(8, np.float32))
-    for level, executor in enumerate(list(f._current.chain())[:2]):
+    for level, executor in enumerate(list(last_executor(f).chain())[:2]):
         graph = tmp_path / f"{level}.mlir"
         graph.write_text(executor.request.ir)
         done = subprocess.run(

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
+from internals import keeps_graphs, last_executor, make_unguarded_plan
 from profuse.executor.compile import compiler as compile_module
 from profuse.executor.settings.knobs import knobs
 from profuse.executor.tiers import profiling as engine
@@ -211,7 +212,7 @@ def test_a_flush_forgets_everything_and_reads_the_settings_anew():
     executor = optimized()
     run(executor, 4, 5), run(executor, 4, 5)
     with knobs.override(profiling_mode=False):
-        executor._no_opt_plan()
+        make_unguarded_plan(executor)
     assert executor.fallbacks
     previous = pf.set_fusion_strategy([("dynamic", 3)])
     try:
@@ -219,7 +220,8 @@ def test_a_flush_forgets_everything_and_reads_the_settings_anew():
         assert executor.depth == 3
     finally:
         pf.set_fusion_strategy(previous)
-    assert executor.record is executor.optimized is executor._profiling is executor._plain is None
+    assert executor.record is executor.optimized is None
+    assert keeps_graphs(executor) == (False, False)
     assert executor.fallbacks == {}
     assert executor.created is None
     with knobs.override(profiled_runs=2):
@@ -252,9 +254,9 @@ def test_debug_state():
         f.debug_state()
     f(ones(3))
     state = f.debug_state()
-    assert dict(state.plans) == {(): f._current.optimized}
+    assert dict(state.plans) == {(): last_executor(f).optimized}
     assert state.graph == f.ir("optimized")
-    assert state.created == f._current.created
+    assert state.created == last_executor(f).created
 
 
 # --- fallbacks (R1.42, R1.44) ------------------------------------------------------------------
@@ -266,7 +268,7 @@ def test_a_callee_has_a_plan_and_a_depth_before_it_ever_runs(background):
     (callee,) = executor.fallbacks.values()
     assert callee.counters.profiled_runs == 0
     assert callee.record is not None
-    assert callee._profiling is not None
+    assert keeps_graphs(callee)[0]
     assert callee.depth == 11
     callee.plan(5)
     assert callee.depth == 11

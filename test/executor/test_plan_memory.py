@@ -49,7 +49,7 @@ def test_peak_of_a_long_chain(memory, monkeypatch):
         for _ in range(3):
             f(X, W)
     assert f.state().counters["kernels_compiled"] >= 9
-    assert (f._native is not None) == native
+    assert f.state().emitted == native
     np.testing.assert_allclose(f(X, W), chain(X, W), rtol=1e-5)
     monkeypatch.setattr(output_pool, "pool", output_pool.Pool())
     thread_block.release()
@@ -100,7 +100,7 @@ def test_every_size_of_a_dynamic_plan():
     for _ in range(3):
         for x, w in calls:
             np.testing.assert_allclose(f(x, w), fn(x, w), rtol=1e-4, atol=1e-5)
-    assert f._native is not None, f._dispatcher and f._dispatcher.reasons
+    assert f.state().emitted, f.explain()
     before = hits(f)
     f(*calls[3])
     assert hits(f) == before + 1
@@ -135,7 +135,7 @@ def test_a_call_within_a_call_gets_memory_of_its_own():
             assert len(got) == (run > 0)  # the first run profiles
             for a, b in zip(again, want, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-    assert g._native is not None
+    assert g.state().emitted
 
 
 def test_whoever_holds_a_block_keeps_it():

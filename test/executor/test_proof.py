@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
+from internals import break_kernel
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.reasons import Kind
 from profuse.executor.compile.compiler import compile_graph
@@ -100,13 +101,7 @@ def _forgotten(slots):
 )
 def test_memory_that_is_not_the_kernels(right, fault, said):
     check = Check(*right, ALL)
-    kernel = check.launcher._function
-
-    def faulty(address):
-        kernel(address)
-        fault((ctypes.c_uint64 * 4).from_address(address))
-
-    check.launcher._function = faulty
+    break_kernel(check, lambda address: fault((ctypes.c_uint64 * 4).from_address(address)))
     with pytest.raises(Difference, match=said):
         check.run()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from internals import break_kernel
 from profuse.executor.compile.proof import check as module
 from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
 from profuse.executor.compile.proof.reference import Reference
@@ -86,14 +87,12 @@ def test_a_wrong_row_is_told_by_its_number():
     with pytest.raises(Difference, match=r"element \[0, 0\] is .* of \d{4} wrong"):
         check_kernel(affine(2.001, 400, 300), artifact, Budget(seconds=5.0))
     check = Check(right, artifact, Budget(seconds=5.0))
-    kernel = check.launcher._function
 
-    def faulty(address):
-        kernel(address)
+    def fault(address):
         slots = (ctypes.c_uint64 * 2).from_address(address)
         ctypes.c_float.from_address(slots[1] + 4 * (399 * 300 + 7)).value = 9.0
 
-    check.launcher._function = faulty
+    break_kernel(check, fault)
     with pytest.raises(Difference, match=r"element \[399, 7\] is 9.0, .* \(1 of"):
         check.run()
 

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executors, last_executor, types_seen
 from profuse.dialect.ir.dtypes import F32, F64
 from profuse.dialect.ir.op import OPS, Op, op_named, operand, result
 from profuse.dialect.ir.program import Block, Instr, Module, Program
@@ -278,7 +279,7 @@ def test_the_executor_remembers_boundedly_many_argument_types():
     f = pf.jit(lambda x: np.exp(x) + 1, profiled_runs=60)
     for n in range(2, 62):
         f(np.ones(n, np.float32))
-    assert len(f._current._seen) <= 16
+    assert types_seen(last_executor(f)) <= 16
     assert f(np.ones(99, np.float32)).shape == (99,)
     assert f.state().tier == "optimized"
 
@@ -390,6 +391,6 @@ def test_r1_19_a_layout_that_varies_in_a_loop_keeps_what_stays():
     x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
     for _ in range(3):
         np.testing.assert_allclose(f(x), x / 8, rtol=1e-6)
-    expected = {g.types[0].strides for g in f._executors()[0].optimized.guards}
+    expected = {g.types[0].strides for g in executors(f)[0].optimized.guards}
     assert expected == {(None, 1)}
     assert f.state().counters["guard_misses"] == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executor_of, keeps_graphs, set_clock
 from profuse.executor.settings.knobs import knobs
 from profuse.executor.settings.strategy import total_depth
 from profuse.executor.tiers.profiling import Executor, Options
@@ -31,7 +32,7 @@ def test_released_strictly_after_the_delay():
         clock.now += 1
         run(executor, 2, 3)
     assert executor.released
-    assert (executor.record, executor._profiling, executor._plain) == (None, None, None)
+    assert executor.record is None and keeps_graphs(executor) == (False, False)
     run(executor, 2, 3), run(executor, 4, 5)
     assert executor.counters.guard_hits == 4
     assert executor.counters.guard_misses == 1
@@ -95,22 +96,21 @@ def test_a2_the_switch_and_its_delay_are_read_at_every_request(native):
         f = pf.jit(lambda x: np.exp(x) + 1)
         for _ in range(3):
             f(ones(3))
-        (executor,) = f._executors()
-        executor._timer._clock = clock
-        executor._timer.created = 1000
+        executor = executor_of(f)
+        set_clock(executor, clock, 1000)
         clock.now += 100
-        assert (f._native is not None) is native
+        assert f.state().emitted is native
         with knobs.override(release_profiling_graph=True, release_delay_seconds=200):
             f(ones(3)), f(ones(3))
             assert not executor.released
         f(ones(3)), f(ones(3))
         assert not executor.released, "the switch is off again"
-        assert (f._native is not None) is native
+        assert f.state().emitted is native
         with knobs.override(release_profiling_graph=True, release_delay_seconds=99):
             f(ones(3))
             assert executor.released
             f(ones(3)), f(ones(3))
-            assert (f._native is not None) is native, "nothing is left to ask for"
+            assert f.state().emitted is native, "nothing is left to ask for"
         counters = f.state().counters
         assert (counters["calls"], counters["guard_hits"]) == (10, 9)
         assert (counters["compiles"], counters["guard_misses"]) == (1, 0)

@@ -10,8 +10,7 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.ops import effects
-from profuse.executor.settings import strategy as strategy_module
+from internals import forget_printed, forget_strategy
 from profuse.executor.settings.knobs import KNOBS, Knobs, knobs
 from profuse.executor.settings.strategy import (
     behavior_at,
@@ -103,7 +102,7 @@ def test_the_bailout_depth_knob_is_never_read():
 
 @pytest.fixture
 def nothing_printed(monkeypatch):
-    monkeypatch.setattr(effects, "_printed", set())
+    forget_printed(monkeypatch)
 
 
 @pytest.mark.usefixtures("nothing_printed")
@@ -246,7 +245,7 @@ def test_executor_mode_counts_when_a_graph_is_made():
 @pytest.fixture
 def unread(monkeypatch):
     """The process-wide strategy as it is before anybody has asked for it."""
-    monkeypatch.setattr(strategy_module, "_current", None)
+    forget_strategy(monkeypatch)
 
 
 @pytest.mark.usefixtures("unread")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import profuse as pf
+from internals import any_running, executor_of
 from profuse.dialect.ir.program import Module, Program
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.request import CompileResult
@@ -77,7 +78,7 @@ def test_what_the_disk_cache_had_was_not_compiled(folder):
 def test_a_kernels_graph_can_be_compiled_again():
     f = pf.jit(lambda x: np.tanh(x) * 2.0)
     f(X), f(X)
-    (executor,) = f._executors()
+    executor = executor_of(f)
     (kernel,) = compile_graph(replace(executor.request, keep_stages=True)).kernels.values()
     again = compile_text("graph", kernel.stages["graph"])
     assert again.stages["asm"] == kernel.stages["asm"]
@@ -103,7 +104,7 @@ def test_who_joins_a_compile_under_way_has_only_waited(pool):
     """The stages of a compile that somebody else had asked for are that one's."""
     slow = [pf.jit(fn, name="slow") for fn in 2 * (lambda x: np.tanh(x) * 2.0,)]
     slow[0](X), slow[1](X), slow[0](X)
-    while not any(job.running for job in pool._jobs.values()):
+    while not any_running(pool):
         time.sleep(0.01)
     time.sleep(0.05)  # `slow` takes half a second
     merged = pool.counts.merged

@@ -8,6 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from hypothesis import HealthCheck, given, settings
+from internals import last_executor
 from profuse.executor.settings.knobs import Knobs
 from profuse.executor.settings.stress import Stress, guard_failures, parse_stress
 from test_random_graphs import check_tiers, graphs
@@ -75,7 +76,7 @@ def test_off_leaves_no_trace_in_plans():
     with pf.knobs.override(stress="guards"):
         g = pf.jit(lambda x: np.exp(x) + 1, name="plain")
         run(g, 3)
-    plain, stressed = f._current.optimized.source, g._current.optimized.source
+    plain, stressed = last_executor(f).optimized.source, last_executor(g).optimized.source
     assert "forced" in stressed
     assert "forced" not in plain
     assert "fails" not in plain

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.interpret.record import Record
+from internals import executors, last_executor, name_of, spy_on_writes
 from profuse.executor.settings.events import Counters
 from profuse.executor.tiers.slow_calls import WorkLog
 
@@ -82,7 +82,7 @@ def check_balance(f, calls):
     c = state.counters
     assert c["calls"] == calls
     top = state.specializations[0]
-    first_runs = f._current.counters.profiled_runs
+    first_runs = last_executor(f).counters.profiled_runs
     assert top.hits + top.misses == calls - first_runs
     assert sum(s.hits for s in state.specializations) == c["guard_hits"] == c["kernel_launches"]
     assert sum(s.misses for s in state.specializations) == c["guard_misses"] == c["fallback_calls"]
@@ -126,13 +126,7 @@ def test_functions_are_compiled_at_once():
 def test_types_are_written_before_the_record_is_ready(monkeypatch):
     """R1.20: "ready" is read without a lock, so that it must come last."""
     seen = []
-    write = Record._write
-
-    def spy(self, *args):
-        seen.append(self.ready)
-        write(self, *args)
-
-    monkeypatch.setattr(Record, "_write", spy)
+    spy_on_writes(monkeypatch, lambda record: seen.append(record.ready))
     f = pf.jit(rows)
     f(*CASES[0][0])
     assert seen == [False]
@@ -225,7 +219,7 @@ def test_traces_are_dropped_while_calling():
 
     with pf.knobs.override(max_traces=4):
         race([work(seed) for seed in range(4)])
-    assert len(f._executors()) == 4
+    assert len(executors(f)) == 4
     assert f.state().counters["dropped_traces"] == f.state().counters["traces"] - 4
 
 
@@ -237,7 +231,7 @@ def test_last_executed_graph_is_that_of_the_thread():
         def work():
             for _ in range(300):
                 f(CASES[0][0][0])
-                assert pf.last_executed_graph().main.name == f._name
+                assert pf.last_executed_graph().main.name == name_of(f)
 
         return work
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import profuse as pf
 import pytest
+from internals import save_trace
 from profuse.executor.observe import perfetto
 from profuse.executor.observe.timeline import Call, Timeline
 from profuse.executor.settings.events import Event
@@ -187,7 +188,7 @@ def test_times_are_exact_and_any_text_is_read(read, tmp_path):
             recorded.events.append((now + length, event))
         now += length + rng.choice((0, 1, 1000))
     path = tmp_path / "trace.json"
-    perfetto._save(recorded, path)
+    save_trace(recorded, path)
     reader = read(path)
     written = json.loads(path.read_text("utf-8"))
     for event in written["traceEvents"]:  # of these two Perfetto shows what JSON writes for them

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executor_of, executors
 from profuse.dialect.ir.dtypes import dtype_of_mlir
 from profuse.dialect.ir.program import Module
 from profuse.executor.compile.cache.store import Store
@@ -163,7 +164,7 @@ def test_what_is_compiled_is_printed_once(monkeypatch, background):
     f = pf.jit(lambda x: np.tanh(x) * 2, background=background, profiled_runs=0)
     f(W)
     assert f.wait(30)
-    (executor,) = f._executors()
+    executor = executor_of(f)
     assert sum(module is executor.record.module for module in made) == 1
 
 
@@ -305,7 +306,7 @@ def test_a_released_function_can_be_saved(tmp_path):
         f = pf.jit(layer, background=False, profiled_runs=0)
         check(f, 4)
         f.save(path)
-        assert next(e for e in f._executors()[0].chain()).released
+        assert next(e for e in executors(f)[0].chain()).released
     g = pf.load(path, background=False)
     check(g, 4)
 

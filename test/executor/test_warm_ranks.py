@@ -21,7 +21,7 @@ for shape, dtype in json.loads('ARGUMENTS'):
     after = f.state().counters
     names = ("kernel_launches", "guard_misses", "fallback_calls", "evaluated_ops", "compiles")
     said.append({name: after[name] - before[name] for name in names})
-    chains = [sum(member.optimized is not None for member in e.chain()) for e in f._executors()]
+    chains = [sum(member.optimized is not None for member in e.chain()) for e in executors(f)]
     said[-1] |= {"chain": max(chains), "profiled": after["profiled_runs"]}
 print(json.dumps(said))
 """

@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 import profuse as pf
 import pytest
+from internals import is_running, worker_count, worker_process
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.request import CompileRequest
@@ -132,7 +133,7 @@ def test_what_nobody_foresaw_replaces_the_worker(pool, request_f):
 
 def test_a_worker_killed_while_idle_costs_no_result(pool, request_f):
     pool.compile(request_f)
-    process = pool._lanes[0].process
+    process = worker_process(pool)
     os.kill(process.pid, signal.SIGKILL)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     seen = len(pf.events())
@@ -181,7 +182,7 @@ def test_what_nobody_wants_any_more_is_dropped(pool, request_f):
 def test_the_queue_is_bounded(pool, request_f, monkeypatch):
     monkeypatch.setattr(pool, "queue", 2)
     running = pool.submit(replace(request_f, name="slow"))
-    while not running._job.running:
+    while not is_running(running):
         time.sleep(0.001)
     waiting = [pool.submit(replace(request_f, name=f"q{k}")) for k in range(2)]
     with pytest.raises(pf.WorkerError, match="2 compiles are waiting already"):
@@ -206,7 +207,7 @@ def test_a_callback_that_raises_costs_an_event(pool, request_f):
 
 def test_workers_stand_back(pool, request_f):
     pool.compile(request_f)
-    pid = pool._lanes[0].process.pid
+    pid = worker_process(pool).pid
     assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
     assert Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == "1000"
 
@@ -221,7 +222,7 @@ def test_what_a_worker_prints_becomes_an_event_not_a_reply(pool, request_f):
 def test_an_idle_worker_is_ended_and_another_one_started(request_f):
     pool, seen = Pool(limits=Limits(idle=0.1)), len(pf.events())
     assert pool.compile(request_f).kernels
-    pid = pool._lanes[0].process.pid
+    pid = worker_process(pool).pid
     deadline = time.monotonic() + 5
     while not events_since(seen, "worker-ended") and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -320,6 +321,6 @@ def test_two_workers_compile_at_once(request_f, monkeypatch):
     hanging = pool.submit(replace(request_f, name="hang"))
     assert pool.compile(replace(request_f, name="other")).kernels
     assert not hanging.done
-    assert len(pool._lanes) == 2
+    assert worker_count(pool) == 2
     pool.close()
     assert hanging.outcome.dropped

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
+from internals import FOLDER
 from processes import is_gone
 from worker_requests import request_for
 
@@ -25,11 +26,12 @@ import os, signal, sys, threading, time
 from dataclasses import replace
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs of a shell
 from profuse.executor.compile.request import CompileRequest
+from internals import is_running, worker_process
 from profuse.executor.compile.worker import shared_pool, protocol
 with open(os.environ["REQUEST"], "rb") as file:
     request = protocol.decode_request(file.read())
 def pid():
-    return shared_pool()._lanes[0].process.pid
+    return worker_process(shared_pool()).pid
 def check(name="f"):
     assert shared_pool().compile(replace(request, name=name)).kernels
     assert "mlir" not in sys.modules, "the compiler is in the user's process"
@@ -55,7 +57,7 @@ def start(tmp_path, request_file):
     def run(code: str, **options):
         script = tmp_path / "main.py"
         script.write_text(HEAD + textwrap.dedent(code))
-        env = {**os.environ, "REQUEST": str(request_file), "PYTHONPATH": PARENT}
+        env = {**os.environ, "REQUEST": str(request_file), "PYTHONPATH": f"{PARENT}:{FOLDER}"}
         env |= options.pop("env", {})
         options.setdefault("stdin", subprocess.DEVNULL)
         process = subprocess.Popen(
@@ -98,7 +100,7 @@ def test_the_end_of_the_interpreter_waits_for_no_compile(start):
         """
         check()
         ticket = shared_pool().submit(replace(request, name="hang"))
-        while not ticket._job.running: time.sleep(0.01)
+        while not is_running(ticket): time.sleep(0.01)
         time.sleep(0.2)
         say(pid(), time.time())
         """,

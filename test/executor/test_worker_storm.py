@@ -19,17 +19,17 @@ PROGRAM = """
 import json, os, random, signal, sys, threading, time
 import numpy as np
 import profuse as pf
-from profuse.executor import worker
+from internals import worker_processes
+from profuse.executor.compile import worker
 
 number, count = int(sys.argv[1]), int(sys.argv[2])
 rng, done, pids = random.Random(number), threading.Event(), set()
 
 def strike():
     while not done.wait(rng.uniform(0.5, 3.0)):
-        for lane in list(worker.shared_pool()._lanes):
-            process = lane.process
+        for process in worker_processes(worker.shared_pool()):
             # Not at their start: three in a row that do not start are given up for good.
-            if process is not None and process.size_ready:
+            if process.size_ready:
                 pids.add(process.pid)
                 os.kill(process.pid, signal.SIGKILL)
 
@@ -55,7 +55,7 @@ for k in range(first, first + count)[:: 1 if number % 2 else -1]:
     assert state.tier == "optimized" or any("replay with" in r for r in state.reasons), state
     tiers.append(state.tier)
 done.set()
-pids.update(lane.process.pid for lane in worker.shared_pool()._lanes if lane.process)
+pids.update(process.pid for process in worker_processes(worker.shared_pool()))
 c = pf.counters()
 assert "mlir" not in sys.modules
 print(json.dumps({

@@ -19,6 +19,7 @@ from profuse.dialect.ir.device import HOST
 from profuse.dialect.ir.dtypes import DType, dtype_of
 from profuse.dialect.ir.op import Fusion
 from profuse.dialect.ir.types import ScalarType, TensorType, Type
+from profuse.dialect.ops.families import Elementwise
 
 # Every case takes many minutes; without it, cases that repeat what others test are left out.
 EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
@@ -50,6 +51,10 @@ REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(
     ],
     "bfiu",
 )
+
+
+# Elementwise ops share all that reads and writes elements: of these every width meets every layout.
+ADDRESSING = {"add", "lt", "neg", "cast", "select"}
 
 
 def is_complex(case: Case) -> bool:
@@ -106,10 +111,11 @@ def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
         return
     if any(map(has_edges, call.case.args)):
         yield "edges", dtypes, result, rest
-    yield widths, layouts
     yield widths, result
-    yield result, layouts
     yield layouts, rest
+    if not (issubclass(op, Elementwise) and op.name not in ADDRESSING):
+        yield widths, layouts
+        yield result, layouts
     # What only moves elements does not look at them.
     if op.fusion is not Fusion.VIEW:
         yield widths, rest

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executor_of
 from profuse.dialect.errors import PipelineError
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes import load_passes
@@ -130,7 +131,7 @@ def test_the_result_of_a_compile_has_the_trace():
     f = pf.jit(lambda x: np.tanh(x) * 2)
     for _ in range(2):
         f(np.ones(4, np.float32))
-    (executor,) = f._executors()
+    executor = executor_of(f)
     assert executor.result.trace == [*R1_24, *R1_27, *R1_45, *KERNELS]
 
 

@@ -9,6 +9,7 @@ import sys
 
 import profuse as pf
 import pytest
+from internals import split_arguments
 from profuse.tools.report import cli
 from profuse.tools.report.markup import MARKUP
 from report_pages import Page, start
@@ -156,11 +157,11 @@ def test_contrast(scheme):
 
 
 def test_options_may_stand_anywhere():
-    assert cli._split(["s.py", "-v", "-o", "a"]) == ({"output": "a"}, ["s.py", "-v"])
-    assert cli._split(["-o=a", "s.py", "x"]) == ({"output": "a"}, ["s.py", "x"])
-    assert cli._split(["s.py", "--", "-o", "a"]) == ({}, ["s.py", "-o", "a"])
-    assert cli._split(["s.py", "--help"]) == ({}, ["s.py", "--help"])
-    assert cli._split(["--help"]) == (None, [])
+    assert split_arguments(["s.py", "-v", "-o", "a"]) == ({"output": "a"}, ["s.py", "-v"])
+    assert split_arguments(["-o=a", "s.py", "x"]) == ({"output": "a"}, ["s.py", "x"])
+    assert split_arguments(["s.py", "--", "-o", "a"]) == ({}, ["s.py", "-o", "a"])
+    assert split_arguments(["s.py", "--help"]) == ({}, ["s.py", "--help"])
+    assert split_arguments(["--help"]) == (None, [])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+from internals import forget_libraries
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[1] / "lowering"))
@@ -12,7 +14,7 @@ import stand_ins  # noqa: E402
 from driver_api import Api  # noqa: E402
 from emulated import EmulatedDriver  # noqa: E402
 from profuse.executor.arguments import device_kinds  # noqa: E402
-from profuse.executor.cuda import bindings, libraries  # noqa: E402
+from profuse.executor.cuda import bindings  # noqa: E402
 from profuse.executor.cuda.driver import using  # noqa: E402
 from profuse.executor.functions import device_arguments as foreign  # noqa: E402
 
@@ -57,7 +59,7 @@ def driver(api):
 def torch(device, monkeypatch):
     """A stand-in in place of torch, of which nothing is known yet."""
     monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
-    monkeypatch.setattr(libraries, "_known", {})
+    forget_libraries(monkeypatch)
     none_met: dict = {}
     for module in (device_kinds, foreign):
         monkeypatch.setattr(module, "converts", none_met)

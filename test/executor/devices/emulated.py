@@ -89,8 +89,8 @@ class EmulatedDriver:
         self._lock = threading.RLock()  # re-entrant: memory is freed at any point
         self._starts: list[int] = []
         self._buffers: dict[int, tuple[Buffer, int]] = {}
-        self._next = 1 << 32
-        self._lost: CudaError | None = None
+        self.next_address = 1 << 32
+        self.lost: CudaError | None = None
         self._handles: list[tuple[Function, int | None]] = []
         self._functions: tuple[Any, ...] = ()
 
@@ -102,12 +102,12 @@ class EmulatedDriver:
 
     def _count(self, method: str) -> None:
         self.calls[method] += 1
-        if self._lost is not None:
-            raise self._lost
+        if self.lost is not None:
+            raise self.lost
         fault = self.faults.get(method)
         if fault and fault.first <= self.calls[method] < fault.first + fault.times:
             if fault.error.sticky:
-                self._lost = fault.error
+                self.lost = fault.error
             raise fault.error
 
     def device_count(self) -> int:
@@ -126,8 +126,8 @@ class EmulatedDriver:
     @_alone
     def allocate(self, device: int, nbytes: int, stream: int) -> int:
         self._count("allocate")
-        start = self._next
-        self._next += -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        start = self.next_address
+        self.next_address += -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
         self._buffers[start] = Buffer(f"memory at {start:#x}", "global", max(nbytes, 1)), device
         self._starts.append(start)
         return start
@@ -140,9 +140,9 @@ class EmulatedDriver:
 
     @_alone
     def device_of(self, pointer: int) -> int:
-        return self._find(pointer)[2]
+        return self.find(pointer)[2]
 
-    def _find(self, pointer: int) -> tuple[Buffer, int, int]:
+    def find(self, pointer: int) -> tuple[Buffer, int, int]:
         """The buffer that a pointer points into, the offset there, and the device."""
         place = bisect.bisect_right(self._starts, pointer) - 1
         start = self._starts[place] if place >= 0 else 0
@@ -157,14 +157,14 @@ class EmulatedDriver:
     def to_device(self, device: int, pointer: int, array: np.ndarray, stream: int) -> None:
         self._count("to_device")
         assert array.flags.c_contiguous
-        buffer, offset, _ = self._find(pointer)
+        buffer, offset, _ = self.find(pointer)
         buffer.fill(offset, array.reshape(-1).view(np.uint8))
         self.log.append(("to_device", stream))
 
     @_alone
     def to_host(self, device: int, array: np.ndarray, pointer: int, stream: int) -> None:
         self._count("to_host")
-        buffer, offset, _ = self._find(pointer)
+        buffer, offset, _ = self.find(pointer)
         assert buffer.defined[offset : offset + array.nbytes].all(), "reads what nobody has written"
         array.reshape(-1).view(np.uint8)[:] = buffer.raw[offset : offset + array.nbytes]
         self.log.append(("to_host", stream))
@@ -172,8 +172,8 @@ class EmulatedDriver:
     @_alone
     def copy(self, device: int, target: int, source: int, nbytes: int, stream: int) -> None:
         self._count("copy")
-        buffer, offset, _ = self._find(source)
-        into, at, _ = self._find(target)
+        buffer, offset, _ = self.find(source)
+        into, at, _ = self.find(target)
         into.fill(at, buffer.raw[offset : offset + nbytes])
         self.log.append(("copy", stream))
 
@@ -191,7 +191,7 @@ class EmulatedDriver:
     @_alone
     def launch(self, device: int, node: Node, stream: int) -> None:
         self._count("launch")
-        self._run(node, stream)
+        self.run_node(node, stream)
 
     # --- kernels that emitted code starts ---------------------------------------------------
 
@@ -230,7 +230,7 @@ class EmulatedDriver:
             return 719
         return 0
 
-    def _run(self, node: Node, stream: int) -> None:
+    def run_node(self, node: Node, stream: int) -> None:
         program = node.function.program
         given = zip(node.arguments.values, program.argument_types, strict=False)
         args = [self._argument(value, type_) for value, type_ in given]
@@ -240,7 +240,7 @@ class EmulatedDriver:
 
     def _argument(self, value: int, type_: Any) -> Any:
         if isinstance(type_, ir.MemRefType):
-            buffer, offset, _ = self._find(value)
+            buffer, offset, _ = self.find(value)
             return MemRef(buffer, types.dtype_of(type_), offset=offset)
         return bits_float(value) if isinstance(type_, ir.F64Type) else value
 
@@ -303,7 +303,7 @@ class EmulatedDriver:
         rows, columns = dims
         assert step >= max(columns if swapped else rows, 1), "columns overlap"
         down, right = (step, 1) if swapped else (1, step)
-        buffer, offset, _ = self._find(pointer)
+        buffer, offset, _ = self.find(pointer)
         first = offset // dtype.itemsize + skip
         places = first + np.arange(rows)[:, None] * down + np.arange(columns) * right
         last = (buffer.slot_bytes // dtype.itemsize) - 1
@@ -324,7 +324,7 @@ class EmulatedDriver:
     def replay(self, device: int, graph: list[Node], stream: int) -> None:
         self._count("replay")
         for node in graph:
-            self._run(node, stream)
+            self.run_node(node, stream)
 
     def drop(self, graph: list[Node]) -> None:
         self._count("drop")

@@ -15,7 +15,7 @@ from profuse.executor.cuda.driver import driver
 STREAM = 5
 
 
-def _download(held: Array) -> np.ndarray:
+def download(held: Array) -> np.ndarray:
     assert 0 in held.shape or all(s >= 0 for s in held.strides)
     out = np.empty(held.shape, held.dtype)
     for place in np.ndindex(*held.shape):
@@ -34,7 +34,7 @@ def _index(device: str) -> int:
 
 def _empty(shape: Any, dtype: np.dtype, index: int = 0) -> Array:
     made = array(np.zeros(shape, dtype), index)
-    buffer, *_ = driver()._find(made.pointer)
+    buffer, *_ = driver().find(made.pointer)
     buffer.defined[:] = False
     return made
 
@@ -56,7 +56,7 @@ class Tensor:
         return self.negated
 
     def resolve_neg(self) -> Tensor:
-        return Tensor(array(-_download(self.held)))
+        return Tensor(array(-download(self.held)))
 
     def detach(self) -> Tensor:
         return Tensor(self.held, cuda=self.is_cuda)
@@ -95,7 +95,7 @@ class Tensor:
 
     def cpu(self) -> Tensor:
         assert not self.requires_grad, "torch gives no array of it"
-        return Tensor(_download(self.held), cuda=False)
+        return Tensor(download(self.held), cuda=False)
 
     def numpy(self) -> np.ndarray:
         assert not self.is_cuda
@@ -176,7 +176,7 @@ class ndarray(Array):
         return SimpleNamespace(ptr=self.pointer)
 
 
-def _as_cupy(held: Array) -> ndarray:
+def as_cupy(held: Array) -> ndarray:
     return ndarray(held.pointer, held.shape, held.dtype, held.strides, held.owner, STREAM)
 
 
@@ -188,8 +188,8 @@ def _on(index: int):
 
 ndarray.__module__ = "cupy"
 cupy = SimpleNamespace(
-    empty=lambda shape, dtype: _as_cupy(_empty(shape, dtype)),
-    asarray=lambda host: _as_cupy(array(host)),
-    asnumpy=_download,
+    empty=lambda shape, dtype: as_cupy(_empty(shape, dtype)),
+    asarray=lambda host: as_cupy(array(host)),
+    asnumpy=download,
     cuda=SimpleNamespace(Device=_on, get_current_stream=lambda: SimpleNamespace(ptr=STREAM)),
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from driver_api import Status
+from internals import few_product_plans
 from profuse.executor.cuda import cublaslt as lt
 from profuse.executor.cuda.cublas import load
 from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
@@ -237,7 +238,7 @@ def test_a_process_without_cublaslt(driver, monkeypatch):
 
 
 def test_plans_that_are_not_kept_free_their_descriptors(driver, library, monkeypatch):
-    monkeypatch.setattr(lt, "_MOST_PLANS", 2)
+    few_product_plans(monkeypatch, 2)
     for m in (8, 9, 10):
         driver.product(0, product(m=m, lda=m, ldc=m), 7)
     gc.collect()

@@ -10,6 +10,7 @@ import profuse as pf
 import pytest
 from cached_graphs import caching_in
 from graphs import Graph, tensor
+from internals import executor_of
 from profuse.dialect.errors import LoweringError
 from profuse.executor.compile.cache.codec import from_sections, to_sections
 from profuse.executor.compile.cache.key import key_of
@@ -53,7 +54,7 @@ def test_the_request_names_the_chip_and_what_its_driver_loads(device):
     x = xp.array(host(4))
     f(x)
     f(x)
-    (executor,) = f._executors()
+    executor = executor_of(f)
     target = executor.request.target
     assert (target.gpu, target.gpu_image) == ("sm_90", "gpu")
     assert replace(target, gpu="", gpu_image="") == host_target()
@@ -69,7 +70,7 @@ def test_results_survive_the_cache_format(device):
     x = xp.array(host(4))
     f(x)
     f(x)
-    (executor,) = f._executors()
+    executor = executor_of(f)
     made = executor.result
     assert from_sections(to_sections(made)).kernels == made.kernels
 

@@ -50,7 +50,7 @@ def test_values_and_counts_are_those_of_python(device, name, strategy):
             f = pf.jit(fn, strategy=[(strategy, 1)])
             for _ in range(6):
                 np.testing.assert_allclose(get(f(*given)), fn(*args), rtol=2e-5, atol=2e-6)
-            assert (f._native is not None) is native, f.explain()
+            assert f.state().emitted is native, f.explain()
             counters = f.state().counters
             found[native] = {k: n for k, n in counters.items() if k != "graph_replays"}
     assert found[True] == found[False]
@@ -150,7 +150,7 @@ def test_products_are_started_by_python(device, name, strategy):
             for _ in range(5):
                 given = [tensor(a) for a in args]
                 np.testing.assert_allclose(get(f(*given)), fn(*args), rtol=1e-4, atol=1e-5)
-            assert (f._native is not None) is native, f.explain()
+            assert f.state().emitted is native, f.explain()
             counters = f.state().counters
             found[native] = {k: n for k, n in counters.items() if k != "graph_replays"}
     assert found[True] == found[False]
@@ -215,7 +215,7 @@ def test_many_launches_stay_a_graph(device, monkeypatch):
     f = pf.jit(normalised)
     for _ in range(4):
         f(x)
-    assert f._native is None
+    assert not f.state().emitted
     assert "launches more than 1 kernels: they are a graph" in f.explain()
     assert counts(f, "graph_replays") == [2]
 
@@ -231,7 +231,7 @@ def test_what_python_does_says_why(device, fn, shapes, reason):
     f = pf.jit(fn)
     for _ in range(4):
         np.testing.assert_allclose(get(f(*map(tensor, args))), fn(*args), rtol=1e-5)
-    assert f._native is None
+    assert not f.state().emitted
     assert reason in f.explain()
 
 

@@ -144,7 +144,7 @@ def test_a_lost_device_takes_its_arrays_along_but_not_the_process(device):
     assert counts(g, "device_fallbacks") == [3]
     assert any("lost to an earlier error" in reason for reason in g.state().reasons)
     np.testing.assert_allclose(pf.jit(scaled)(x), scaled(x))
-    device._lost = None  # so that the arrays of this test can go
+    device.lost = None  # so that the arrays of this test can go
 
 
 def test_a_compiler_that_fails_leaves_tier_0(device, monkeypatch):

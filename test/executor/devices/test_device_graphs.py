@@ -42,7 +42,7 @@ def test_only_changed_arguments_are_written(device):
     out = f(x)
     place = out.pointer
     del out
-    device._next = place  # an allocator that gives the same memory again
+    device.next_address = place  # an allocator that gives the same memory again
     f(x)
     updates = device.calls["update"]
     assert updates < 4 * counts(f, "kernel_launches")[0]
@@ -106,7 +106,7 @@ def test_graphs_hold_on_to_their_kernels(device):
 
     function = Function()
     nodes = [Node(function, (1, 1, 1), (32, 1, 1), 0, ArgumentBlock([]), []) for _ in range(2)]
-    device._run = lambda node, stream: None
+    device.run_node = lambda node, stream: None
     launch_all(0, nodes, 7, Counters())
     known = weakref.ref(function)
     del function, nodes

@@ -9,6 +9,7 @@ import numpy as np
 import profuse as pf
 import pytest
 import stand_ins
+from internals import forget_libraries
 from profuse.executor.cuda import dlpack_exchange as exchange
 from profuse.executor.cuda import libraries
 from profuse.executor.cuda.dlpack import Loan, Tensor, data_type, read, take
@@ -23,9 +24,9 @@ def library(device, request, monkeypatch):
     """A library in place of the real one: makes arrays, reads them, and its module."""
     module = getattr(stand_ins, request.param)
     monkeypatch.setitem(sys.modules, request.param, module)
-    monkeypatch.setattr(libraries, "_known", {})
+    forget_libraries(monkeypatch)
     if request.param == "torch":
-        yield lambda a: stand_ins.Tensor(xp.array(a)), lambda t: stand_ins._download(t.held), module
+        yield lambda a: stand_ins.Tensor(xp.array(a)), lambda t: stand_ins.download(t.held), module
     else:
         yield module.asarray, module.asnumpy, module
 
@@ -54,7 +55,7 @@ def test_views_are_read_where_they_are(library):
     if module is stand_ins.torch:
         views = stand_ins.Tensor(given.held.T), stand_ins.Tensor(given.held[::2])
     else:
-        views = stand_ins._as_cupy(given.T), stand_ins._as_cupy(given[::2])
+        views = stand_ins.as_cupy(given.T), stand_ins.as_cupy(given[::2])
     for view, expected in zip(views, (x.T, x[::2]), strict=True):
         f = pf.jit(lambda x: np.exp(x) * 2)
         for _ in range(3):
@@ -84,25 +85,25 @@ def test_an_argument_returned_as_it_is_is_a_copy(library):
 
 def test_bfloat16_of_torch(device, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
-    monkeypatch.setattr(libraries, "_known", {})
+    forget_libraries(monkeypatch)
     x = host(4, 8).astype(BF16)
     f = pf.jit(lambda x: x * 2 + 1)
     for _ in range(3):
         out = f(stand_ins.Tensor(xp.array(x)))
         assert str(out.dtype) == "torch.bfloat16"
-        np.testing.assert_array_equal(stand_ins._download(out.held), x * 2 + 1)
+        np.testing.assert_array_equal(stand_ins.download(out.held), x * 2 + 1)
     assert counts(f, "device_fallbacks", "kernel_launches") == [0, 2]
 
 
 def test_no_memory_in_torch(device, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
-    monkeypatch.setattr(libraries, "_known", {})
+    forget_libraries(monkeypatch)
     x = host(4, 8)
     f = pf.jit(lambda x: x * 2 + 1)
     for full in (False, False, True, False):
         monkeypatch.setattr(stand_ins.torch, "full", full)
         out = f(stand_ins.Tensor(xp.array(x)))
-        np.testing.assert_allclose(stand_ins._download(out.held), x * 2 + 1)
+        np.testing.assert_allclose(stand_ins.download(out.held), x * 2 + 1)
     assert counts(f, "device_fallbacks", "kernel_launches") == [1, 2]
     assert f.state().reasons == (
         "not on the device: torch fails: CUDA out of memory. Tried to allocate 2.00 GiB",
@@ -122,7 +123,7 @@ def test_tensors_of_torch_without_a_driver_of_ours(monkeypatch):
     OnDevice.__module__ = "torch"
     monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
     monkeypatch.setattr(stand_ins.Tensor, "to", lambda self, device: OnDevice(self.held))
-    monkeypatch.setattr(libraries, "_known", {})
+    forget_libraries(monkeypatch)
     x = host(4, 8)
     f = pf.jit(lambda x: np.exp(x) * 2, name="bare")
     with using(None, "cuda-bindings is missing"):
@@ -139,7 +140,7 @@ def test_tensors_of_torch_without_a_driver_of_ours(monkeypatch):
 
 def test_tensors_of_torch_that_are_refused(device, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", stand_ins.torch)
-    monkeypatch.setattr(libraries, "_known", {})
+    forget_libraries(monkeypatch)
     f = pf.jit(lambda x: x * 2)
     with pytest.raises(pf.ArgumentError, match=r"argument 'x': .* requires gradients") as caught:
         f(stand_ins.Tensor(xp.array(host(4)), requires_grad=True))

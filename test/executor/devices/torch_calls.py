@@ -17,7 +17,7 @@ def tensor(array: np.ndarray, device: int = 0) -> stand_ins.Tensor:
 
 def get(t: stand_ins.Tensor) -> np.ndarray:
     """A copy on the host."""
-    return stand_ins._download(t.held)
+    return stand_ins.download(t.held)
 
 
 def warmed(fn: Any, *args: Any, **options: Any) -> Any:
@@ -25,5 +25,5 @@ def warmed(fn: Any, *args: Any, **options: Any) -> Any:
     f = pf.jit(fn, **options)
     for _ in range(3):
         f(*args)
-    assert f._native is not None, f.explain()
+    assert f.state().emitted, f.explain()
     return f

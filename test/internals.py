@@ -1,0 +1,281 @@
+"""The private attributes that tests read: each is named here, and nowhere else in the tests.
+
+What users can ask for they get from `state()`; a test that needs no more should ask there, too.
+Scripts that tests start find this module in `FOLDER`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from profuse.dialect.ops import effects
+from profuse.executor.compile import worker
+from profuse.executor.cuda import cublaslt, libraries
+from profuse.executor.dispatch import entry as entries
+from profuse.executor.dispatch import layout
+from profuse.executor.interpret.record import Record
+from profuse.executor.memory import thread_block
+from profuse.executor.observe import perfetto, timeline
+from profuse.executor.settings import events, fingerprint, strategy
+from profuse.executor.tiers import keyed
+
+FOLDER = str(Path(__file__).parent)
+
+# --- functions and their graphs ----------------------------------------------------------------
+
+
+def executors(f: Any) -> list[Any]:
+    """The outermost executor of each graph of a function."""
+    return f._executors()
+
+
+def executor_of(f: Any) -> Any:
+    """The outermost executor of a function that has one graph."""
+    (executor,) = f._executors()
+    return executor
+
+
+def last_executor(f: Any) -> Any:
+    """The outermost executor of the last call."""
+    return f._current
+
+
+def name_of(f: Any) -> str:
+    """What graphs, events and reports call a function."""
+    return f._name
+
+
+def options_of(f: Any) -> Any:
+    """What a function was made with."""
+    return f._options
+
+
+def locks(f: Any) -> tuple[Any, ...]:
+    """The locks of a function of one graph: that of its executor, and its own."""
+    return executor_of(f)._lock, f._lock
+
+
+def graph_count(f: Any) -> int:
+    """Graphs that a function keeps."""
+    return len(f._variants)
+
+
+def plain_graph_count(f: Any) -> int:
+    """Of these, the ones whose arguments are their own leaves."""
+    return len(f._flat)
+
+
+# --- executors ---------------------------------------------------------------------------------
+
+
+def lock_of(executor: Any) -> Any:
+    """Held while an executor changes its plans."""
+    return executor._lock
+
+
+def keeps_graphs(executor: Any) -> tuple[bool, bool]:
+    """Whether an executor has its profiling graph, and the one that runs unguarded."""
+    return executor._profiling is not None, executor._plain is not None
+
+
+def make_unguarded_plan(executor: Any) -> None:
+    """What a call makes an executor do while optimisation is off."""
+    executor._no_opt_plan()
+
+
+def set_clock(executor: Any, clock: Callable[[], float], created: int) -> None:
+    """Have the plan be made at ``created``, by another clock."""
+    executor._timer._clock = clock
+    executor._timer.created = created
+
+
+def types_seen(executor: Any) -> int:
+    """Combinations of argument types that an executor remembers."""
+    return len(executor._seen)
+
+
+# --- emitted code ------------------------------------------------------------------------------
+
+
+def emitted_call(f: Any) -> Callable[..., Any]:
+    """The builtin that calls run in, past `__call__`."""
+    assert f._native is not None, f.explain()
+    return f._native
+
+
+def entry_of(f: Any, *, into: bool = False) -> Any:
+    """The emitted code of a function's calls, or of those of `into`."""
+    return (f._writer if into else f._dispatcher).entry
+
+
+def emitted_hits(f: Any, *, into: bool = False) -> int:
+    """Calls that emitted code has answered so far."""
+    entry = entry_of(f, into=into)
+    return sum(entry.read(cells.hits) for cells in entry.cells)
+
+
+def entries_alive() -> int:
+    """Pieces of emitted code that some function or call still holds."""
+    return len(entries._live)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def kept_frames() -> Any:
+    """The intermediates that this thread keeps for later calls."""
+    return thread_block._local.arena.kept
+
+
+MOST_KEPT_ARRAYS = thread_block._MOST_ARRAYS
+
+
+def size_classes(pool: Any) -> int:
+    """Size classes of an output pool that hold memory."""
+    return len(pool._classes)
+
+
+def counters_alive() -> int:
+    """Objects whose counts are summed up by `pf.counters`."""
+    return len(events._live)
+
+
+# --- compiles in worker processes --------------------------------------------------------------
+
+
+def worker_process(pool: Any) -> Any:
+    """The process of a pool's first worker."""
+    return pool._lanes[0].process
+
+
+def worker_processes(pool: Any) -> list[Any]:
+    """The processes of those of a pool's workers that have one."""
+    return [process for lane in list(pool._lanes) if (process := lane.process) is not None]
+
+
+def worker_count(pool: Any) -> int:
+    """Workers of a pool, idle ones included."""
+    return len(pool._lanes)
+
+
+def is_running(ticket: Any) -> bool:
+    """Whether a worker is at what was submitted, rather than that it waits."""
+    return ticket._job.running
+
+
+def any_running(pool: Any) -> bool:
+    """Whether a worker of the pool is at something."""
+    return any(job.running for job in pool._jobs.values())
+
+
+def shared_pool_now() -> Any:
+    """The pool of this process, without making one."""
+    return worker._pool
+
+
+def share_pool(monkeypatch: Any, pool: Any) -> None:
+    """Have this process compile in ``pool``."""
+    monkeypatch.setattr(worker, "_pool", pool)
+
+
+# --- checks of kernels -------------------------------------------------------------------------
+
+
+def break_kernel(check: Any, fault: Callable[[int], None]) -> None:
+    """Have ``fault`` called, with the address of the argument slots, behind the kernel."""
+    kernel = check.launcher._function
+
+    def faulty(address: int) -> None:
+        kernel(address)
+        fault(address)
+
+    check.launcher._function = faulty
+
+
+# --- what a process does once ------------------------------------------------------------------
+
+
+def forget_libraries(monkeypatch: Any) -> None:
+    """As if no array library had been seen yet."""
+    monkeypatch.setattr(libraries, "_known", {})
+
+
+def forget_printed(monkeypatch: Any) -> None:
+    """As if nothing that prints once had printed yet."""
+    monkeypatch.setattr(effects, "_printed", set())
+
+
+def forget_strategy(monkeypatch: Any) -> None:
+    """As if nobody had asked for the process-wide strategy yet."""
+    monkeypatch.setattr(strategy, "_current", None)
+
+
+def forget_usage(monkeypatch: Any) -> None:
+    """As if the first run without profiling had not been logged yet."""
+    monkeypatch.setattr(keyed, "_usage_logged", threading.Event())
+
+
+def new_event_ring(monkeypatch: Any) -> None:
+    """Events go to a ring of the test's own."""
+    monkeypatch.setattr(events, "_ring", None)
+
+
+# --- steps of a module's work that are tested by themselves ------------------------------------
+
+check_fields, check_dtypes = layout._check_fields, layout._check_dtypes
+save_trace = perfetto._save
+version_of = fingerprint._version
+NAMED_DISTRIBUTIONS = fingerprint._DISTRIBUTIONS
+
+
+def split_arguments(arguments: list[str]) -> Any:
+    """The options of `profuse-report`, and the script's arguments."""
+    from profuse.tools.report import cli
+
+    return cli._split(arguments)
+
+
+def largest_error(found: Any, expected: Any) -> float:
+    """The largest relative error that `profuse-run` tells."""
+    from profuse.tools import run
+
+    return run._error(found, expected)
+
+
+def no_installed_folders(monkeypatch: Any) -> None:
+    """As if no folder of `sys.path` named the versions of what is in it."""
+    monkeypatch.setattr(fingerprint, "_installed", dict)
+
+
+def other_function_table(monkeypatch: Any) -> None:
+    """As if NumPy's table of functions were of another ABI."""
+    monkeypatch.setattr(layout, "_ABI_VERSION", 0x03000000)
+
+
+def other_python_functions(monkeypatch: Any, *names: str) -> None:
+    """As if emitted code called these functions of CPython."""
+    monkeypatch.setattr(layout, "_PYTHON_API", names)
+
+
+def few_product_plans(monkeypatch: Any, most: int) -> None:
+    """Have fewer plans of cuBLASLt be kept."""
+    monkeypatch.setattr(cublaslt, "_MOST_PLANS", most)
+
+
+def spy_on_writes(monkeypatch: Any, spy: Callable[[Record], None]) -> None:
+    """Have ``spy`` called with a record whenever types are about to be written into it."""
+    write = Record._write
+
+    def spied(record: Record, *args: Any) -> None:
+        spy(record)
+        write(record, *args)
+
+    monkeypatch.setattr(Record, "_write", spied)
+
+
+def stop_telling(watcher: Callable[[bool], None]) -> None:
+    """Undo `timeline.when_switched`."""
+    timeline._watchers.remove(watcher)
