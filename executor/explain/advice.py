@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ...dialect.guards.mismatch import Mismatch
 from ..settings.strategy import behavior_at
 from ..tiers.profiling import Executor
-from .mismatch import Mismatch
 from .value_names import Checked
 
 # Why an op stayed outside of groups (`form_fusions`) -> what to do about it.

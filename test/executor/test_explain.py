@@ -12,10 +12,10 @@ import profuse as pf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.guards.checks import check_types, generalize
+from profuse.dialect.guards.checks import generalize
+from profuse.dialect.guards.mismatch import check_types, mismatches
 from profuse.dialect.ir.types import type_of
 from profuse.executor.explain.advice import remedy
-from profuse.executor.explain.mismatch import mismatches
 
 F32 = np.float32
 
