@@ -1,93 +1,128 @@
-"""Run-time type guards: does a value fit the type a group was specialised for (R1.39, R1.40).
+"""What guards check of values, as one list (R1.39, R1.40, R3.42), and the types of dynamic guards.
 
-`check_types` is the definition of ``profuse.type_check`` and ``profuse.dynamic_guard``;
-`generalize` makes the types of the second out of profiled ones.  Guards answer, they never raise.
+`checks_of` lists the checks of a guard. The list is folded in four ways, each a table with one
+entry per kind: `mismatch` decides on values and explains recorded types, `executor.plans.guard`
+writes quick Python source, and `executor.dispatch.guards` the tests of emitted code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, repeat, zip_longest
+from typing import Any, Literal, TypeVar, get_args
 
-import numpy as np
+from ..errors import InternalError
+from ..ir.device import HOST
+from ..ir.symbolic import Dim, Sym, symbol
+from ..ir.types import ListType, TensorType, Type, contiguous_strides
+from .relaxed import layout_of
 
-from ..errors import DTypeError
-from ..ir.device import HOST, DeviceTensor
-from ..ir.dtypes import dtype_of
-from ..ir.gradient_mode import requires_grad, requires_grad_mismatch
-from ..ir.symbolic import Dim, Sym, evaluate, symbol
-from ..ir.types import ScalarType, TensorType, Type, contiguous_strides, type_of
-
-_TENSORS = (np.ndarray, np.generic, DeviceTensor)
+Kind = Literal[
+    "object", "dtype", "device", "requires_grad", "rank", "size", "positive", "symbol",
+    "expression", "single", "aligned", "contiguous", "stride", "order",
+]  # fmt: skip
+TENSOR_WORDS, UNDEFINED, LIST = "a tensor", "an undefined tensor", "a list"
+_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableType(TensorType):
-    """The type of an array that no guard with a known dtype and layout admits, whatever its shape.
+class Check:
+    """One check of one operand. The undefined tensor passes all but ``"object"``.
 
     Attributes:
-        is_foreign: its byte order is not native.
-        misaligned: its elements do not start at multiples of so many bytes; 0 = they do.
+        kind: ``"object"``: one of these, in words; ``"dtype"``: this (None: any) in native byte
+            order; ``"device"``, ``"requires_grad"``, ``"rank"``; ``"size"``: this literal;
+            ``"positive"``: at least 1, as ``wanted`` is; ``"symbol"``: what this name is wherever
+            it stands; ``"expression"``: of symbols, that value; ``"single"``: 0 and 1 where
+            ``wanted`` is, and only there; ``"aligned"``: elements, if any, as their dtype asks for;
+            ``"contiguous"``: in C order without gaps; ``"stride"``: in elements (None: any whole
+            number), unless it is of one element or of none; ``"order"``: see `relaxed.Layout`.
+        operand: index of the operand.
+        wanted: what the operand, or its size or stride, has to be.
+        axis: of sizes and strides.
     """
 
-    is_foreign: bool = False
-    misaligned: int = 0
+    kind: Kind
+    operand: int
+    wanted: Any = None
+    axis: int = 0
 
 
-def seen_type(value: object) -> Type:
-    """`type_of`, with what a type alone does not tell of an array that kernels cannot read."""
-    found = type_of(value)
-    if not isinstance(found, TensorType) or not isinstance(value, _TENSORS):
-        return found
-    array = value if isinstance(value, DeviceTensor) else np.asarray(value)
-    foreign, misaligned = not array.dtype.isnative, _misalignment(array)
-    if not (foreign or misaligned):
-        return found
-    return UnreadableType(
-        found.dtype, found.shape, found.strides, found.device, found.requires_grad, found.defined,
-        foreign, misaligned,
-    )  # fmt: skip
+def checks_of(types: Sequence[Type], *, relaxed: bool = False) -> tuple[Check, ...]:
+    """The checks of a guard on operands of these types, in the order in which they are made.
 
-
-def check_types(types: Sequence[Type], values: Sequence[object]) -> bool:
-    """True if every value fits its type; equal symbols must stand for equal sizes."""
-    return explain_mismatch(types, values) is None
-
-
-def explain_mismatch(types: Sequence[Type], values: Sequence[object]) -> str | None:
-    """The first reason why `check_types` is false, in words; None when it is true."""
-    if len(types) != len(values):
-        return f"{len(values)} arguments, specialised for {len(types)}"
-    symbols: dict[str, tuple[int, str]] = {}
-    deferred: list[tuple[Sym, int, str]] = []
-    for index, (type_, value) in enumerate(zip(types, values, strict=True)):
-        if not isinstance(type_, TensorType):
-            reason = _other_mismatch(type_, value)
-        elif value is None:
-            continue  # the undefined tensor fits every type
-        else:
-            reason = _tensor_mismatch(type_, value, symbols, deferred, index)
-        if reason is not None:
-            return f"argument {index}: {reason}"
+    Args:
+        relaxed: as `cuda_guard` compares (R3.42), not as `type_check` and `dynamic_guard` do.
+    """
+    listed = _relaxed_checks if relaxed else _exact_checks
+    found = [
+        Check(kind, k, *more) for k, type_ in enumerate(types) for kind, *more in listed(type_)
+    ]
     # Expressions over several symbols can be checked only when all symbols have been met.
-    for dim, size, where in deferred:
-        expected = _value_of(dim, symbols)
-        if expected != size:
-            return f"{where} is {size}, specialised for {dim} = {expected}"
-    return None
+    return tuple(sorted(found, key=lambda check: check.kind == "expression"))
 
 
-def bind_symbols(types: Sequence[Type], values: Sequence[object]) -> dict[str, int]:
-    """The value that each size symbol of ``types`` has for these values (which fit them)."""
-    out: dict[str, int] = {}
-    for type_, value in zip(types, values, strict=True):
-        if isinstance(type_, TensorType) and isinstance(value, _TENSORS):
-            for dim, size in zip(type_.shape or (), value.shape, strict=type_.shape is not None):
-                name = symbol_name(dim)
-                if name is not None:
-                    out.setdefault(name, size)
-    return out
+def table(entries: Mapping[Kind, _Entry]) -> Mapping[Kind, _Entry]:
+    """A fold's entries; raises InternalError unless there is one for each kind of check."""
+    if differing := sorted(set(entries) ^ set(get_args(Kind))):
+        raise InternalError(f"a fold over the checks of guards differs in {', '.join(differing)}")
+    return entries
+
+
+def _exact_checks(want: Type) -> Iterator[tuple]:
+    if not isinstance(want, TensorType):
+        yield "object", (LIST if isinstance(want, ListType) else f"a Python {want.dtype}",)
+        return
+    if want.defined is False:
+        yield "object", (UNDEFINED,)
+        return
+    yield "object", (UNDEFINED, TENSOR_WORDS)
+    yield from _common_checks(want)
+    # Sizes are compared only when all of them are known (R1.39); strides need the same rank.
+    sizes = want.shape if want.shape is not None and None not in want.shape else None
+    layouts = (sizes, want.strides if isinstance(want.strides, tuple) else None)
+    for rank in dict.fromkeys(len(known) for known in layouts if known is not None):
+        yield "rank", rank
+    for axis, dim in enumerate(sizes or ()):
+        yield from _size_checks(dim, axis)
+    if want.strides is not None:
+        yield ("aligned",)
+    if want.strides == "contiguous":
+        yield ("contiguous",)
+    for axis, step in enumerate(want.strides if isinstance(want.strides, tuple) else ()):
+        yield "stride", step, axis
+
+
+def _common_checks(want: TensorType) -> Iterator[tuple]:
+    if want.dtype is not None or want.strides is not None:
+        yield "dtype", want.dtype
+    for field in ("device", "requires_grad"):
+        if getattr(want, field) is not None:
+            yield field, getattr(want, field)
+
+
+def _size_checks(want: Any, axis: int) -> Iterator[tuple]:
+    if isinstance(want, int):
+        yield "size", want, axis
+        return
+    # Lowerings take symbols for positive: NumPy raises for some reductions over nothing.
+    yield "positive", want, axis
+    name = symbol_name(want)
+    yield ("expression", want, axis) if name is None else ("symbol", name, axis)
+
+
+def _relaxed_checks(want: Type) -> Iterator[tuple]:
+    if not isinstance(want, TensorType) or None in (want.dtype, want.shape, want.device):
+        yield "object", ("a tensor of which too little is known",)
+        return
+    yield "object", (TENSOR_WORDS,)
+    yield from _common_checks(want)
+    yield "rank", want.rank
+    for axis, dim in enumerate(want.shape or ()):
+        if dim is not None:
+            yield "single", dim, axis
+    yield from (("aligned",), ("order", layout_of(want)))
 
 
 def symbol_name(dim: Dim | None) -> str | None:
@@ -97,137 +132,6 @@ def symbol_name(dim: Dim | None) -> str | None:
         if len(names) == 1 and dim == symbol(next(iter(names))):
             return next(iter(names))
     return None
-
-
-def _tensor_mismatch(
-    expected: TensorType,
-    value: object,
-    symbols: dict[str, tuple[int, str]],
-    deferred: list[tuple[Sym, int, str]],
-    index: int,
-) -> str | None:
-    if not isinstance(value, _TENSORS):
-        return f"{type(value).__name__} object, specialised for a tensor"
-    if expected.defined is False:
-        return "defined tensor, specialised for an undefined one"
-    if expected.dtype is not None and value.dtype != expected.dtype.numpy:
-        return f"dtype is {_dtype_text(value.dtype)}, specialised for {expected.dtype}"
-    device = value.device if isinstance(value, DeviceTensor) else HOST
-    if expected.device not in (None, device):
-        return f"device is {device}, specialised for {expected.device}"
-    reason = requires_grad_mismatch(expected.requires_grad, requires_grad(value))
-    if reason is not None:
-        return reason
-    shape = expected.shape
-    # Sizes are compared only when all of them are known (R1.39); strides need the same rank.
-    if shape is not None and None not in shape:
-        if len(shape) != value.ndim:
-            return f"rank is {value.ndim}, specialised for {len(shape)}"
-        for axis, (want, size) in enumerate(zip(shape, value.shape, strict=True)):
-            if want == size:
-                continue
-            if isinstance(want, int):
-                return f"size of dimension {axis} is {size}, specialised for {want}"
-            reason = _symbol_mismatch(want, size, axis, index, symbols, deferred)
-            if reason is not None:
-                return reason
-    if expected.strides is not None:
-        array = value if isinstance(value, DeviceTensor) else np.asarray(value)
-        return _layout_mismatch(expected.strides, array)
-    return None
-
-
-def _symbol_mismatch(
-    want: Dim | None,
-    size: int,
-    axis: int,
-    index: int,
-    symbols: dict[str, tuple[int, str]],
-    deferred: list[tuple[Sym, int, str]],
-) -> str | None:
-    name = symbol_name(want)
-    where = f"argument {index}: size of dimension {axis}"
-    if size == 0:
-        # Lowerings take symbols for positive: NumPy raises for some reductions over nothing.
-        return f"size of dimension {axis} is 0, specialised for {want} >= 1"
-    if name is None:
-        assert isinstance(want, Sym)
-        deferred.append((want, size, where))
-        return None
-    bound, place = symbols.setdefault(name, (size, f"dimension {axis} of argument {index}"))
-    if bound != size:
-        return f"size of dimension {axis} is {size}, specialised for {name} = {bound} ({place})"
-    return None
-
-
-def _layout_mismatch(
-    strides: tuple[int | None, ...] | str, array: np.ndarray | DeviceTensor
-) -> str | None:
-    itemsize = array.itemsize
-    if not array.dtype.isnative:
-        return "byte order is not native"
-    if array.size == 0:
-        return None  # no element, hence no address, depends on the strides
-    if misaligned := _misalignment(array):
-        return misaligned_text(misaligned)
-    if isinstance(strides, str):
-        fits = array.is_contiguous if isinstance(array, DeviceTensor) else array.flags.c_contiguous
-        return None if fits else "not contiguous, specialised for contiguous"
-    if len(strides) != array.ndim:
-        return f"rank is {array.ndim}, specialised for strides of rank {len(strides)}"
-    layout = zip(strides, array.shape, array.strides, strict=True)
-    for axis, (want, size, step) in enumerate(layout):
-        if size == 1:
-            continue
-        if step % itemsize:
-            return f"stride of dimension {axis} is no multiple of the item size"
-        if want is not None and step != want * itemsize:
-            return f"stride of dimension {axis} is {step // itemsize}, specialised for {want}"
-    return None
-
-
-def _misalignment(array: np.ndarray | DeviceTensor) -> int:
-    """How many bytes the elements should be aligned to, if there are any and they are not; else 0.
-
-    NumPy's rule, and what kernels rely on: a complex element is aligned as its parts are.
-    """
-    wanted = array.dtype.alignment
-    return wanted if array.size and (_address(array) or 0) % wanted else 0
-
-
-def misaligned_text(nbytes: int) -> str:
-    """What guards say of data that is not aligned to so many bytes."""
-    return f"data is not aligned to {nbytes} bytes"
-
-
-def _address(array: np.ndarray | DeviceTensor) -> int | None:
-    if isinstance(array, DeviceTensor):
-        return array.address
-    return array.__array_interface__["data"][0]
-
-
-def _other_mismatch(expected: Type, value: object) -> str | None:
-    if isinstance(expected, ScalarType):
-        found = type_of(value) if isinstance(value, (bool, int, float, complex)) else None
-        if not isinstance(found, ScalarType) or found.dtype is not expected.dtype:
-            return f"{type(value).__name__} object, specialised for a Python {expected.dtype}"
-        return None
-    return None if isinstance(value, (list, tuple)) else "not a list"
-
-
-def _value_of(dim: Sym, symbols: dict[str, tuple[int, str]]) -> int | None:
-    try:
-        return evaluate(dim, {name: bound for name, (bound, _) in symbols.items()})
-    except (KeyError, ZeroDivisionError):
-        return None
-
-
-def _dtype_text(dtype: np.dtype) -> str:
-    try:
-        name = str(dtype_of(dtype))
-    except DTypeError:
-        return str(dtype)
-    return name if dtype.isnative else f"{name} in foreign byte order"
 
 
 # --- generalisation (R1.40) --------------------------------------------------------------------
@@ -296,6 +200,5 @@ def _strides_fit(strides: Sequence, wanted: Sequence, shape: Sequence) -> bool:
 
 
 __all__ = [
-    "UnreadableType", "bind_symbols", "check_types", "devices_of", "explain_mismatch",
-    "generalize", "misaligned_text", "seen_type", "symbol_name",
+    "Check", "Kind", "checks_of", "devices_of", "generalize", "symbol_name", "table",
 ]  # fmt: skip

@@ -10,69 +10,42 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
-from ..ir.gradient_mode import requires_grad_mismatch
 from ..ir.types import TensorType, Type, contiguous_strides
-from .checks import UnreadableType, misaligned_text, seen_type
 
 
-def fits_relaxed(types: Sequence[Type], values: Sequence[object]) -> bool:
-    """True if every value fits its type; an undefined tensor never does (R3.42)."""
-    return len(types) == len(values) and all(
-        isinstance(want, TensorType)
-        and value is not None
-        and relaxed_mismatch(want, seen_type(value)) is None
-        for want, value in zip(types, values, strict=True)
-    )
+class Layout(NamedTuple):
+    """What a guard asks of strides: the axes ``order`` from the widest to the closest, those of one
+    element and those that broadcast left out; ``dense`` are those of them that have no gaps."""
+
+    strides: tuple[int | None, ...]
+    order: list[int]
+    dense: set[int]
 
 
-def relaxed_mismatch(want: TensorType, got: Type) -> str | None:
-    """The first reason why a value's type does not fit, in words; None if it does."""
-    if not isinstance(got, TensorType):
-        return f"is a Python {got}, specialised for a tensor"
-    if want.dtype is None or want.shape is None or want.device is None:
-        return "was specialised without a known dtype, rank or device"
-    if want.dtype is not got.dtype:
-        return f"dtype is {got.dtype}, specialised for {want.dtype}"
-    if want.rank != got.rank:
-        return f"rank is {got.rank}, specialised for {want.rank}"
-    if want.device != got.device:
-        return f"is on {got.device}, specialised for {want.device}"
-    reason = requires_grad_mismatch(want.requires_grad, got.requires_grad)
-    if reason is not None:
-        return reason
-    for axis, (dim, size) in enumerate(zip(want.shape, got.shape or (), strict=True)):
-        for special in (0, 1):
-            if dim is not None and (dim == special) != (size == special):
-                return f"size of dimension {axis} is {size}, specialised for {dim}"
-    if isinstance(got, UnreadableType) and got.is_foreign:
-        return f"dtype is {got.dtype} in foreign byte order, specialised for {want.dtype}"
-    if isinstance(got, UnreadableType) and got.misaligned:
-        return misaligned_text(got.misaligned)
-    return _layout_mismatch(want, got)
+def layout_of(type_: TensorType) -> Layout:
+    """The layout that a type stands for; of unknown strides the order is not known."""
+    strides, shape = _strides(type_), type_.shape or ()
+    known = [axis for axis, stride in enumerate(strides) if stride and shape[axis] != 1]
+    order = sorted(known, key=lambda axis: -(strides[axis] or 0))
+    return Layout(strides, order, _dense(type_, strides, order))
 
 
-def _layout_mismatch(want: TensorType, got: TensorType) -> str | None:
+def layout_mismatch(want: Layout, got: TensorType) -> str | None:
+    """Why the strides of a value's type do not fit, in words; None if they do."""
     if 0 in (got.shape or ()):
         return None  # no element, hence no address, depends on the strides
-    wanted, strides = _strides(want), _strides(got)
-    order, wanted_dense = layout_of(want)
-    found = [strides[axis] for axis in order if strides[axis] and (got.shape or ())[axis] != 1]
+    strides = _strides(got)
+    counted = [axis for axis in want.order if (got.shape or ())[axis] != 1]
+    found = [strides[axis] for axis in counted if strides[axis]]
     if any(a < b for a, b in pairwise(found)):  # type: ignore[operator]
-        return f"strides {strides} are in another order, specialised for {wanted}"
-    dense = _dense(got, strides, order)
-    for axis in wanted_dense:
-        if axis not in dense and (got.shape or ())[axis] != 1:
+        return f"strides {strides} are in another order, specialised for {want.strides}"
+    dense = _dense(got, strides, want.order)
+    for axis in counted:
+        if axis in want.dense and axis not in dense:
             return f"dimension {axis} is not contiguous, specialised for a contiguous one"
     return None
-
-
-def layout_of(type_: TensorType) -> tuple[list[int], set[int]]:
-    """What a guard asks of strides: the axes from the widest to the closest, those of one element
-    and those that broadcast left out, and which of them have no gaps."""
-    strides = _strides(type_)
-    order = _order(type_, strides)
-    return order, _dense(type_, strides, order)
 
 
 def _strides(type_: TensorType) -> tuple[int | None, ...]:
@@ -84,13 +57,6 @@ def _strides(type_: TensorType) -> tuple[int | None, ...]:
         return (None,) * len(shape)
     # Of a contiguous tensor of unknown sizes the order is known: any sizes do.
     return contiguous_strides([d if isinstance(d, int) else 2 for d in shape])  # type: ignore[return-value]
-
-
-def _order(type_: TensorType, strides: Sequence[int | None]) -> list[int]:
-    """Axes from the widest stride to the closest; of unknown and zero strides none."""
-    known = [axis for axis, stride in enumerate(strides) if stride]
-    known = [axis for axis in known if (type_.shape or ())[axis] != 1]
-    return sorted(known, key=lambda axis: -(strides[axis] or 0))
 
 
 def _dense(type_: TensorType, strides: Sequence[int | None], order: Sequence[int]) -> set[int]:

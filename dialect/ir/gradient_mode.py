@@ -44,11 +44,4 @@ def requires_grad(value: object) -> bool:
     return bool(getattr(value, "requires_grad", False)) and _MODE.on
 
 
-def requires_grad_mismatch(wanted: bool | None, found: bool | None) -> str | None:
-    """In words, how what a guard knows of it differs from what a value has; None if it does not."""
-    if wanted is None or wanted == bool(found):
-        return None
-    return f"requires_grad is {bool(found)}, specialised for {wanted}".lower()
-
-
-__all__ = ["gradient_mode", "gradients", "requires_grad", "requires_grad_mismatch"]
+__all__ = ["gradient_mode", "gradients", "requires_grad"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..guards.relaxed import fits_relaxed, relaxed, sizes_match
+from ..guards.mismatch import fits_relaxed
+from ..guards.relaxed import relaxed, sizes_match
 from ..ir.attrs import I64_ARRAY
 from ..ir.op import Op, attr, operand, result
 from ..ir.types import BOOL_SCALAR, ListType, Type

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from ..guards.checks import check_types, symbol_name
+from ..guards.checks import symbol_name
+from ..guards.mismatch import check_types
 from ..ir.attrs import I64, SYMBOL, TYPE, TYPES, VALUE
 from ..ir.op import Op, attr, operand, result
 from ..ir.symbolic import Sym

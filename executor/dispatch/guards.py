@@ -1,89 +1,124 @@
-"""The tests of one guard: together they say what `dialect.guards.checks.check_types` says.
+"""The tests of one guard: together they say what the checks of `dialect.guards.checks` say.
 
-They may rely on `spec.tests_of`: the values are arrays of known dtype and rank, aligned and in
-native byte order. `check_types` is the definition;
-test_dispatch_guards.py asserts of random guards that both agree.
+They may rely on `leaf_spec.tests_of`: the values are arrays of known dtype and rank, aligned and in
+native byte order. test_dispatch_guards.py asserts of random guards that they agree with
+`dialect.guards.mismatch`, the definition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
 
-from ...dialect.guards.checks import symbol_name
-from ...dialect.ir.symbolic import Sym
+from ...dialect.guards.checks import TENSOR_WORDS, Check, Kind, checks_of, table
 from ...dialect.ir.types import TensorType, Type, contiguous_strides
-from ...lowering.abi import CONTIGUOUS
 from ..memory.placement import Refused, Size, size_of
 from .leaf_spec import ArrayValue, MadeValue, Test, Value
 
-# Host arrays have no flag, and a device's are not described while theirs is set (`Exchange.false`).
-NO_GRADIENTS = "no value of emitted code requires"
 
-
-def guard_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
+def guard_tests(
+    types: Sequence[Type], values: Sequence[Value], *, relaxed: bool = False
+) -> list[Test]:
     """What has to hold for these values to fit these types.
+
+    Args:
+        relaxed: as `cuda_guard` compares (R3.42).
 
     Raises Refused for a guard that is more than a comparison of sizes and strides.
     """
-    tests: list[Test] = []
     bound: dict[str, Size] = {}
-    later: list[tuple[Sym, Size]] = []
+    operands = []
     for type_, value in zip(types, values, strict=True):
-        if not isinstance(value, (ArrayValue, MadeValue)):
-            raise Refused("a guard checks what is no array")
-        if not isinstance(type_, TensorType) or not type_.is_complete or not type_.dtype:
+        if not isinstance(value, ArrayValue if relaxed else (ArrayValue, MadeValue)):
+            raise Refused("a guard checks what is no array, or a relaxed one what is no argument")
+        if not isinstance(type_, TensorType) or not type_.is_complete:
             raise Refused(f"a guard on {type_} leaves sizes open")
-        if type_.requires_grad:
-            raise Refused(f"a guard on {type_} asks for gradients, which {NO_GRADIENTS}")
-        if type_.device not in (None, value.device) or type_.defined is False:
-            raise Refused(f"a guard on {type_} checks more than layout")
-        if len(type_.shape or ()) != len(value.sizes) or type_.dtype.numpy != value.dtype:
-            raise Refused(f"a guard on {type_} never holds for these arguments")
-        for want, size in zip(type_.shape or (), value.sizes, strict=True):
-            tests += _size_tests(want, size, bound, later)
-        tests += _layout_tests(type_, value)
-    # Expressions over several symbols can be checked only when all symbols have been met.
-    tests += [Test(("same", size, size_of(want, bound)), 1) for want, size in later]
+        operands.append(_Operand(type_, value, bound))
+    tests: list[Test] = []
+    for check in checks_of(types, relaxed=relaxed):
+        operand = operands[check.operand]
+        found = _TESTS[check.kind](check, operand)
+        if found is False:
+            raise Refused(f"a guard on {operand.type_} never holds for these arguments")
+        tests += () if found is True else found
     return tests
 
 
-def _size_tests(
-    want: Any, size: Size, bound: dict[str, Size], later: list[tuple[Sym, Size]]
-) -> Iterator[Test]:
-    if isinstance(want, int):
-        if size != want:
-            yield Test(("size", size), want)
-        return
-    name = symbol_name(want)
-    yield Test(("positive", size), 1)
-    if name is None:
-        later.append((want, size))
-    elif bound.setdefault(name, size) != size:
-        yield Test(("same", size, bound[name]), 1)
+@dataclass(frozen=True)
+class _Operand:
+    """What is checked; what sizes stand for symbols."""
+
+    type_: TensorType
+    value: ArrayValue | MadeValue
+    bound: dict[str, Size]
+
+    def size(self, check: Check) -> Size:
+        return self.value.sizes[check.axis]
 
 
-def _layout_tests(type_: TensorType, value: ArrayValue | MadeValue) -> Iterator[Test]:
-    if type_.strides is None:
-        return
+_Found = Union[bool, list[Test]]  # whether it holds for all calls, or what tells
+
+
+def _requires_grad(check: Check, o: _Operand) -> _Found:
+    # Host arrays have no flag, and a device's are not described while theirs is set
+    # (`Exchange.false`).
+    if check.wanted:
+        none = "which no value of emitted code requires"
+        raise Refused(f"a guard on {o.type_} asks for gradients, {none}")
+    return True
+
+
+def _symbol(check: Check, o: _Operand) -> _Found:
+    first = o.bound.setdefault(check.wanted, o.size(check))
+    return first == o.size(check) or [Test(("same", o.size(check), first), 1)]
+
+
+def _stride(check: Check, o: _Operand) -> _Found:
+    shape, axis, value = o.type_.shape or (), check.axis, o.value
     if isinstance(value, MadeValue):
-        fits = type_.strides == CONTIGUOUS or (
-            type_.is_static and type_.strides == contiguous_strides(type_.shape or ())  # type: ignore[arg-type]
-        )
-        if not fits:
-            raise Refused(f"a guard on {type_} checks the strides of a kernel's output")
-        return
-    if type_.strides == CONTIGUOUS:
-        yield value.is_contiguous()
-        return
-    assert type_.dtype is not None
-    itemsize = type_.dtype.itemsize
-    for axis, (want, size) in enumerate(zip(type_.strides, type_.shape or (), strict=True)):
-        if 0 in (type_.shape or ()) or size == 1:
-            continue  # no address depends on this stride
-        if want is None:
-            yield Test(("multiple", value.ref, axis, itemsize), 1)
-        elif isinstance(size, int):
-            yield Test(("stride", value.ref, axis), int(want) * itemsize)
-        else:
-            yield Test(("step", value.ref, axis, int(want) * itemsize), 1)
+        if not o.type_.is_static or contiguous_strides(shape)[axis] != check.wanted:  # type: ignore[arg-type]
+            raise Refused(f"a guard on {o.type_} checks the strides of a kernel's output")
+        return True
+    if 0 in shape or shape[axis] == 1:
+        return True  # no address depends on this stride
+    itemsize = value.dtype.itemsize
+    if check.wanted is None:
+        return [Test(("multiple", value.ref, axis, itemsize), 1)]
+    if isinstance(shape[axis], int):
+        return [Test(("stride", value.ref, axis), check.wanted * itemsize)]
+    return [Test(("step", value.ref, axis, check.wanted * itemsize), 1)]
+
+
+def _order(check: Check, o: _Operand) -> _Found:
+    value, layout = o.value, check.wanted
+    if isinstance(value, MadeValue) or not layout.order or 0 in (o.type_.shape or ()):
+        return True
+    axes = tuple(layout.order), tuple(sorted(layout.dense))
+    return [Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *axes), 1)]
+
+
+_TESTS: Mapping[Kind, Callable[[Check, _Operand], _Found]] = table({
+    "object": lambda check, o: TENSOR_WORDS in check.wanted,
+    "dtype": lambda check, o: check.wanted.numpy == o.value.dtype,
+    "device": lambda check, o: check.wanted == o.value.device,
+    "requires_grad": _requires_grad,
+    "rank": lambda check, o: check.wanted == len(o.value.sizes),
+    "size": lambda check, o: (
+        check.wanted == o.size(check) or [Test(("size", o.size(check)), check.wanted)]
+    ),
+    "positive": lambda check, o: [Test(("positive", o.size(check)), 1)],
+    "symbol": _symbol,
+    "expression": lambda check, o: [
+        Test(("same", o.size(check), size_of(check.wanted, o.bound)), 1)
+    ],
+    "single": lambda check, o: [
+        Test(("same", o.size(check), special), int(check.wanted == special)) for special in (0, 1)
+    ],
+    "aligned": lambda check, o: True,
+    "contiguous": lambda check, o: (
+        isinstance(o.value, MadeValue) or [o.value.is_contiguous()]
+    ),
+    "stride": _stride,
+    "order": _order,
+})  # fmt: skip

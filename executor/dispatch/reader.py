@@ -18,7 +18,7 @@ from ..cuda.launches import DeviceKernel
 from ..memory.placement import Refused, Size, size_of
 from .guards import guard_tests
 from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
-from .relaxed_guards import relaxed_tests, size_tests
+from .relaxed_guards import size_tests
 
 # Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
 _NUMBERS: dict[str, tuple[type, ...]] = {
@@ -150,9 +150,8 @@ class _Reader:
                 self.guarded[ok] = len(self.checks), set(operands) | checked
                 self.checks.append(operands)
                 values = [self.leaf.values[o] for o in operands]
-                relaxed = instr.op.behavior == "relaxed"
-                tests = relaxed_tests if relaxed else guard_tests
-                self.leaf.tests += tests(instr.attrs["types"], values)
+                types, relaxed = instr.attrs["types"], instr.op.behavior == "relaxed"
+                self.leaf.tests += guard_tests(types, values, relaxed=relaxed)
             elif name in _SIZES:
                 self.leaf.evaluated += 1
                 getattr(self, f"read_{name}")(instr, operands, guard, checked)

@@ -1,4 +1,4 @@
-"""The tests of relaxed guards and of size checks (R3.42, R3.43).
+"""The tests of size checks, and what relaxed guards ask of strides (R3.42, R3.43).
 
 `dialect.guards.relaxed` is their definition; test_dispatch_relaxed.py asserts of random types that
 both agree.
@@ -7,57 +7,15 @@ both agree.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ...dialect.guards.relaxed import SIZE_CHECKS, layout_of
-from ...dialect.ir.types import TensorType, Type
+from ...dialect.guards.relaxed import SIZE_CHECKS
 from ..memory.placement import Refused, Size
-from .guards import NO_GRADIENTS
-from .leaf_spec import ArrayValue, Test, Value
+from .leaf_spec import Test
 from .llvm_writer import Writer
 
 _checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # keeps it where it is
 SWITCH = ctypes.addressof(_checks)  # of a byte that is 0 while size checks compare nothing
-
-
-def relaxed_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
-    """What has to hold for these values to fit these types.
-
-    They may rely on `spec.tests_of`. Raises Refused for a guard on anything else than arrays.
-    """
-    tests: list[Test] = []
-    for type_, value in zip(types, values, strict=True):
-        if not isinstance(value, ArrayValue):
-            raise Refused("a relaxed guard checks what is no argument")
-        if isinstance(type_, TensorType) and type_.requires_grad:
-            raise Refused(f"a relaxed guard on {type_} asks for gradients, which {NO_GRADIENTS}")
-        if not _may_hold(type_, value):
-            raise Refused(f"a relaxed guard on {type_} never holds, or leaves sizes open")
-        assert isinstance(type_, TensorType)
-        tests += _tests(type_, value)
-    return tests
-
-
-def _may_hold(type_: Type, value: ArrayValue) -> bool:
-    return (
-        isinstance(type_, TensorType)
-        and type_.dtype is not None
-        and type_.dtype.numpy == value.dtype
-        and type_.shape is not None
-        and None not in type_.shape
-        and len(type_.shape) == len(value.sizes)
-        and type_.device == value.device
-    )
-
-
-def _tests(type_: TensorType, value: ArrayValue) -> Iterator[Test]:
-    for dim, size in zip(type_.shape or (), value.sizes, strict=True):
-        for special in (0, 1):
-            yield Test(("same", size, special), int(dim == special))
-    order, dense = layout_of(type_)
-    if order and 0 not in (type_.shape or ()):
-        layout = tuple(order), tuple(sorted(dense))
-        yield Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *layout), 1)
 
 
 def size_tests(reference: Sequence[int], sizes: Sequence[Size]) -> list[Test]:

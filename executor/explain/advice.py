@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...dialect.guards.mismatch import Mismatch
 from ...dialect.reasons import Kind, Reason
 from ..settings.strategy import behavior_at
 from ..tiers.profiling import Executor
-from .mismatch import Mismatch
 from .value_names import Checked
 
 _PROFILE_MORE = (

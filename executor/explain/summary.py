@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dialect.guards.mismatch import Mismatch, mismatches
 from ...dialect.ir.program import Program
 from ...dialect.reasons import Effect, Reason
 from ..compile.request import CompileResult
@@ -11,7 +12,6 @@ from ..tiers.keyed import KeyedExecutor
 from ..tiers.profiling import Executor
 from ..tiers.slow_calls import Work
 from .advice import MORE_DEPTH, advice, remedy
-from .mismatch import Mismatch, mismatches
 from .state import guard_text, tier_of, type_text
 from .value_names import Checked
 

@@ -1,14 +1,14 @@
-"""One guard of a plan and how it fared."""
+"""One guard of a plan and how it fared, and the quick source of its checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...dialect.guards.checks import symbol_name
+from ...dialect.guards.checks import TENSOR_WORDS, Check, Kind, table
 from ...dialect.ir.device import HOST
-from ...dialect.ir.types import TensorType
+from ...dialect.ir.types import TensorType, Type
 
 
 @dataclass
@@ -74,55 +74,94 @@ class Guard:
 
 
 def quick_check(
-    value: str, type_: TensorType, bound: dict[str, str], bind: Callable[[str, Any], str]
+    types: Sequence[Type],
+    checks: Sequence[Check],
+    values: Sequence[str],
+    bind: Callable[[str, Any], str],
 ) -> str | None:
-    """An exact comparison, as source, that implies a guard; None where none is cheap.
+    """An exact comparison, as source, that implies the checks; None where none is cheap.
+
+    It may raise AttributeError for what is no array.
 
     Args:
-        value: name of what is checked.
-        type_: what it has to be.
-        bound: each size symbol met so far -> the expression that reads it; is added to.
+        types, values: per operand what is expected, and the name of what is checked.
         bind: gives an object a name, of this prefix, in the source.
     """
-    if type_.dtype is None or not type_.is_complete:
+    bound: dict[str, str] = {}
+    operands = [_Operand(v, t, bound, bind) for v, t in zip(values, types, strict=True)]
+    parts = []
+    for check in checks:
+        part = _QUICK[check.kind](check, operands[check.operand])
+        if part is None:
+            return None
+        parts.append(part)
+    return " and ".join(filter(None, parts))
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """A value, by name, and its expected type; what names stand for symbols, and name objects."""
+
+    value: str
+    type_: Any
+    bound: dict[str, str]
+    bind: Callable[[str, Any], str]
+
+    @property
+    def on_device(self) -> bool:
+        return self.type_.device not in (None, HOST)
+
+
+# Per kind: a part of the source; "" where other parts imply it, None where it cannot be said.
+
+
+def _object(check: Check, o: _Operand) -> str | None:
+    if TENSOR_WORDS not in check.wanted or o.type_.dtype is None:
         return None
-    if type_.requires_grad or type_.defined is False:
-        return None  # the quick source cannot say this of an array
-    dtype = bind("d", type_.dtype.numpy)
-    parts = [f"{value}.dtype is {dtype}"]
-    if type_.is_static:
-        parts.append(f"{value}.shape == {tuple(type_.shape or ())!r}")
-    else:
-        parts.append(f"len({value}.shape) == {type_.rank}")
-        for axis, dim in enumerate(type_.shape or ()):
-            place = f"{value}.shape[{axis}]"
-            name = symbol_name(dim)
-            if isinstance(dim, int):
-                parts.append(f"{place} == {dim}")
-            elif name is None:
-                return None
-            elif bound.setdefault(name, place) == place:
-                parts.append(place)  # symbols stand for sizes of at least 1
-            else:
-                parts.append(f"{place} == {bound[name]}")
-    size, alignment = type_.dtype.itemsize, type_.dtype.numpy.alignment
-    on_device = type_.device not in (None, HOST)
-    aligned = f"({value}.address or 0) % {alignment} == 0"  # of a device's
-    if on_device or type_.strides != "contiguous":
-        parts.insert(0, f"{value}.device == {type_.device or HOST!r}")
-    if on_device and type_.requires_grad is False:
-        parts.append(f"not {value}.requires_grad")  # host arrays in plans are NumPy's own
-    if type_.strides == "contiguous":
-        if on_device:
-            parts.append(f"{value}.is_contiguous and {aligned}")
-        else:
-            # One property of arrays that are writeable, too, as most are.
-            fits = f"{value}.flags.c_contiguous and {value}.flags.aligned"
-            parts.append(f"({value}.flags.carray or {fits})")
-    elif type_.strides is not None and None not in type_.strides:
-        strides = tuple(s * size for s in type_.strides)  # type: ignore[operator]
-        parts.append(f"{value}.strides == {strides!r}")
-        parts.append(aligned if on_device else f"{value}.flags.aligned")
-    elif type_.strides is not None:
-        return None
-    return " and ".join(parts)
+    if not o.on_device and o.type_.strides == "contiguous":
+        return ""  # its part asks for flags, which arrays of the host alone have
+    return f"{o.value}.device == {o.type_.device or HOST!r}"
+
+
+def _symbol(check: Check, o: _Operand) -> str | None:
+    place = f"{o.value}.shape[{check.axis}]"
+    first = o.bound.setdefault(check.wanted, place)
+    return place if first == place else f"{place} == {first}"  # at least 1, then as large
+
+
+_QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({
+    "object": _object,
+    "dtype": lambda check, o: f"{o.value}.dtype is {o.bind('d', check.wanted.numpy)}",
+    "device": lambda check, o: "",  # `_object` has said it
+    "requires_grad": lambda check, o: (
+        None if check.wanted
+        else f"not {o.value}.requires_grad" if o.on_device else ""  # plans see NumPy's own arrays
+    ),
+    "rank": lambda check, o: (
+        f"{o.value}.shape == {tuple(o.type_.shape)!r}"
+        if o.type_.is_static and o.type_.rank == check.wanted
+        else f"len({o.value}.shape) == {check.wanted}"
+    ),
+    "size": lambda check, o: (
+        "" if o.type_.is_static else f"{o.value}.shape[{check.axis}] == {check.wanted}"
+    ),
+    "positive": lambda check, o: "",  # its symbol says it
+    "symbol": _symbol,
+    "expression": lambda check, o: None,
+    "single": lambda check, o: None,
+    "aligned": lambda check, o: (
+        f"({o.value}.address or 0) % {o.type_.dtype.numpy.alignment} == 0" if o.on_device
+        else "" if o.type_.strides == "contiguous" else f"{o.value}.flags.aligned"
+    ),
+    # Of the host one property of arrays that are writeable, too, as most are, and else two.
+    "contiguous": lambda check, o: (
+        f"{o.value}.is_contiguous" if o.on_device
+        else f"({o.value}.flags.carray or {o.value}.flags.c_contiguous and {o.value}.flags.aligned)"
+    ),
+    "stride": lambda check, o: (
+        None if None in o.type_.strides
+        else "" if check.axis  # the first compares all
+        else f"{o.value}.strides == {tuple(s * o.type_.dtype.itemsize for s in o.type_.strides)!r}"
+    ),
+    "order": lambda check, o: None,
+})  # fmt: skip

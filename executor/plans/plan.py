@@ -1,8 +1,8 @@
 """An optimised graph as one Python function: guards, kernel calls, evaluated ops, fallbacks.
 
 The plan's source is generated once; a call then does no per-op dispatch. Guards compare what the
-array objects report; where a quick comparison fails, `dialect.guards.checks` decides, so that sizes
-and strides that do not matter (size-1 dimensions, empty arrays) never cause a miss.
+array objects report; where a quick comparison fails, `dialect.guards.mismatch` decides, so that
+sizes and strides that do not matter (size-1 dimensions, empty arrays) never cause a miss.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ...dialect.errors import InternalError
-from ...dialect.guards.checks import check_types, seen_type
-from ...dialect.guards.relaxed import fits_relaxed
+from ...dialect.guards.checks import checks_of
+from ...dialect.guards.mismatch import holds
+from ...dialect.guards.seen import seen_type
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
@@ -129,10 +128,7 @@ class _Generator:
         self.destined = destined(module.main)
         self.inner = intermediates(module.main, abis)
         self.kernels, self.fallbacks = kernels, fallbacks
-        self.scope: dict[str, Any] = {
-            "C": counters, "check": check_types, "fits_relaxed": fits_relaxed,
-            "ndarray": np.ndarray,
-        }  # fmt: skip
+        self.scope: dict[str, Any] = {"C": counters, "holds": holds, "seen": seen_type}
         self.lines: list[str] = []
         self.guards: list[Guard] = []
         self.fresh: set[int] = set()
@@ -195,28 +191,24 @@ class _Generator:
         index = len(self.guards)
         guard = Guard(types, behavior, operands=instr.operands)
         self.guards.append(guard)
-        g, t = self.bind("g", guard), self.bind("t", types)
+        checks = checks_of(types, relaxed=behavior == "relaxed")
+        g, t = self.bind("g", guard), self.bind("t", checks)
         *aliases, ok = instr.results
         values = [f"v{o}" for o in instr.operands]
-        bound: dict[str, str] = {}
-        quick = [
-            None if behavior == "relaxed" else quick_check(v, ty, bound, self.bind)
-            for v, ty in zip(values, types, strict=True)
-        ]
+        quick = quick_check(types, checks, values, self.bind)
         listed = f"({', '.join(values)},)"
-        slow = f"{'fits_relaxed' if behavior == 'relaxed' else 'check'}({t}, {listed})"
-        if all(quick):
+        slow = f"holds({t}, {listed})"
+        if quick:
             # Guards answer, they never raise (R1.39), whatever object the value may be.
-            self.emit(depth, f"try: v{ok} = ({' and '.join(quick)}) or {slow}")  # type: ignore[arg-type]
+            self.emit(depth, f"try: v{ok} = ({quick}) or {slow}")
             self.emit(depth, f"except AttributeError: v{ok} = {slow}")
         else:
             self.emit(depth, f"v{ok} = {slow}")
         for alias, value in zip(aliases, values, strict=True):
             self.emit(depth, f"v{alias} = {value}")
         self.emit(depth, f"if v{ok}: {g}.counted += 1; C.guard_hits += 1")
-        kept = self.bind("describe", _describe)
         misses = f"{g}.missed += 1; C.guard_misses += 1"
-        self.emit(depth, f"else: {misses}; {g}.missed_types = {kept}({listed})")
+        self.emit(depth, f"else: {misses}; {g}.missed_types = tuple(map(seen, {listed}))")
         fails = guard_failures(knobs.stress, f"{self.main.name}/{index}")
         guard.stressed = fails is not None
         if fails is not None:
@@ -353,8 +345,3 @@ class _Generator:
         self.block(body, depth + 1)
         self.yields(carried, body.outputs, depth + 1)
         self.yields(instr.results, carried, depth)
-
-
-def _describe(values: tuple) -> tuple:
-    """Types of the values that missed a guard, kept for `explain`."""
-    return tuple(seen_type(v) for v in values)

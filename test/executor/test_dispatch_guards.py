@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dispatched import outcome
-from profuse.dialect.guards.checks import check_types, generalize, seen_type
-from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.guards.checks import checks_of, generalize
+from profuse.dialect.guards.mismatch import check_types, fits_relaxed, mismatches
+from profuse.dialect.guards.seen import seen_type
 from profuse.dialect.ir.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, U8
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType, type_of
@@ -20,7 +21,6 @@ from profuse.executor.dispatch.counter_table import Settings
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import Leaf
-from profuse.executor.explain.mismatch import mismatches
 from profuse.executor.memory import output_pool, thread_block
 from profuse.executor.memory.placement import Refused
 from profuse.executor.plans.guard import quick_check
@@ -151,9 +151,9 @@ def quick_answer(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool
         scope[f"{prefix}{len(scope)}"] = value
         return f"{prefix}{len(scope) - 1}"
 
-    bound: dict[str, str] = {}
-    parts = [quick_check(f"v{k}", t, bound, bind) for k, t in enumerate(types)]
-    return bool(eval(" and ".join(parts), scope)) if all(parts) else None  # type: ignore[arg-type]
+    values = [f"v{k}" for k in range(len(types))]
+    source = quick_check(types, checks_of(types), values, bind)
+    return None if source is None else bool(eval(source, scope))
 
 
 def test_r1_39_quick_checks_and_explanations_say_what_the_definition_says():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import profuse as pf
 import pytest
 from internals import last_executor
-from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.guards.mismatch import fits_relaxed
 from profuse.dialect.importers.tracing.pytree import LEAF
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType, type_of
@@ -18,9 +19,9 @@ from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
+from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import HostKernel
 from profuse.executor.dispatch.reader import leaf_of
-from profuse.executor.dispatch.relaxed_guards import relaxed_tests
 from profuse.executor.memory.placement import Refused
 from profuse.executor.plans.kernel_call import native_kernel
 from profuse.executor.plans.plan import build_plan
@@ -66,7 +67,7 @@ def test_random_relaxed_guards():
         pool = rng.sample((1, 2, 3, 4), 2) + [0] * (seed % 10 == 0)
         first = random_layout(rng, tuple(rng.choice(pool) for _ in range(rank)))
         type_ = relaxed_type(rng, first)
-        entry, _recent = entry_for((type_,), relaxed_tests)
+        entry, _recent = entry_for((type_,), partial(guard_tests, relaxed=True))
         for k in range(40):
             given = (
                 first
@@ -88,7 +89,7 @@ def test_relaxed_guards_that_never_hold_are_refused(type_):
     known = replace(type_, device=None if type_.rank == 2 else "cpu")
     values = flat_arguments([(np.dtype(np.float64), 2)]).values
     with pytest.raises(Refused, match="never holds"):
-        relaxed_tests([known], values)
+        guard_tests([known], values, relaxed=True)
 
 
 CHECKED = """

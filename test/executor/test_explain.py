@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import name_of
-from profuse.dialect.guards.checks import check_types, generalize
+from profuse.dialect.guards.checks import generalize
+from profuse.dialect.guards.mismatch import check_types, mismatches
 from profuse.dialect.ir.types import type_of
 from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.explain.advice import remedy
-from profuse.executor.explain.mismatch import mismatches
 
 F32 = np.float32
 

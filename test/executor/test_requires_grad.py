@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
-from profuse.dialect.guards.checks import check_types, explain_mismatch
-from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.guards.mismatch import check_types, fits_relaxed, mismatches
 from profuse.dialect.ir.device import DeviceTensor
 from profuse.dialect.ir.gradient_mode import gradients, requires_grad
 from profuse.dialect.ir.types import TensorType, type_of
@@ -17,8 +17,6 @@ from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.arguments.argument_spec import record_of
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import ArrayValue
-from profuse.executor.dispatch.relaxed_guards import relaxed_tests
-from profuse.executor.explain.mismatch import mismatches
 from profuse.executor.interpret.record import Frame
 from profuse.executor.memory.output_pool import readable
 from profuse.executor.memory.placement import Refused
@@ -111,11 +109,11 @@ def test_record_spec_and_guards_agree(name):
 def test_the_reason_is_told():
     """R1.39"""
     wanted = expected_type(X, True)
-    reason = "argument 0: requires_grad is false, specialised for true"
-    assert explain_mismatch([wanted], [X]) == reason
+    (found,) = mismatches([wanted], [type_of(X)])
+    assert found.text == "operand 0: requires_grad is false, specialised for true"
     flagged = VALUES["flagged"][0]
-    reason = "argument 0: requires_grad is true, specialised for false"
-    assert explain_mismatch([expected_type(flagged, False)], [flagged]) == reason
+    (found,) = mismatches([expected_type(flagged, False)], [type_of(flagged)])
+    assert found.text == "operand 0: requires_grad is true, specialised for false"
 
 
 def test_host_arrays_have_no_flag_once_a_function_has_taken_them():
@@ -128,7 +126,7 @@ def test_host_arrays_have_no_flag_once_a_function_has_taken_them():
     assert "requires_grad" in guarded("type_check", on_device).source
 
 
-@pytest.mark.parametrize("tests", [guard_tests, relaxed_tests])
+@pytest.mark.parametrize("tests", [guard_tests, partial(guard_tests, relaxed=True)])
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_emitted_guards_refuse_what_wants_gradients(tests, device):
     """R1.39, R3.42: emitted code only ever sees values without; the refusal says why."""

@@ -14,8 +14,8 @@ import stand_ins
 from dispatched import is_native
 from emulated import Fault
 from profuse.dialect.errors import ArgumentError
-from profuse.dialect.guards.checks import check_types, generalize
-from profuse.dialect.guards.relaxed import fits_relaxed
+from profuse.dialect.guards.checks import generalize
+from profuse.dialect.guards.mismatch import check_types, fits_relaxed
 from profuse.dialect.ir.gradient_mode import gradients
 from profuse.dialect.ir.types import type_of
 from profuse.executor.cuda import launches, libraries
@@ -25,7 +25,6 @@ from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import Leaf
-from profuse.executor.dispatch.relaxed_guards import relaxed_tests
 from profuse.executor.settings.knobs import knobs
 from support import counts, host, modulus
 from test_device_calls import CASES
@@ -270,7 +269,7 @@ def test_random_guards(device, relaxed):
         if not relaxed and rng.random() < 0.5:
             (type_,) = generalize((type_,)) or (type_,)
         arguments = flat_arguments([(np.dtype(np.float64), rank, "cuda:0")], lent)
-        leaf = Leaf(tests=(relaxed_tests if relaxed else guard_tests)([type_], arguments.values))
+        leaf = Leaf(tests=guard_tests([type_], arguments.values, relaxed=relaxed))
         leaf.finish(arguments, ("tuple", None, ()))
         recent = np.zeros(3, np.int64)
         entry = make_entry([leaf], lambda *_: None, plain_settings(recent))

@@ -1,0 +1,213 @@
+"""The definition of guards: which of their checks fail, for values and for recorded types.
+
+`holds` is what ``profuse.type_check``, ``profuse.dynamic_guard`` and ``profuse.cuda_guard`` answer.
+Guards answer, they never raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from ..ir.symbolic import evaluate
+from ..ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
+from .checks import LIST, TENSOR_WORDS, UNDEFINED, Check, Kind, checks_of, table
+from .relaxed import layout_mismatch
+from .seen import Seen, seen_type
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One check that fails.
+
+    Attributes:
+        operand: index of the operand.
+        kind: ``"object"``, ``"dtype"``, ``"device"``, ``"rank"``, ``"size"``, ``"equal-sizes"``,
+            ``"empty"``, ``"layout"``, ``"requires-grad"``, ``"relaxed"``, or ``"strides"``, which
+            differ because sizes do.
+        text: the property, what it was and what was expected.
+    """
+
+    operand: int
+    kind: str
+    text: str
+
+
+def check_types(types: Sequence[Type], values: Sequence[object]) -> bool:
+    """True if all values fit their types; equal symbols stand for equal sizes (R1.39, R1.40)."""
+    return len(types) == len(values) and holds(checks_of(types), values)
+
+
+def fits_relaxed(types: Sequence[Type], values: Sequence[object]) -> bool:
+    """True if every value fits its type but for sizes; an undefined tensor never does (R3.42)."""
+    return len(types) == len(values) and holds(checks_of(types, relaxed=True), values)
+
+
+def holds(checks: Sequence[Check], values: Sequence[object]) -> bool:
+    """Whether values pass all checks."""
+    failed = _failed(checks, lambda operand: seen_type(values[operand]), None)
+    return next(failed, None) is None
+
+
+def mismatches(
+    expected: Sequence[Type],
+    seen: Sequence[Seen],
+    labels: Sequence[str] | None = None,
+    *,
+    relaxed: bool = False,
+) -> list[Mismatch]:
+    """All checks that fail, in order of the operands (R1.39, R1.40, R3.42); [] = the guard passes.
+
+    Args:
+        seen: types of the values that were checked (`seen_type`); None = the undefined tensor.
+        labels: what the user calls the operands; default ``operand 0``, ``operand 1``, …
+        relaxed: as the relaxed guard compares.
+    """
+    checks = checks_of(expected, relaxed=relaxed)
+    return sorted(_failed(checks, seen.__getitem__, labels), key=lambda m: m.operand)
+
+
+def _failed(
+    checks: Sequence[Check], seen: Callable[[int], Seen], labels: Sequence[str] | None
+) -> Iterator[Mismatch]:
+    state = _State(labels.__getitem__ if labels else "operand {}".format)
+    operand, got = -1, None
+    ended = set()  # operands of which nothing more can be said
+    for check in checks:
+        if check.operand != operand:
+            operand, got = check.operand, seen(check.operand)
+        if operand in ended or (got is None and check.kind != "object"):
+            continue
+        kind, compare = _COMPARISONS[check.kind]
+        text = compare(check, got, state)
+        if text is None:
+            continue
+        # Literal strides that differ along with the sizes say nothing that the sizes do not.
+        if check.kind == "stride" and check.wanted is not None and (operand, "size") in state.found:
+            kind = "strides"
+        state.found.add((operand, kind))
+        if kind in ("object", "rank"):
+            ended.add(operand)
+        yield Mismatch(operand, kind, f"{state.label(operand)}: {text}")
+
+
+@dataclass(frozen=True)
+class _State:
+    """What earlier checks of a guard have found: sizes of symbols, and failures by operand."""
+
+    label: Callable[[int], str]
+    symbols: dict[str, tuple[int, Check]] = field(default_factory=dict)
+    found: set[tuple[int, str]] = field(default_factory=set)
+
+
+_Compare = Callable[[Check, Any, _State], Union[str, None]]
+
+
+# --- what is compared, per kind: None where it holds, else why not -----------------------------
+
+
+def _described(got: Any) -> str:
+    if isinstance(got, TensorType):
+        return TENSOR_WORDS
+    if isinstance(got, ScalarType):
+        return f"a Python {got.dtype}"
+    if got is None or isinstance(got, ListType):
+        return UNDEFINED if got is None else LIST
+    return f"a {got.__name__}"
+
+
+def _object(check: Check, got: Any, _: _State) -> str | None:
+    found = _described(got)
+    return None if found in check.wanted else f"is {found}, specialised for {check.wanted[-1]}"
+
+
+def _dtype(check: Check, got: Any, _: _State) -> str | None:
+    foreign = getattr(got, "is_foreign", False)
+    if check.wanted in (None, got.dtype) and not foreign:
+        return None
+    found = f"{getattr(got, 'other', '') or got.dtype}{' in foreign byte order' if foreign else ''}"
+    return f"dtype is {found}, specialised for {check.wanted or 'native byte order'}"
+
+
+def _differs(words: str, read: Callable[[Any, Check], object]) -> _Compare:
+    """A comparison of what ``read`` finds with what is wanted."""
+
+    def compare(check: Check, got: Any, _: _State) -> str | None:
+        found = read(got, check)
+        if found == check.wanted:
+            return None
+        text = f"{words.format(check.axis)} {found}, specialised for {check.wanted}"
+        return text.lower() if isinstance(found, bool) else text
+
+    return compare
+
+
+def _symbol(check: Check, got: Any, state: _State) -> str | None:
+    size = got.shape[check.axis]
+    if size == 0:
+        return None  # which is not positive, and says so
+    bound, first = state.symbols.setdefault(check.wanted, (size, check))
+    if bound == size:
+        return None
+    place = f"dimension {first.axis} of {state.label(first.operand)}"
+    return f"{_SIZE.format(check.axis)} {size}, must equal {place}, which is {bound}"
+
+
+def _expression(check: Check, got: Any, state: _State) -> str | None:
+    size = got.shape[check.axis]
+    found = f"{_SIZE.format(check.axis)} {size}"
+    try:
+        wanted = evaluate(check.wanted, {name: n for name, (n, _) in state.symbols.items()})
+    except (KeyError, ZeroDivisionError):
+        # Its symbol has failed itself, and has been told of, or stands nowhere by itself.
+        unknown = f"{found}, and nothing tells what {check.wanted} stands for"
+        return None if state.found else unknown
+    return None if size in (wanted, 0) else f"{found}, must be {check.wanted} = {wanted}"
+
+
+def _stride(check: Check, got: Any, _: _State) -> str | None:
+    if got.shape[check.axis] == 1 or 0 in got.shape:
+        return None  # no address depends on this stride
+    steps = got.strides if isinstance(got.strides, tuple) else contiguous_strides(got.shape)
+    step, where = steps[check.axis], f"stride of dimension {check.axis} is"
+    if step is None:
+        return f"{where} no multiple of the item size"
+    return (
+        None if check.wanted in (None, step) else f"{where} {step}, specialised for {check.wanted}"
+    )
+
+
+_SIZE = "size of dimension {} is"
+_size = _differs(_SIZE, lambda got, check: got.shape[check.axis])
+_COMPARISONS: Mapping[Kind, tuple[str, _Compare]] = table({
+    "object": ("object", _object),
+    "dtype": ("dtype", _dtype),
+    "device": ("device", _differs("is on", lambda got, _: got.device)),
+    "requires_grad": (
+        "requires-grad", _differs("requires_grad is", lambda got, _: bool(got.requires_grad)),
+    ),
+    "rank": ("rank", _differs("rank is", lambda got, _: len(got.shape))),
+    "size": ("size", _size),
+    "positive": ("empty", lambda check, got, _: (
+        None if got.shape[check.axis] else
+        f"{_SIZE.format(check.axis)} 0, specialised for sizes of at least 1"
+    )),
+    "symbol": ("equal-sizes", _symbol),
+    "expression": ("equal-sizes", _expression),
+    "single": ("relaxed", lambda check, got, state: (
+        None if got.shape[check.axis] not in (0, 1) and check.wanted not in (0, 1)
+        else _size(check, got, state)
+    )),
+    "aligned": ("layout", lambda _, got, __: (
+        f"data is not aligned to {got.misaligned} bytes" if getattr(got, "misaligned", 0) else None
+    )),
+    "contiguous": ("layout", lambda _, got, __: (
+        None if got.strides == "contiguous" or 0 in got.shape
+        else "is not contiguous, specialised for contiguous"
+    )),
+    "stride": ("layout", _stride),
+    "order": ("relaxed", lambda check, got, _: layout_mismatch(check.wanted, got)),
+})  # fmt: skip
+
+__all__ = ["Mismatch", "check_types", "fits_relaxed", "holds", "mismatches"]
