@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...dialect.guards.checks import symbol_name
-from ...dialect.ir.symbolic import Sym
+from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType, Type, contiguous_strides
 from ...lowering.abi import CONTIGUOUS
-from ..memory.placement import Refused, Size, size_of
+from ..memory.placement import Refused, size_of
 from .leaf_spec import ArrayValue, MadeValue, Test, Value
 
 # Host arrays have no flag, and a device's are not described while theirs is set (`Exchange.false`).
@@ -27,8 +27,8 @@ def guard_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
     Raises Refused for a guard that is more than a comparison of sizes and strides.
     """
     tests: list[Test] = []
-    bound: dict[str, Size] = {}
-    later: list[tuple[Sym, Size]] = []
+    bound: dict[str, Dim] = {}
+    later: list[tuple[Sym, Dim]] = []
     for type_, value in zip(types, values, strict=True):
         if not isinstance(value, (ArrayValue, MadeValue)):
             raise Refused("a guard checks what is no array")
@@ -49,7 +49,7 @@ def guard_tests(types: Sequence[Type], values: Sequence[Value]) -> list[Test]:
 
 
 def _size_tests(
-    want: Any, size: Size, bound: dict[str, Size], later: list[tuple[Sym, Size]]
+    want: Any, size: Dim, bound: dict[str, Dim], later: list[tuple[Sym, Dim]]
 ) -> Iterator[Test]:
     if isinstance(want, int):
         if size != want:

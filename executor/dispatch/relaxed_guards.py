@@ -10,8 +10,9 @@ import ctypes
 from collections.abc import Iterator, Sequence
 
 from ...dialect.guards.relaxed import SIZE_CHECKS, layout_of
+from ...dialect.ir.symbolic import Dim
 from ...dialect.ir.types import TensorType, Type
-from ..memory.placement import Refused, Size
+from ..memory.placement import Refused
 from .guards import NO_GRADIENTS
 from .leaf_spec import ArrayValue, Test, Value
 from .llvm_writer import Writer
@@ -60,7 +61,7 @@ def _tests(type_: TensorType, value: ArrayValue) -> Iterator[Test]:
         yield Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *layout), 1)
 
 
-def size_tests(reference: Sequence[int], sizes: Sequence[Size]) -> list[Test]:
+def size_tests(reference: Sequence[int], sizes: Sequence[Dim]) -> list[Test]:
     """What has to hold for sizes to stand for the axes that were profiled.
 
     Raises Refused where they never do.
