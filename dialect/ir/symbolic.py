@@ -1,9 +1,11 @@
-"""Symbolic sizes: integer polynomials over named symbols, kept in one normal form.
+"""Symbolic sizes: integer polynomials over leaves, kept in one normal form.
 
-A dynamic fusion group has sizes such as ``s0``, ``s0*4`` or ``s1 + 3``.  Two sizes are known to
-be equal exactly when their normal forms are, so equality is ``==`` and hashing is structural.
-Division and modulo are kept as atoms unless they divide out.  Expressions beyond `MAX_DEPTH` and
-`MAX_ATOMS` are a ShapeError: whoever infers types takes such a size for unknown.
+A dynamic fusion group has sizes such as ``s0``, ``s0*4`` or ``s1 + 3``, over symbols that are
+names.  The sizes of a call are expressions over what is read from its arguments: leaves such as
+`Dimension` and `Integer`.  Both mean what Python's integers do.  Two sizes are known to be equal
+exactly when their normal forms are, so equality is ``==`` and hashing is structural.  Division and
+modulo are kept as atoms unless they divide out.  Expressions beyond `MAX_DEPTH` and `MAX_ATOMS` are
+a ShapeError: whoever infers types takes such a size for unknown.
 """
 
 from __future__ import annotations
@@ -12,15 +14,45 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Union
+from typing import Any, ClassVar, Union
 
 from ..errors import ShapeError
 
-Atom = Union[str, tuple]  # a symbol name, or ("//" | "%" | "max" | "min", Sym|int, Sym|int)
+Leaf = Union[str, "Read"]  # the name of a symbol, or what is read from an argument
+Atom = Union[Leaf, tuple]  # a leaf, or ("//" | "%" | "max" | "min", Sym|int, Sym|int)
 Monomial = tuple[Atom, ...]
 Dim = Union[int, "Sym"]
 Bounds = tuple[float, float]  # of integers; infinite where there is none
-SIGNED = "int_"  # what names of symbols begin with that may be negative: no sizes, but numbers
+
+
+class Read:
+    """A leaf that stands for what is read from an argument; base of frozen dataclasses.
+
+    Attributes:
+        signed: it may be negative.
+    """
+
+    __slots__: ClassVar[tuple[str, ...]] = ()
+    signed: ClassVar[bool] = False
+
+    def __repr__(self) -> str:  # terms are sorted by it: leaves lie among the names
+        return f"'{type(self).__name__} {[getattr(self, name) for name in self.__slots__]}'"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dimension(Read):
+    """The size of an array along an axis; how the array is told is up to who reads the size."""
+
+    array: Any
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Integer(Read):
+    """A Python int that is passed at a position: no size, but a number."""
+
+    position: Any
+    signed: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +115,19 @@ class Sym:
         return 0 if other == 0 else _make({(("%", other, self),): 1})
 
     @property
-    def symbols(self) -> frozenset[str]:
-        """Names of all symbols inside."""
-        found: set[str] = set()
+    def symbols(self) -> frozenset:
+        """All leaves inside: the names of symbols, in a kernel."""
+        found: set = set()
         for mono, _ in self.terms:
             for atom in mono:
-                if isinstance(atom, str):
-                    found.add(atom)
+                if isinstance(atom, tuple):
+                    found.update(*(part.symbols for part in atom[1:] if isinstance(part, Sym)))
                 else:
-                    for part in atom[1:]:
-                        if isinstance(part, Sym):
-                            found |= part.symbols
+                    found.add(atom)
         return frozenset(found)
 
     def fold(self, leaf: Callable, const: Callable, binary: Callable):
-        """Rebuild with callbacks: ``leaf(name)``, ``const(int)``, ``binary(op, a, b)``."""
+        """Rebuild with callbacks: ``leaf(leaf)``, ``const(int)``, ``binary(op, a, b)``."""
 
         def walk(dim: Dim):
             return dim.fold(leaf, const, binary) if isinstance(dim, Sym) else const(dim)
@@ -108,10 +138,10 @@ class Sym:
             if value is None:
                 value = const(coef)
             for atom in mono:
-                if isinstance(atom, str):
-                    factor = leaf(atom)
-                else:
+                if isinstance(atom, tuple):
                     factor = binary(atom[0], walk(atom[1]), walk(atom[2]))
+                else:
+                    factor = leaf(atom)
                 value = factor if value is _NOTHING else binary("*", value, factor)
             total = value if total is None else binary("+", total, value)
         return total
@@ -133,9 +163,9 @@ MAX_DEPTH = 32  # of operators in each other, as all that reads expressions is r
 MAX_ATOMS = 512
 
 
-def symbol(name: str) -> Sym:
-    """The size expression that is just the symbol ``name`` (``[A-Za-z_]\\w*``)."""
-    return Sym((((name,), 1),))
+def symbol(leaf: Leaf) -> Sym:
+    """The size expression that is just a leaf: the symbol of a name (``[A-Za-z_]\\w*``), say."""
+    return Sym((((leaf,), 1),))
 
 
 def sym_max(a: Dim, b: Dim) -> Dim:
@@ -159,11 +189,11 @@ def _extremum(name: str, fn: Callable, a: Dim, b: Dim) -> Dim:
     return _make({((name, a, b),): 1})
 
 
-def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
-    """The integer that ``dim`` has under ``values`` (symbol name -> int)."""
+def evaluate(dim: Dim, values: Mapping[Any, int]) -> int:
+    """The integer that ``dim`` has under ``values`` (leaf -> int)."""
     if isinstance(dim, int):
         return dim
-    return dim.fold(lambda name: values[name], int, lambda op, a, b: BINARY[op](a, b))
+    return dim.fold(values.__getitem__, int, lambda op, a, b: BINARY[op](a, b))
 
 
 BINARY: dict[str, Callable[[int, int], int]] = {
@@ -174,21 +204,22 @@ BINARY: dict[str, Callable[[int, int], int]] = {
     "max": max,
     "min": min,
 }
+OPERATORS: dict[str, Callable] = {**BINARY, "max": sym_max, "min": sym_min}  # of expressions, too
 
 
-def substitute(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
-    """``dim`` with the symbols in ``sizes`` replaced by what they stand for."""
+def substitute(dim: Dim, sizes: Mapping[Any, Dim]) -> Dim:
+    """``dim`` with the leaves in ``sizes`` replaced by what they stand for."""
     if isinstance(dim, int) or not dim.symbols & sizes.keys():
         return dim
-    operators = {**BINARY, "max": sym_max, "min": sym_min}
     return dim.fold(
-        lambda name: sizes.get(name, symbol(name)), int, lambda op, a, b: operators[op](a, b)
+        lambda leaf: sizes.get(leaf, symbol(leaf)), int, lambda op, a, b: OPERATORS[op](a, b)
     )
 
 
 def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
     """Numbers that ``dim`` lies between, if all its symbols lie between ``symbols``.
 
+    Leaves that may be negative lie between the upper bound and the negated one.
     Not the tightest ones: terms are taken to be independent of each other, but for ``a // n * n``
     beside ``a``.
     """
@@ -222,14 +253,14 @@ def _with_remainders(dim: Sym) -> Dim:
 
 
 def fits_64_bits(dim: Dim) -> bool:
-    """True if no step of evaluating ``dim`` overflows where symbols are below 2**31."""
+    """True if no step of evaluating ``dim`` overflows where leaves are below 2**31."""
     if isinstance(dim, int):
         return -(2**63) <= dim < 2**63
     total = 0.0
     for mono, coef in dim.terms:
         found: Bounds = (coef, coef)
         for atom in mono:
-            if not isinstance(atom, str) and not all(map(fits_64_bits, atom[1:])):
+            if isinstance(atom, tuple) and not all(map(fits_64_bits, atom[1:])):
                 return False
             found = _product(found, _atom_bounds(atom, (1, 2**31)))
         total += max(map(abs, found))
@@ -237,8 +268,9 @@ def fits_64_bits(dim: Dim) -> bool:
 
 
 def _atom_bounds(atom: Atom, symbols: Bounds) -> Bounds:
-    if isinstance(atom, str):
-        return (-inf, inf) if atom.startswith(SIGNED) else symbols
+    if not isinstance(atom, tuple):
+        signed = isinstance(atom, Read) and atom.signed
+        return (-symbols[1], symbols[1]) if signed else symbols
     op, (a, b), (c, d) = atom[0], bounds(atom[1], symbols), bounds(atom[2], symbols)
     if op in ("max", "min"):
         pick = max if op == "max" else min
@@ -265,9 +297,7 @@ def without_remainders(dim: Dim) -> Dim:
     """``dim`` with every ``a % b`` as ``a - a // b * b``, which tells more sizes to be equal."""
     if isinstance(dim, int):
         return dim
-    operators: dict[str, Callable] = {
-        **BINARY, "max": sym_max, "min": sym_min, "%": lambda a, b: a - a // b * b,
-    }  # fmt: skip
+    operators = {**OPERATORS, "%": lambda a, b: a - a // b * b}
     return dim.fold(symbol, int, lambda op, a, b: operators[op](a, b))
 
 
@@ -281,8 +311,8 @@ def parse_dim(text: str) -> Dim:
 
 
 def _atom_text(atom: Atom) -> str:
-    if isinstance(atom, str):
-        return atom
+    if not isinstance(atom, tuple):
+        return str(atom)
     op, a, b = atom
     return f"{op}({a}, {b})" if op in ("max", "min") else f"(({a}) {op} ({b}))"
 
@@ -310,7 +340,7 @@ def _extent(dim: Dim) -> tuple[int, int]:
     for mono, _ in _terms(dim):
         atoms += 1 + len(mono)
         for atom in mono:
-            if not isinstance(atom, str):
+            if isinstance(atom, tuple):
                 for inner_depth, inner_atoms in map(_extent, atom[1:]):
                     depth = max(depth, 1 + inner_depth)
                     atoms += inner_atoms

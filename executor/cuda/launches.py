@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
-from ...dialect.ir.symbolic import parse_dim
+from ...dialect.ir.symbolic import Dim, parse_dim
 from ...lowering.abi import KernelABI
 from ...lowering.gpu.abi import (
     Condition,
@@ -16,7 +16,7 @@ from ...lowering.gpu.abi import (
     size_holds,
     stride_name,
 )
-from ..memory.placement import Refused, Size, size_of
+from ..memory.placement import Refused, size_of
 
 if TYPE_CHECKING:
     from .driver_api import Direct
@@ -39,9 +39,9 @@ class Start:
     """
 
     function: int
-    grid: tuple[Size, ...]
-    block: tuple[Size, ...]
-    shared: Size
+    grid: tuple[Dim, ...]
+    block: tuple[Dim, ...]
+    shared: Dim
     arguments: tuple[tuple, ...]
 
 
@@ -56,7 +56,7 @@ class Pick:
         otherwise: if not.
     """
 
-    conditions: tuple[tuple[str, Size, int], ...]
+    conditions: tuple[tuple[str, Dim, int], ...]
     then: tuple[Action, ...]
     otherwise: tuple[Action, ...]
 
@@ -73,7 +73,7 @@ class Multiply:
 
     start: Callable[..., None]
     operands: tuple[tuple, ...]
-    values: tuple[Size, ...]
+    values: tuple[Dim, ...]
 
 
 Action = Union[Start, Pick, Multiply]
@@ -101,7 +101,7 @@ class DeviceKernel:
     direct: Direct
     starter: Callable[[LibraryProduct], Callable[..., None]]
 
-    def actions(self, symbols: Mapping[str, Size], strides: Mapping[str, Size]) -> tuple:
+    def actions(self, symbols: Mapping[str, Dim], strides: Mapping[str, Dim]) -> tuple:
         """What is to be done, given what size symbols and run-time strides stand for.
 
         Raises Refused for what emitted code leaves to Python.
@@ -117,7 +117,7 @@ class DeviceKernel:
 
 
 class _Actions:
-    def __init__(self, kernel: DeviceKernel, symbols: Mapping[str, Size]) -> None:
+    def __init__(self, kernel: DeviceKernel, symbols: Mapping[str, Dim]) -> None:
         self._kernel, self._symbols = kernel, dict(symbols)
 
     def all(self, steps: Sequence[Step]) -> tuple[Action, ...]:
@@ -142,7 +142,7 @@ class _Actions:
             else:
                 yield Pick(left, self.all(step.then), self.all(step.otherwise))
 
-    def _subject(self, condition: Condition) -> Size:
+    def _subject(self, condition: Condition) -> Dim:
         subject = condition.subject
         return int(subject) if condition.kind == "aligned" else self._size(str(subject))
 
@@ -170,11 +170,11 @@ class _Actions:
             return "size", self._size(stride_name(argument[1], argument[2]))
         return argument[:2]
 
-    def _size(self, text: str) -> Size:
+    def _size(self, text: str) -> Dim:
         return size_of(parse_dim(text), self._symbols)
 
 
-def _known(condition: Condition, subject: Size) -> bool | None:
+def _known(condition: Condition, subject: Dim) -> bool | None:
     """What a condition of constants comes to; None for any other."""
     if condition.kind == "aligned" or not isinstance(subject, int):
         return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...dialect.errors import ShapeError
 from ...dialect.importers.tracing.trace_guards import (
     ConstExpr,
     DimExpr,
@@ -14,13 +16,17 @@ from ...dialect.importers.tracing.trace_guards import (
     OpExpr,
     TraceGuard,
 )
-from ..memory.placement import Refused, Size
+from ...dialect.ir.symbolic import Dim, Integer, Sym, fits_64_bits, sym_max, sym_min, symbol
+from ..memory.placement import Refused
 from .argument_reads import SMALL
 from .leaf_spec import ArrayValue, NumberValue, Test, Value
 from .refs import Held
 
-_OPS = {"add": "+", "mul": "*", "floor_div": "//", "remainder": "%", "max_size": "max",
-        "min_size": "min"}  # fmt: skip
+_OPS: dict[str, Callable[..., Dim]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
+    "floor_div": operator.floordiv, "remainder": operator.mod,
+    "max_size": sym_max, "min_size": sym_min,
+}  # fmt: skip
 # Comparisons as a test of (a, b), and whether it has to be true.
 _COMPARISONS = {
     "eq": ("same", False, True), "ne": ("same", False, False), "lt": ("less", False, True),
@@ -68,7 +74,7 @@ class _Reader:
             )
         return None
 
-    def _size(self, expr: Expr) -> Size:
+    def _size(self, expr: Expr) -> Dim:
         if isinstance(expr, DimExpr):
             array = self._values[expr.leaf]
             assert isinstance(array, ArrayValue)
@@ -78,47 +84,30 @@ class _Reader:
             if not isinstance(number, NumberValue) or number.kind is not int:
                 raise Refused(f"a graph holds for a value of {expr}, which Python looks at")
             self._before.append(Test(("fits", number.position), 1))
-            return "integer", number.position
+            return symbol(Integer(number.position))
         if isinstance(expr, ConstExpr) and type(expr.value) is int and abs(expr.value) < SMALL:
             return expr.value
         if isinstance(expr, OpExpr) and not expr.attrs:
             return self._op(expr)
         raise Refused(f"a graph holds for a value of {expr}, which Python works out")
 
-    def _op(self, expr: OpExpr) -> Size:
-        a, *rest = (self._size(arg) for arg in expr.args)
-        if expr.op == "neg":
-            return "*", a, -1
-        (b,) = rest or (None,)
-        if expr.op == "sub" and b is not None:
-            return "+", a, ("*", b, -1)
-        if expr.op in ("floor_div", "remainder") and not (isinstance(b, int) and b > 0):
+    def _op(self, expr: OpExpr) -> Dim:
+        args = [self._size(arg) for arg in expr.args]
+        divisor = args[-1]
+        if expr.op in ("floor_div", "remainder") and not (isinstance(divisor, int) and divisor > 0):
             raise Refused(
                 f"a graph holds for a value of {expr}, which divides by what is not known"
             )
-        factors = [side for side in (a, b) if not isinstance(side, int)]
-        # Products of ints that may have 31 bits each must not overflow 64 bits.
-        if expr.op == "mul" and len(factors) > 1 and any(map(_has_integer, factors)):
-            raise Refused(f"a graph holds for a value of {expr}, which may need many bits")
-        if expr.op not in _OPS or b is None:
+        if expr.op not in _OPS:
             raise Refused(f"a graph holds for a value of {expr}, which Python works out")
-        made = (_OPS[expr.op], a, b)
-        if _has_integer(made) and _magnitude(made) >= 2**63:
+        try:
+            made = _OPS[expr.op](*args)
+        except ShapeError as error:
+            raise Refused(error.what) from None
+        if _has_integer(made) and not fits_64_bits(made):
             raise Refused(f"a graph holds for a value of {expr}, which may need many bits")
         return made
 
 
-def _magnitude(size: Any) -> int:
-    """What the absolute value of a size is below, arrays having fewer than 2**31 rows."""
-    if isinstance(size, int):
-        return abs(size)
-    if size[0] in ("integer", "dim"):
-        return SMALL if size[0] == "integer" else 2**31
-    a, b = map(_magnitude, size[1:])
-    return a * b if size[0] == "*" else a + b
-
-
-def _has_integer(size: Any) -> bool:
-    if not isinstance(size, tuple):
-        return False
-    return size[0] == "integer" or any(_has_integer(part) for part in size[1:])
+def _has_integer(size: Dim) -> bool:
+    return isinstance(size, Sym) and any(isinstance(leaf, Integer) for leaf in size.symbols)

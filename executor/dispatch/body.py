@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from ...dialect.ir.symbolic import Dim, Leaf
 from ..memory.output_pool import ALIGN_FROM
-from ..memory.placement import Size
+from ..memory.placement import Placement
 from .counter_table import Settings
-from .host_reads import emit_size
+from .host_reads import combine, emit_size, is_literal
 from .layout import LAYOUT
 from .leaf_spec import MadeValue
 from .llvm_writer import Writer
@@ -33,14 +35,22 @@ class Body:
     def __init__(self, w: Writer, settings: Settings) -> None:
         self.w, self.settings = w, settings
         self.owned: list[str] = []
-        self.known: dict[Size, str] = {}
+        self.known: dict[Leaf, str] = {}
         self.strides: dict[tuple[Ref, int], str] = {}
         self.overwritten = self.counted = False
         self._raises = w.alloca("i1")
         self._ends = [self._last_end()]
 
-    def size(self, size: Size) -> str:
+    def size(self, size: Dim) -> str:
         return emit_size(self.w, size, self.known)
+
+    def plus(self, a: str, b: str) -> str:
+        """The sum of two i64."""
+        return combine(self.w, "+", a, b)
+
+    def starts(self, places: Placement) -> list[str]:
+        """Bytes from the start of the block to each place, and to the end of the last one."""
+        return list(accumulate(map(self.size, places.rooms), self.plus, initial="0"))
 
     # --- ways out ---------------------------------------------------------------------------
 
@@ -152,13 +162,13 @@ class Body:
 
     # --- memory -----------------------------------------------------------------------------
 
-    def block(self, total: Size, arrays: Sequence[MadeValue]) -> str:
+    def block(self, total: str, arrays: Sequence[MadeValue]) -> str:
         """Memory for arrays that nobody else sees: on the stack, or this thread's scratch block.
 
         Whoever holds the block keeps it from being given away, say to a call that a finalizer makes
         on this thread meanwhile; every way out drops it.
         """
-        if isinstance(total, int) and total <= STACK_BYTES:
+        if is_literal(total) and int(total) <= STACK_BYTES:
             return self.w.alloca(f"[{total} x i8]")
         for made in arrays:
             self.leave_if_endless(made)
@@ -177,15 +187,15 @@ class Body:
         if any(not isinstance(size, int) for size in made.sizes):
             self.leave_unless(w.op(f"fcmp olt double {total}, {float(1 << 56)}"))
 
-    def asked_for(self, function: Any, size: Size) -> str:
+    def asked_for(self, function: Any, nbytes: str) -> str:
         """What a Python function gives for a number of bytes."""
         w = self.w
-        wanted = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {self.size(size)}"))
+        wanted = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {nbytes}"))
         found = self.python_call(function, wanted)
         w.call("Py_DecRef", "void", f"ptr {wanted}")
         return self.raise_unless(found)
 
-    def array_of_either_size(self, nbytes: Size, words: list[str], descr: str) -> str:
+    def array_of_either_size(self, nbytes: Dim, words: list[str], descr: str) -> str:
         w = self.w
         little, big, both = w.name(), w.name(), w.name()
         w.branch(w.op(f"icmp ult i64 {self.size(nbytes)}, {ALIGN_FROM}"), little, big)
@@ -234,11 +244,11 @@ class Body:
             w.call("PyTuple_SetItem", "i32", f"ptr {made}", f"i64 {k}", f"ptr {number}")
         return made
 
-    def workspace(self, size: Size) -> str:
+    def workspace(self, size: Dim) -> str:
         """Address of the kernel's scratch memory, as a number."""
         if size == 0:
             return "0"
-        w, found = self.w, self.asked_for(self.settings.workspace, size)
+        w, found = self.w, self.asked_for(self.settings.workspace, self.size(size))
         overflow = w.alloca("i32")
         address = w.call("PyLong_AsLongLongAndOverflow", "i64", f"ptr {found}", f"ptr {overflow}")
         w.call("Py_DecRef", "void", f"ptr {found}")

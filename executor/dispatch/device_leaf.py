@@ -19,8 +19,9 @@ from ..cuda.dlpack_exchange import device_word
 from ..cuda.driver import index_of
 from ..cuda.driver_api import LEGACY_STREAM, CudaError
 from ..cuda.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
-from ..memory.placement import Size, larger, plus, size_of
+from ..memory.placement import size_of
 from .device_reads import BYTES, address, description
+from .host_reads import combine, is_literal
 from .leaf import LeafWriter, Made
 from .leaf_spec import ArrayValue, NumberValue, Step
 from .refs import OnDevice
@@ -54,9 +55,11 @@ class DeviceLeaf(LeafWriter):
         self.stream = w.op(f"select i1 {none}, i64 {LEGACY_STREAM}, i64 {found}")
         self.launched = w.alloca("i64")
         w.store("i64", 0, self.launched)
-        workspace = functools.reduce(larger, (step.workspace for step in self.leaf.steps))
-        if (self.places.total, workspace) != (0, 0):
-            self.base = self.new_array((plus(self.places.total, workspace),), _BYTE).data
+        *self.offsets, self.total = self.starts(self.places)
+        wanted = dict.fromkeys(step.workspace for step in self.leaf.steps)
+        workspace = functools.reduce(functools.partial(combine, w, "max"), map(self.size, wanted))
+        if (self.total, workspace) != ("0", "0"):
+            self.base = self.new_array((self.plus(self.total, workspace),), _BYTE).data
 
     def end(self) -> None:
         assert self.cells.launched is not None
@@ -67,20 +70,19 @@ class DeviceLeaf(LeafWriter):
 
     # --- memory -----------------------------------------------------------------------------
 
-    def new_array(self, sizes: Sequence[Size], dtype: np.dtype) -> Made:
+    def new_array(self, words: Sequence[str], dtype: np.dtype) -> Made:
         """A new contiguous array of the library, owned. Python meets what fails again."""
         w, exchange = self.w, self.exchange
         made_of = [w.object(given) for given in exchange.made_of(dtype, self.index)]
-        static = [size for size in sizes if isinstance(size, int)]
-        if len(static) == len(sizes):
+        static = [int(word) for word in words if is_literal(word)]
+        if len(static) == len(words):
             given = [w.object(tuple(static)), w.object(row_major(tuple(static)))]
             array = self.python_call(exchange.empty, *given, *made_of, names=exchange.keywords)
         else:
-            words = [self.size(size) for size in sizes]
             steps = accumulate(
                 reversed(words[1:]), lambda a, b: w.op(f"mul i64 {a}, {b}"), initial="1"
             )
-            given = [self.tuple_of(words), self.tuple_of(list(steps)[::-1])]
+            given = [self.tuple_of(list(words)), self.tuple_of(list(steps)[::-1])]
             array = self.python_call(exchange.empty, *given, *made_of, names=exchange.keywords)
             for reference in reversed(given):
                 self.let_go(reference)
@@ -89,9 +91,9 @@ class DeviceLeaf(LeafWriter):
         self.check_status(w.call_address(exchange.describe, "i32", f"ptr {array}", f"ptr {at}"))
         return Made(address(w, at), array)
 
-    def place(self, offset: Size) -> str:
+    def place(self, offset: str) -> str:
         """An address in the block."""
-        return self.w.op(f"add i64 {self.base}, {self.size(offset)}")
+        return self.plus(self.base, offset)
 
     # --- kernels ----------------------------------------------------------------------------
 
@@ -99,10 +101,10 @@ class DeviceLeaf(LeafWriter):
         start = self.start(step, timed)
         sizes, outputs = self.leaf.sizes(step), []
         for spec, result in zip(step.abi.outputs, step.results, strict=True):
-            if result in self.places.offsets:
-                made = Made(self.place(self.places.offsets[result]), None)
+            if result in self.places.where:
+                made = Made(self.place(self.offsets[self.places.where[result]]), None)
             else:
-                dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
+                dims = [self.size(size_of(parse_dim(dim), sizes)) for dim in spec.dims]
                 made = self.new_array(dims, dtype_named(spec.dtype).numpy)
             self.made[result] = made
             outputs.append(made.data)
@@ -202,5 +204,5 @@ class DeviceLeaf(LeafWriter):
         if kind == "size":
             return self.size(what)
         if kind == "workspace":
-            return self.place(plus(self.places.total, what))
+            return self.place(self.plus(self.total, self.size(what)))
         return given[kind][what]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Union
 
 from ...dialect.guards.checks import TENSOR_WORDS, Check, Kind, checks_of, table
+from ...dialect.ir.symbolic import Dim
 from ...dialect.ir.types import TensorType, Type, contiguous_strides
-from ..memory.placement import Refused, Size, size_of
+from ..memory.placement import Refused, size_of
 from .leaf_spec import ArrayValue, MadeValue, Test, Value
 
 
@@ -27,7 +28,7 @@ def guard_tests(
 
     Raises Refused for a guard that is more than a comparison of sizes and strides.
     """
-    bound: dict[str, Size] = {}
+    bound: dict[str, Dim] = {}
     operands = []
     for type_, value in zip(types, values, strict=True):
         if not isinstance(value, ArrayValue if relaxed else (ArrayValue, MadeValue)):
@@ -51,9 +52,9 @@ class _Operand:
 
     type_: TensorType
     value: ArrayValue | MadeValue
-    bound: dict[str, Size]
+    bound: dict[str, Dim]
 
-    def size(self, check: Check) -> Size:
+    def size(self, check: Check) -> Dim:
         return self.value.sizes[check.axis]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from ...dialect.ir.dtypes import dtype_named
-from ...dialect.ir.symbolic import parse_dim
+from ...dialect.ir.symbolic import Dim, parse_dim
 from ...lowering.abi import TensorSpec
 from ..memory.output_pool import ALIGN_FROM
-from ..memory.placement import Size, bytes_of, size_of
+from ..memory.placement import bytes_of, size_of
 from .host_reads import pointer_to
 from .layout import LAYOUT
 from .leaf import LeafWriter, Made
@@ -23,17 +25,18 @@ class HostLeaf(LeafWriter):
     base = ""  # of what the kernels hand to each other
 
     def begin(self) -> None:
-        if self.places.offsets:
+        if self.places.where:
             inner = [
-                v for k in self.places.offsets if isinstance(v := self.leaf.values[k], MadeValue)
+                v for k in self.places.where if isinstance(v := self.leaf.values[k], MadeValue)
             ]
-            self.base = self.block(self.places.total, inner)
+            *self.offsets, total = self.starts(self.places)
+            self.base = self.block(total, inner)
 
     def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
         w, abi = self.w, step.abi
         start = self.start(step, timed)
         sizes = self.leaf.sizes(step)
-        moved: list[Size] = []  # bytes
+        moved: list[Dim] = []  # bytes
         results, voids, pointers = iter(step.results), [], []
         for spec in abi.outputs:
             dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
@@ -85,7 +88,7 @@ class HostLeaf(LeafWriter):
         assert not isinstance(value, NumberValue)
         return self.size(value.stride(axis))
 
-    def output(self, spec: TensorSpec, dims: tuple[Size, ...], result: int | None) -> Made:
+    def output(self, spec: TensorSpec, dims: tuple[Dim, ...], result: int | None) -> Made:
         """Memory for one output: on the stack for rank 0, which leaves as a NumPy scalar."""
         w, dtype = self.w, dtype_named(spec.dtype).numpy
         if not dims:
@@ -95,8 +98,8 @@ class HostLeaf(LeafWriter):
             w.call("Py_IncRef", "void", f"ptr {given}")
             self.own(given)
             return Made(w.field("ptr", given, LAYOUT.data), given)
-        if result is not None and result in self.places.offsets:
-            offset = self.size(self.places.offsets[result])
+        if result is not None and result in self.places.where:
+            offset = self.offsets[self.places.where[result]]
             return Made(w.op(f"getelementptr i8, ptr {self.base}, i64 {offset}"), None)
         nbytes = bytes_of(dtype.itemsize, dims)
         descr = w.object(dtype)
@@ -109,16 +112,13 @@ class HostLeaf(LeafWriter):
         self.own(array)
         return Made(w.field("ptr", array, LAYOUT.data), array)
 
-    def launch(self, index: int, step: Step, slots: str, moved: list[Size]) -> None:
+    def launch(self, index: int, step: Step, slots: str, moved: list[Dim]) -> None:
         """Call the kernel, with the GIL released if that is worth it."""
         w = self.w
-        total: Size = sum(size for size in moved if isinstance(size, int))
-        for size in moved:
-            if not isinstance(size, int):
-                total = ("+", total, size)
+        total = reduce(self.plus, map(self.size, moved), "0")
         assert isinstance(step.kernel, HostKernel)
         kernel = w.address(step.kernel.address)
-        big = w.op(f"icmp sge i64 {self.size(total)}, {RELEASE_BYTES}")
+        big = w.op(f"icmp sge i64 {total}, {RELEASE_BYTES}")
         slow = w.op(f"icmp ne i64 {w.load('i64', w.place(self.cells.slow[index]))}, 0")
         release, keep, on = w.name(), w.name(), w.name()
         w.branch(w.op(f"or i1 {big}, {slow}"), release, keep)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..memory.placement import Size
+from ...dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
 from . import argument_reads, device_reads, relaxed_guards
 from .layout import LAYOUT
 from .llvm_writer import Writer
-from .refs import Held, OnDevice, Ref
+from .refs import Held, OnDevice, Ref, Stride
 
 
 def pointer_to(w: Writer, ref: Ref) -> str:
@@ -24,27 +24,42 @@ def emit_test(w: Writer, field: tuple) -> str:
     return _FIELDS[field[0]](w, *field[1:])
 
 
-def emit_size(w: Writer, size: Size, known: Mapping[Size, str] = MappingProxyType({})) -> str:
-    """A size as an i64; ``known``: what has been read already."""
+def emit_size(w: Writer, size: Dim, known: Mapping[Leaf, str] = MappingProxyType({})) -> str:
+    """A size as an i64; ``known``: leaves that have been read already."""
     if isinstance(size, int):
         return str(size)
-    if size in known:
-        return known[size]
-    if size[0] == "dim":
-        return _dimension(w, *size[1:])
-    if size[0] == "integer":
-        return argument_reads.integer(w, size[1])
-    if size[0] == "elements":
-        return w.op(f"sdiv i64 {stride(w, *size[1:3])}, {size[3]}")
-    op, a, b = size[0], emit_size(w, size[1], known), emit_size(w, size[2], known)
+    return size.fold(
+        lambda leaf: known[leaf] if leaf in known else emit_leaf(w, leaf), str,
+        lambda op, a, b: combine(w, op, a, b),
+    )  # fmt: skip
+
+
+def emit_leaf(w: Writer, leaf: Leaf) -> str:
+    """What a size is read from, as an i64."""
+    if isinstance(leaf, Integer):
+        return argument_reads.integer(w, leaf.position)
+    if isinstance(leaf, Stride):
+        return w.op(f"sdiv i64 {stride(w, leaf.array, leaf.axis)}, {leaf.itemsize}")
+    assert isinstance(leaf, Dimension)
+    return _dimension(w, leaf.array, leaf.axis)
+
+
+def is_literal(word: str) -> bool:
+    """Whether an i64 is known before a call."""
+    return word.lstrip("-").isdigit()
+
+
+def combine(w: Writer, op: str, a: str, b: str) -> str:
+    """An operator of sizes (`symbolic.BINARY`) on two i64; divisors are positive literals."""
+    if is_literal(a) and is_literal(b):
+        return str(BINARY[op](int(a), int(b)))
     if op in ("+", "*"):
         return w.op(f"{'add' if op == '+' else 'mul'} i64 {a}, {b}")
     if op in ("max", "min"):
         larger = w.op(f"icmp sgt i64 {a}, {b}")
         first, second = (a, b) if op == "max" else (b, a)
         return w.op(f"select i1 {larger}, i64 {first}, i64 {second}")
-    # Python's floor division; the divisor is a positive literal (`spec.size_of`).
-    rest = w.op(f"srem i64 {a}, {b}")
+    rest = w.op(f"srem i64 {a}, {b}")  # Python's rounds down, and so its sign is the divisor's
     below = w.op(f"icmp slt i64 {rest}, 0")
     if op == "%":
         return w.op(f"select i1 {below}, i64 {w.op(f'add i64 {rest}, {b}')}, i64 {rest}")
@@ -92,15 +107,15 @@ def _truth(w: Writer, condition: str) -> str:
     return w.op(f"zext i1 {condition} to i64")
 
 
-def _positive(w: Writer, size: Size) -> str:
+def _positive(w: Writer, size: Dim) -> str:
     return _truth(w, w.op(f"icmp sgt i64 {emit_size(w, size)}, 0"))
 
 
-def _same(w: Writer, a: Size, b: Size) -> str:
+def _same(w: Writer, a: Dim, b: Dim) -> str:
     return _truth(w, w.op(f"icmp eq i64 {emit_size(w, a)}, {emit_size(w, b)}"))
 
 
-def _less(w: Writer, a: Size, b: Size) -> str:
+def _less(w: Writer, a: Dim, b: Dim) -> str:
     return _truth(w, w.op(f"icmp slt i64 {emit_size(w, a)}, {emit_size(w, b)}"))
 
 
@@ -117,7 +132,7 @@ def _multiple(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
     return _truth(w, w.op(f"or i1 {single}, {fits}"))
 
 
-def _apart(w: Writer, one: Ref, nbytes: Size, other: Ref, rank: int, itemsize: int) -> str:
+def _apart(w: Writer, one: Ref, nbytes: Dim, other: Ref, rank: int, itemsize: int) -> str:
     start, low = (_address(w, ref) for ref in (one, other))
     end, high = w.op(f"add i64 {start}, {emit_size(w, nbytes)}"), low
     for axis in range(rank):
@@ -146,7 +161,7 @@ def _address(w: Writer, ref: Ref) -> str:
     return w.field("i64", pointer_to(w, ref), LAYOUT.data)
 
 
-def _profiled(w: Writer, size: Size, is_one: int) -> str:
+def _profiled(w: Writer, size: Dim, is_one: int) -> str:
     """Also true while size checks compare nothing."""
     same = w.op(f"icmp eq i64 {_same(w, size, 1)}, {is_one}")
     off = w.op(f"icmp eq i8 {w.load('i8', w.address(relaxed_guards.SWITCH))}, 0")

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...dialect.importers.tracing.pytree import LEAF
-from ..memory.placement import Size
+from ...dialect.ir.symbolic import Dimension, Sym
 from .body import Body
 from .counter_table import LeafCells, Settings, Shared
-from .host_reads import emit_size, emit_test, pointer_to, stride
+from .host_reads import emit_leaf, emit_test, pointer_to, stride
 from .leaf_spec import ArrayValue, Leaf, NumberValue, Step
 from .llvm_writer import Writer
 from .memory import lay_out
-from .refs import Inside
+from .refs import Inside, Stride
 
 _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
 
@@ -51,7 +51,8 @@ class LeafWriter(Body):
         timed = w.op(f"icmp eq i64 {rest}, {2 % every}")
         for known in (*self.leaf.values.values(), *self.leaf.checked()):
             if isinstance(known, ArrayValue):
-                self.known |= {size: emit_size(w, size) for size in known.sizes}
+                leaves = [s for size in known.sizes if isinstance(size, Sym) for s in size.symbols]
+                self.known |= {leaf: emit_leaf(w, leaf) for leaf in leaves}
         for ref, axis in self.leaf.strides():
             self.strides[ref, axis] = stride(w, ref, axis)
         for value in self.leaf.values.values():
@@ -72,12 +73,13 @@ class LeafWriter(Body):
         self.check_signals(timed, result)
         w.do(f"ret ptr {result}")
 
-    def elements(self, value: ArrayValue) -> Iterator[tuple[Size, str]]:
+    def elements(self, value: ArrayValue) -> Iterator[tuple[Stride, str]]:
         """The strides of an array that have been read, in elements."""
         for axis in range(len(value.sizes)):
             found = self.strides.get((value.ref, axis))
             if found is not None:
-                yield value.stride(axis), self.w.op(f"sdiv i64 {found}, {value.dtype.itemsize}")
+                itemsize = value.dtype.itemsize
+                yield Stride(value.ref, axis, itemsize), self.w.op(f"sdiv i64 {found}, {itemsize}")
 
     def keep_items(self) -> None:
         """Own arrays that containers lend: what runs from now on might take them out."""
@@ -238,7 +240,7 @@ class LeafWriter(Body):
             ref, first, rank = value.ref, cells.missed[value.ref], len(value.sizes)
             w.store("i64", emit_test(w, value.contiguous), w.place(first))
             for axis in range(rank):
-                w.store("i64", self.size(("dim", ref, axis)), w.place(first + 1 + axis))
+                w.store("i64", self.known[Dimension(ref, axis)], w.place(first + 1 + axis))
                 w.store("i64", self.strides[ref, axis], w.place(first + 1 + rank + axis))
 
     def remember(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Union
@@ -10,11 +11,12 @@ import numpy as np
 
 from ...dialect.importers.tracing.pytree import LEAF
 from ...dialect.ir.device import HOST
+from ...dialect.ir.symbolic import Dim, Dimension, symbol
 from ...lowering.abi import KernelABI, KernelArtifact
 from ..cuda.launches import Action, DeviceKernel, Multiply
-from ..memory.placement import Refused, Size, bytes_of
+from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
-from .refs import Inside, OnDevice, Position, Ref
+from .refs import Inside, OnDevice, Position, Ref, Stride
 
 if TYPE_CHECKING:
     from ..cuda.dlpack_exchange import Exchange
@@ -52,7 +54,7 @@ class ArrayValue:
 
     ref: Ref
     dtype: np.dtype
-    sizes: tuple[Size, ...]
+    sizes: tuple[Dim, ...]
     device: str = HOST
 
     @property
@@ -66,9 +68,9 @@ class ArrayValue:
         """The test for that."""
         return Test(self.contiguous, 1 if isinstance(self.ref, OnDevice) else C_CONTIGUOUS)
 
-    def stride(self, axis: int) -> Size:
+    def stride(self, axis: int) -> Dim:
         """A stride, in elements."""
-        return "elements", self.ref, axis, self.dtype.itemsize
+        return symbol(Stride(self.ref, axis, self.dtype.itemsize))
 
 
 @dataclass(frozen=True)
@@ -84,15 +86,12 @@ class MadeValue:
     """An output of a kernel, C-contiguous."""
 
     dtype: np.dtype
-    sizes: tuple[Size, ...]
+    sizes: tuple[Dim, ...]
     device: str = HOST
 
-    def stride(self, axis: int) -> Size:
+    def stride(self, axis: int) -> Dim:
         """A stride, in elements."""
-        size: Size = 1
-        for inner in self.sizes[axis + 1 :]:
-            size = inner if size == 1 else ("*", size, inner)
-        return size
+        return math.prod(self.sizes[axis + 1 :])
 
 
 Value = Union[ArrayValue, NumberValue, MadeValue]
@@ -132,7 +131,7 @@ class Step:
     operands: tuple[int, ...]
     results: tuple[int, ...]
     guard: int | None
-    workspace: Size = 0
+    workspace: Dim = 0
     actions: tuple[Action, ...] = ()
 
     @property
@@ -247,7 +246,7 @@ class Leaf:
         found = {(v.ref, a): None for v, a in (*operands, *kept) if isinstance(v, ArrayValue)}
         return list(found)
 
-    def sizes(self, step: Step) -> dict[str, Size]:
+    def sizes(self, step: Step) -> dict[str, Dim]:
         """What the size symbols of a kernel stand for."""
         out = {}
         for name, (index, axis) in step.abi.symbols.items():
@@ -259,7 +258,9 @@ class Leaf:
 
 def array_of(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:
     """An array with sizes of its own."""
-    return ArrayValue(ref, dtype, tuple(("dim", ref, axis) for axis in range(rank)), device)
+    return ArrayValue(
+        ref, dtype, tuple(symbol(Dimension(ref, axis)) for axis in range(rank)), device
+    )
 
 
 def tests_of(inputs: Sequence[Value]) -> list[Test]:

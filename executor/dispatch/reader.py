@@ -11,11 +11,11 @@ from typing import Any
 
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
-from ...dialect.ir.symbolic import parse_dim
+from ...dialect.ir.symbolic import Dim, parse_dim
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from ..cuda.launches import DeviceKernel
-from ..memory.placement import Refused, Size, size_of
+from ..memory.placement import Refused, size_of
 from .guards import guard_tests
 from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
 from .relaxed_guards import size_tests
@@ -96,7 +96,7 @@ class _Reader:
         self.alias: dict[int, int] = {}
         # Boolean -> the guard that times what comes behind it, and all values that are checked.
         self.guarded: dict[int, tuple[int | None, set[int]]] = {}
-        self.sizes: dict[int, tuple[Size, ...]] = {}  # sizes, and lists of them, that are asked for
+        self.sizes: dict[int, tuple[Dim, ...]] = {}  # sizes, and lists of them, that are asked for
         self.checks: list[tuple[int, ...]] = []  # per guard the values that it checks
         self.others: list[tuple[Instr, Block]] = []  # guarded instructions, their other sides
         if len(module.main.inputs) != len(inputs):
@@ -233,7 +233,7 @@ class _Reader:
             ]
             values[result] = MadeValue(dtype_named(spec.dtype).numpy, dims, kernel.device)
 
-    def strides(self, kernel: DeviceKernel, operands: tuple[int, ...]) -> dict[str, Size]:
+    def strides(self, kernel: DeviceKernel, operands: tuple[int, ...]) -> dict[str, Dim]:
         """What the run-time strides of a kernel stand for, in elements."""
         out = {}
         for name, (k, axis) in kernel.strides().items():

@@ -1,15 +1,16 @@
 """Where the arrays are that emitted code reads.
 
 A *position* is that of an argument, or `Inside` of one. A *ref* names an array: a position, an
-array `OnDevice`, or a `Held` one that the graph captured. Sizes (`memory.placement`) that are
-read from arrays are ``("dim", ref, axis)`` and ``("elements", ref, axis, bytes)``, a stride in
-elements of so many bytes; ``("integer", position)`` is a Python int.
+array `OnDevice`, or a `Held` one that the graph captured. Sizes (`dialect.ir.symbolic`) are
+expressions over each `Dimension` of a ref, each `Stride`, and the `Integer` at a position.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Union
+
+from ...dialect.ir.symbolic import Read
 
 if TYPE_CHECKING:
     from ..cuda.dlpack_exchange import Exchange
@@ -28,6 +29,9 @@ class Held:
 
     def __hash__(self) -> int:
         return id(self.value)
+
+    def __repr__(self) -> str:
+        return f"Held({id(self.value)})"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,17 @@ class OnDevice:
 
     position: Position
     itemsize: int
-    exchange: Exchange
+    exchange: Exchange = field(repr=False)
 
 
 Ref = Union[Position, Held, OnDevice]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stride(Read):
+    """A leaf of sizes: the stride of an array, in elements of ``itemsize`` bytes."""
+
+    array: Ref
+    axis: int
+    itemsize: int
+    signed: ClassVar[bool] = True

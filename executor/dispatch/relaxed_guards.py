@@ -10,7 +10,8 @@ import ctypes
 from collections.abc import Sequence
 
 from ...dialect.guards.relaxed import SIZE_CHECKS
-from ..memory.placement import Refused, Size
+from ...dialect.ir.symbolic import Dim
+from ..memory.placement import Refused
 from .leaf_spec import Test
 from .llvm_writer import Writer
 
@@ -18,7 +19,7 @@ _checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # keeps i
 SWITCH = ctypes.addressof(_checks)  # of a byte that is 0 while size checks compare nothing
 
 
-def size_tests(reference: Sequence[int], sizes: Sequence[Size]) -> list[Test]:
+def size_tests(reference: Sequence[int], sizes: Sequence[Dim]) -> list[Test]:
     """What has to hold for sizes to stand for the axes that were profiled.
 
     Raises Refused where they never do.

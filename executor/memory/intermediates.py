@@ -9,7 +9,7 @@ up (`scratch.forfeit`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,16 +18,17 @@ from typing import Any
 import numpy as np
 
 from ...dialect.analysis.alias import uses
+from ...dialect.errors import ShapeError
 from ...dialect.guards.checks import symbol_name
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Program
-from ...dialect.ir.symbolic import parse_dim
+from ...dialect.ir.symbolic import Dim, Dimension, Sym, parse_dim, substitute, symbol
 from ...dialect.ops.sizes import is_nonnegative
 from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ...lowering.abi import KernelABI
 from .output_pool import ALIGN_FROM
-from .placement import Moment, Placement, Refused, Size, bytes_of, lay_out, size_of
+from .placement import Moment, Placement, Refused, bytes_of, lay_out, size_of
 
 Described = tuple[int, list[tuple[tuple[int, ...], np.dtype, int]]]
 
@@ -47,7 +48,7 @@ class Intermediates:
     """
 
     index: Mapping[int, int]
-    shapes: tuple[tuple[Size, ...], ...]
+    shapes: tuple[tuple[Dim, ...], ...]
     dtypes: tuple[np.dtype, ...]
     placement: Placement
     reads: tuple[tuple[int, int], ...]
@@ -63,31 +64,21 @@ class Intermediates:
     @cached_property
     def described(self) -> Callable[[tuple[int, ...]], Described]:
         """Sizes, in the order of `reads` -> bytes of the block; shape, dtype and offset of each."""
-        names: dict[Size, str] = {("dim", *r): f"s{k}" for k, r in enumerate(self.reads)}
+        names = {Dimension(*read): symbol(f"s{k}") for k, read in enumerate(self.reads)}
         lines = ["def described(sizes):"]
         if names:
-            lines.append(f"    ({', '.join(names.values())},) = sizes")
+            lines.append(f"    ({', '.join(map(str, names.values()))},) = sizes")
         lines.append("    t0 = 0")
         for k, room in enumerate(self.placement.rooms):
-            lines.append(f"    t{k + 1} = t{k} + {_text(room, names)}")
+            lines.append(f"    t{k + 1} = t{k} + {substitute(room, names)}")
         found = []
         for k, place in enumerate(self.placement.where[v] for v in self.index):
-            shape = "".join(f"{_text(size, names)}, " for size in self.shapes[k])
+            shape = "".join(f"{substitute(size, names)}, " for size in self.shapes[k])
             found.append(f"(({shape}), d[{k}], t{place})")
         lines.append(f"    return t{len(self.placement.rooms)}, [{', '.join(found)}]")
         scope: dict[str, Any] = {"d": self.dtypes}
         exec(compile("\n".join(lines), "<arrays between kernels>", "exec"), scope)
         return scope["described"]
-
-
-def _text(size: Size, names: Mapping[Size, str]) -> str:
-    """A size as a Python expression."""
-    if isinstance(size, int):
-        return str(size)
-    if size[0] == "dim":
-        return names[size]
-    op, a, b = size[0], _text(size[1], names), _text(size[2], names)
-    return f"{op}({a}, {b})" if op in ("max", "min") else f"({a} {op} {b})"
 
 
 def intermediates(main: Program, abis: Mapping[str, KernelABI]) -> Intermediates | None:
@@ -110,9 +101,9 @@ class _Finder:
         self.seen_by_others: set[int] = set()
         self.moments: list[tuple[tuple[int, ...], set[int]]] = []  # made, touched
         self.inputs: dict[int, int] = {v: v for v in main.inputs}  # aliases, too
-        self.shapes: dict[int, tuple[Size, ...]] = {}  # predicted; kernels compare
+        self.shapes: dict[int, tuple[Dim, ...]] = {}  # predicted; kernels compare
         self.dtypes: dict[int, np.dtype] = {}
-        self.nbytes: dict[int, Size] = {}
+        self.nbytes: dict[int, Dim] = {}
         self.expose((*main.inputs, *main.outputs))
         self.block(main.body)
 
@@ -130,12 +121,17 @@ class _Finder:
         moments = [Moment(made, dead[k]) for k, (made, _) in enumerate(self.moments)]
         shapes = tuple(self.shapes[v] for v in inner)
         webs = {self.web(v) for v in inner}
+        sizes = [size for shape in shapes for size in shape if isinstance(size, Sym)]
+        try:
+            placement = lay_out(moments, inner)
+        except ShapeError:
+            return None
         return Intermediates(
             index={v: k for k, v in enumerate(inner)},
             shapes=shapes,
             dtypes=tuple(self.dtypes[v] for v in inner),
-            placement=lay_out(moments, inner),
-            reads=tuple(dict.fromkeys(_reads(size for shape in shapes for size in shape))),
+            placement=placement,
+            reads=tuple(sorted({(leaf.array, leaf.axis) for s in sizes for leaf in s.symbols})),
             shared=frozenset(v for v in self.parents if self.web(v) in webs),
         )
 
@@ -181,7 +177,7 @@ class _Finder:
         for alias, value, _ in checked:
             self.same(alias, value)
         # One symbol is one size: what it is for an argument it is for the result of some op.
-        symbols: dict[str, Size] = {}
+        symbols: dict[str, Dim] = {}
         for _, value, type_ in checked:
             for axis, dim in enumerate(type_.shape or ()):
                 name, size = symbol_name(dim), self.size(value, axis)
@@ -229,30 +225,21 @@ class _Finder:
         }  # fmt: skip
         outs = [spec for spec in abi.outputs if spec.kind != "violation"]
         for result, spec in zip(instr.results, outs, strict=True):
+            dtype = dtype_named(spec.dtype).numpy
             try:
                 shape = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
-            except Refused:
+                nbytes = bytes_of(dtype.itemsize, shape)
+            except (Refused, ShapeError):
                 continue  # of a size that is not known before
             if not all(is_nonnegative(parse_dim(dim)) for dim in spec.dims):
                 continue  # NumPy makes no array of it, and places would overlap
-            self.shapes[result], self.dtypes[result] = shape, dtype_named(spec.dtype).numpy
-            nbytes = bytes_of(self.dtypes[result].itemsize, shape)
+            self.shapes[result], self.dtypes[result] = shape, dtype
             if shape and not (isinstance(nbytes, int) and nbytes < ALIGN_FROM):
                 self.nbytes[result] = nbytes
         return self.touch(instr, instr.results)
 
-    def size(self, value: int, axis: int) -> Size | None:
+    def size(self, value: int, axis: int) -> Dim | None:
         if value in self.inputs:
-            return "dim", self.inputs[value], axis
+            return symbol(Dimension(self.inputs[value], axis))
         shape = self.shapes.get(value)
         return None if shape is None or axis >= len(shape) else shape[axis]
-
-
-def _reads(sizes: Iterable[Size]) -> Iterator[tuple[int, int]]:
-    """The sizes of inputs that sizes depend on."""
-    for size in sizes:
-        if isinstance(size, tuple):
-            if size[0] == "dim":
-                yield size[1], size[2]
-            else:
-                yield from _reads(size[1:])

@@ -1,22 +1,23 @@
 """Places in one block for arrays that come and go: live ones lie apart, dead ones make room.
 
-A *size* is an int, ``("dim", ref, axis)`` or ``(operator, size, size)``; what a *ref* is, only who
-reads the size has to know. Sizes may be expressions; so are then the places.
+Sizes may be expressions (`dialect.ir.symbolic`), whose leaves only their readers have to know; so
+are then the places.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple, Union
+from functools import reduce
+from typing import NamedTuple
 
-from ...dialect.ir.symbolic import BINARY, Dim
+from ...dialect.errors import ShapeError
+from ...dialect.ir.symbolic import OPERATORS, Dim, sym_max
 from .output_pool import ALIGNMENT
 
-Size = Union[int, tuple]
 _MOST_SIZES = 8  # that share a place without one being known to be the largest: readers recurse
-_TOO_LONG = 4
+_GROWS, _UNKNOWN, _TOO_LONG = 2, 3, 4  # of how places fit, see `_misfit`
 
 
 class Refused(Exception):
@@ -32,41 +33,30 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """Where in the block arrays lie.
+    """Where in the block arrays lie: place after place.
 
     Attributes:
         where: value -> number of its place.
-        rooms: bytes per place, multiples of `arrays.ALIGNMENT`.
+        rooms: bytes per place, multiples of `output_pool.ALIGNMENT`.
     """
 
     where: Mapping[int, int] = field(default_factory=dict)
-    rooms: tuple[Size, ...] = ()
-
-    @cached_property
-    def _starts(self) -> list[Size]:
-        starts: list[Size] = [0]
-        for room in self.rooms:
-            starts.append(plus(starts[-1], room))
-        return starts
+    rooms: tuple[Dim, ...] = ()
 
     @property
-    def offsets(self) -> dict[int, Size]:
-        """Value -> bytes from the start of the block."""
-        return {value: self._starts[place] for value, place in self.where.items()}
-
-    @property
-    def total(self) -> Size:
-        """Bytes of the block; 0 = no array needs a place."""
-        return self._starts[-1]
+    def total(self) -> int | None:
+        """Bytes of the block if they are known before a call; 0 = no array needs a place."""
+        known = [room for room in self.rooms if isinstance(room, int)]
+        return sum(known) if len(known) == len(self.rooms) else None
 
 
-def lay_out(moments: Iterable[Moment], nbytes: Mapping[int, Size]) -> Placement:
+def lay_out(moments: Iterable[Moment], nbytes: Mapping[int, Dim]) -> Placement:
     """Places for the values that have an entry in ``nbytes``.
 
     Two share memory only if the one is dead before the moment that makes the other: kernels are
-    compiled for outputs that overlap no input.
+    compiled for outputs that overlap no input. Raises ShapeError for sizes that are too long.
     """
-    rooms: list[Size] = []
+    rooms: list[list[Dim]] = []  # per place sizes, of which it has the largest
     free: list[int] = []
     where: dict[int, int] = {}
     for moment in moments:
@@ -74,84 +64,60 @@ def lay_out(moments: Iterable[Moment], nbytes: Mapping[int, Size]) -> Placement:
             if value in nbytes:
                 where[value] = _take(nbytes[value], rooms, free)
         free += [where[value] for value in moment.dead if value in where]
-    return Placement(where, tuple(map(_aligned, rooms)))
+    return Placement(where, tuple(_aligned(reduce(sym_max, sizes)) for sizes in rooms))
 
 
-def _take(size: Size, rooms: list[Size], free: list[int]) -> int:
+def _take(size: Dim, rooms: list[list[Dim]], free: list[int]) -> int:
     """A free place for so many bytes, made bigger if need be, or a new one."""
     found = min(free, key=lambda k: _misfit(rooms[k], size), default=None)
-    if found is None or _misfit(rooms[found], size)[0] == _TOO_LONG:
-        rooms.append(size)
+    kind = _TOO_LONG if found is None else _misfit(rooms[found], size)[0]
+    if found is None or kind == _TOO_LONG:
+        rooms.append([size])
         return len(rooms) - 1
     free.remove(found)
-    rooms[found] = larger(rooms[found], size)
+    if kind == _GROWS:
+        rooms[found] = [size]
+    elif kind == _UNKNOWN:
+        rooms[found].append(size)
     return found
 
 
-def _misfit(room: Size, size: Size) -> tuple[int, int]:
+def _misfit(room: list[Dim], size: Dim) -> tuple[int, int]:
     """How badly a place fits: the least waste first, then the least growth, unknown ones last."""
-    if room == size:
+    if room == [size]:
         return 0, 0
-    if isinstance(room, int) and isinstance(size, int):
-        return (1, room - size) if room > size else (2, size - room)
-    known = _alternatives(room)
-    if size in known:
+    if isinstance(room[0], int) and isinstance(size, int) and len(room) == 1:
+        return (1, room[0] - size) if room[0] > size else (_GROWS, size - room[0])
+    if size in room:
         return 1, 0
-    return (3, len(known)) if len(known) < _MOST_SIZES else (_TOO_LONG, 0)
+    return (_UNKNOWN, len(room)) if len(room) < _MOST_SIZES else (_TOO_LONG, 0)
 
 
-def _alternatives(room: Size) -> list[Size]:
-    """The sizes of which a place has the largest."""
-    found = []
-    while isinstance(room, tuple) and room[0] == "max":
-        _, room, last = room
-        found.append(last)
-    return [*found, room]
+def _aligned(size: Dim) -> Dim:
+    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
 
 
-def larger(a: Size, b: Size) -> Size:
-    """The larger of two sizes."""
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    return a if b in _alternatives(a) else ("max", a, b)
+def bytes_of(itemsize: int, sizes: Sequence[Dim]) -> Dim:
+    """Bytes of an array; raises ShapeError if that is too long an expression."""
+    return math.prod(sizes, start=itemsize)
 
 
-def plus(a: Size, b: Size) -> Size:
-    """The sum of two sizes."""
-    return a + b if isinstance(a, int) and isinstance(b, int) else ("+", a, b)
+def size_of(dim: Dim, symbols: Mapping[str, Dim]) -> Dim:
+    """A size expression over symbols that stand for sizes.
 
-
-def _aligned(size: Size) -> Size:
-    if isinstance(size, int):
-        return -(-size // ALIGNMENT) * ALIGNMENT
-    return "*", ("//", ("+", size, ALIGNMENT - 1), ALIGNMENT), ALIGNMENT
-
-
-def bytes_of(itemsize: int, sizes: Sequence[Size]) -> Size:
-    """Bytes of an array."""
-    known, rest = itemsize, []
-    for size in sizes:
-        if isinstance(size, int):
-            known *= size
-        else:
-            rest.append(size)
-    total: Size = known
-    for size in rest:
-        total = ("*", total, size)
-    return total if known else 0
-
-
-def size_of(dim: Dim, symbols: Mapping[str, Size]) -> Size:
-    """A size expression over symbols that stand for sizes; raises Refused."""
+    Raises Refused for divisors that are no positive literals, and what cannot be written down.
+    """
     if isinstance(dim, int):
         return dim
 
-    def binary(op: str, a: Size, b: Size) -> Size:
+    def binary(op: str, a: Dim, b: Dim) -> Dim:
         if op in ("//", "%") and not (isinstance(b, int) and b > 0):
             raise Refused(f"a size is divided by another one ({dim})")
-        return BINARY[op](a, b) if isinstance(a, int) and isinstance(b, int) else (op, a, b)
+        return OPERATORS[op](a, b)
 
     try:
-        return dim.fold(lambda name: symbols[name], int, binary)
+        return dim.fold(symbols.__getitem__, int, binary)
     except KeyError as error:
         raise Refused(f"size symbol {error} is not bound") from None
+    except ShapeError as error:
+        raise Refused(error.what) from None

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.importers.tracing.trace_guards import ConstExpr, DimExpr, expr_of_dim
+from profuse.dialect.importers.tracing.trace_guards import ConstExpr, expr_of_dim
 from profuse.dialect.ir.symbolic import (
+    Dimension,
+    Integer,
     Sym,
     bounds,
     evaluate,
@@ -20,7 +22,6 @@ from profuse.dialect.ir.symbolic import (
     without_remainders,
 )
 from profuse.dialect.ops.sizes import is_nonnegative, is_positive
-from profuse.executor.memory.intermediates import _text
 from profuse.executor.memory.placement import Refused, size_of
 
 OPERATORS = {
@@ -58,14 +59,16 @@ def test_every_reader_of_size_expressions_agrees_with_python(tree, a, b):
     assert low <= want <= high
     assert not is_nonnegative(dim) or want >= 0
     assert not is_positive(dim) or want > 0
-    places = {"a": ("dim", 0, 0), "b": ("dim", 0, 1)}
-    guard = expr_of_dim(dim, {"a": DimExpr(0, 0), "b": DimExpr(0, 1)})
+    places = {"a": symbol(Dimension(0, 0)), "b": symbol(Dimension(0, 1))}
+    guard = expr_of_dim(substitute(dim, places))
     assert guard.evaluate([np.empty((a, b))]) == want
     try:
         size = size_of(dim, places)
     except Refused:
         return  # divided by a size: left to Python
-    assert eval(_text(size, {places[k]: k for k in places}), {}, values) == want
+    assert evaluate(size, {Dimension(0, 0): a, Dimension(0, 1): b}) == want
+    text = str(substitute(size, {Dimension(0, 0): A, Dimension(0, 1): B}))
+    assert eval(text, {}, values) == want
 
 
 def test_negative_divisors_have_one_normal_form():
@@ -77,13 +80,13 @@ def test_negative_divisors_have_one_normal_form():
 @pytest.mark.parametrize(("dim", "low", "high"), [
     (A - 1, 0, np.inf), (-(-A // 2), 1, np.inf), (A // 2, 0, np.inf), (A % 4, 0, 3),
     (sym_max(A - 3, 0), 0, np.inf), (sym_min(A, 5), 1, 5), (A - B, -np.inf, np.inf),
-    (symbol("int_0") * 2, -np.inf, np.inf), (A * B - 1, 0, np.inf), (A % -3, -2, 0),
+    (symbol(Integer(0)) * 2, -np.inf, np.inf), (A * B - 1, 0, np.inf), (A % -3, -2, 0),
     (A - A // 3 * 3, 0, 2), (sym_min(A // 2 * 2, A) - A // 2 * 2, 0, 0),
 ])  # fmt: skip
 def test_bounds_of_sizes_of_which_none_is_zero(dim, low, high):
     assert bounds(dim) == (low, high)
     assert sym_max(A, 0) == A and sym_min(A - B, A) == A - B and sym_max(A - 1, 0) != A - 1
-    assert sym_max(symbol("int_0"), 0) != symbol("int_0")
+    assert sym_max(symbol(Integer(0)), 0) != symbol(Integer(0))
 
 
 def test_what_fits_64_bits():

@@ -11,6 +11,7 @@ import pytest
 from profuse.dialect.guards.mismatch import check_types, fits_relaxed, mismatches
 from profuse.dialect.ir.device import DeviceTensor
 from profuse.dialect.ir.gradient_mode import gradients, requires_grad
+from profuse.dialect.ir.symbolic import Dimension, symbol
 from profuse.dialect.ir.types import TensorType, type_of
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
@@ -130,7 +131,7 @@ def test_host_arrays_have_no_flag_once_a_function_has_taken_them():
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_emitted_guards_refuse_what_wants_gradients(tests, device):
     """R1.39, R3.42: emitted code only ever sees values without; the refusal says why."""
-    value = ArrayValue(0, np.dtype(np.float32), (("dim", 0, 0),), device)
+    value = ArrayValue(0, np.dtype(np.float32), (symbol(Dimension(0, 0)),), device)
     types = {w: replace(type_of(X), device=device, requires_grad=w) for w in WANTED}
     assert tests([types[None]], [value]) == tests([types[False]], [value]) != []
     with pytest.raises(Refused, match="asks for gradients, which no value"):

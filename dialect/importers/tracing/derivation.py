@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...errors import ProfuseError
 from ...ir.dtypes import I64
 from ...ir.postorder import postorder
 from ...ir.program import Instr
-from ...ir.symbolic import SIGNED, symbol
+from ...ir.symbolic import Dimension, Integer, symbol
 from ...ir.types import ScalarType, TensorType, Type
-from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr, expr_of_dim
+from .trace_guards import ConstExpr, Expr, LeafExpr, OpExpr, expr_of_dim
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -85,11 +83,7 @@ class Derivation:
             if dim is None:
                 return None
             total = dim * total
-        leaves = self._recorder.leaves
-        names = {f"a{k}_d{axis}": DimExpr(k, axis) for k, leaf in enumerate(leaves)
-                 if isinstance(leaf, np.ndarray) for axis in range(leaf.ndim)}  # fmt: skip
-        names |= {f"{SIGNED}{k}": LeafExpr(k) for k, leaf in enumerate(leaves)}  # type: ignore[misc]
-        return expr_of_dim(total, names)
+        return expr_of_dim(total)
 
     # --- types with symbols for sizes ----------------------------------------------------------
 
@@ -114,11 +108,9 @@ class Derivation:
         leaf = rec.leaf_of.get(value)
         if leaf is not None:
             if isinstance(hint, ScalarType):
-                return ScalarType(
-                    hint.dtype, symbol(f"{SIGNED}{leaf}") if hint.dtype is I64 else None
-                )
+                return ScalarType(hint.dtype, symbol(Integer(leaf)) if hint.dtype is I64 else None)
             rank = len(rec.shape(value))
-            shape = tuple(symbol(f"a{leaf}_d{axis}") for axis in range(rank))
+            shape = tuple(symbol(Dimension(leaf, axis)) for axis in range(rank))
             return TensorType(hint.dtype, shape)  # type: ignore[union-attr]
         instr = rec.defs.get(value)
         if instr is None or instr.blocks:

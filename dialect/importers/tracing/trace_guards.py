@@ -7,7 +7,7 @@ ops' own `evaluate`, so a guard means on new arguments exactly what the graph wo
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import Loc
 from ...ir.op import op_named
-from ...ir.symbolic import Dim, Sym
+from ...ir.symbolic import Dim, Dimension, Sym
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floor_div": "//", "remainder": "%",
@@ -118,15 +118,19 @@ class OpExpr(Expr):
         return args[0] if self.op == "to_tensor" else f"{self.op}({', '.join(args)})"
 
 
-def expr_of_dim(dim: Dim, leaves: Mapping[str, Expr]) -> Expr:
-    """A symbolic size as an expression; ``leaves`` maps symbol names."""
+def expr_of_dim(dim: Dim) -> Expr:
+    """A size over each `Dimension` and `Integer` of the call's leaves as an expression."""
     if not isinstance(dim, Sym):
         return ConstExpr(dim)
 
     def binary(op: str, a: Expr, b: Expr) -> Expr:
         return OpExpr(_OF_SYMBOL.get(op, f"{op}_size"), (a, b))
 
-    return dim.fold(lambda name: leaves[name], ConstExpr, binary)
+    def read(leaf: Any) -> Expr:
+        is_size = isinstance(leaf, Dimension)
+        return DimExpr(leaf.array, leaf.axis) if is_size else LeafExpr(leaf.position)
+
+    return dim.fold(read, ConstExpr, binary)
 
 
 @dataclass(frozen=True)
