@@ -1,6 +1,7 @@
 """``axis`` arguments: what NumPy takes, and what it raises TypeError or ValueError for."""
 
 import numpy as np
+import profuse as pf
 import pytest
 from profuse.dialect.importers.tracing.tracer import trace
 from tracing import call
@@ -50,3 +51,16 @@ def test_what_numpy_takes_for_an_axis(name):
         got = call(trace(lambda x, a=axis: fn(x, a), (X,)), X)
         assert np.shape(got) == np.shape(want), axis
         np.testing.assert_allclose(got, want, err_msg=str(axis))
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+@pytest.mark.parametrize("profiling", [True, False])
+def test_what_divides_by_a_count_needs_its_axis(name, profiling):
+    function, before = getattr(np, name), pf.set_profiling_mode(profiling)
+    try:
+        f = pf.jit(lambda x: function(x, axis=0), background=False)
+        for _ in range(2):
+            with pytest.raises(IndexError):  # an AxisError is both
+                f(np.float32(2))
+    finally:
+        pf.set_profiling_mode(before)

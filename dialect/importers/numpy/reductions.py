@@ -34,6 +34,13 @@ def _attrs(axis: Any, keepdims: Any) -> dict[str, Any]:
     return out
 
 
+def _mean_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
+    """Those of what divides by a count: unlike a ufunc's reduction, it needs the axes it names."""
+    for k in reduced_axes(axis) or ():
+        axis_of(k, ndim(a))
+    return _attrs(axis, keepdims)
+
+
 @creation_function("sum")  # NumPy dispatches on arrays, not on sequences of numbers
 @numpy_function("sum")
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
@@ -112,7 +119,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
         axes = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
         whole = op("sum", x, dtype=dtype_of(dtype), **attrs)
         return op("cast", whole / math.prod(x.shape[k] for k in axes), dtype=dtype_of(dtype))
-    attrs = _attrs(axis, keepdims)
+    attrs = _mean_attrs(a, axis, keepdims)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
     return op("mean", a, **attrs)
@@ -137,7 +144,7 @@ def std(
 
 
 def _spread(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any) -> Any:
-    attrs = _attrs(axis, keepdims)
+    attrs = _mean_attrs(a, axis, keepdims)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
     if float(ddof):
