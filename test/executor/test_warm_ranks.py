@@ -9,6 +9,7 @@ from cached_graphs import output_of, start
 
 PROGRAM = """
 import json, sys, numpy as np, profuse as pf
+from internals import executors
 
 f = pf.jit(lambda x, k: np.tanh(x) * k + 1, name="f", background=False)
 said = []
