@@ -74,8 +74,8 @@ class BaseExecutor:
     """
 
     donated: tuple[int, ...] = ()
-    # What a policy is like; a class says it, so that nobody asks which class it is.
     record: Record | None = None  # of the types seen, while they are recorded
+    # What a policy is like; a class says it, so that nobody asks which class it is.
     may_donate: ClassVar[bool] = True  # results may be made in the memory of donated inputs
     takes_undefined: ClassVar[bool] = False  # None among the arguments is an undefined tensor
     joins_traces: ClassVar[bool] = False  # a call within another trace records this graph (R2.14)

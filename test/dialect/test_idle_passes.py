@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from mlir import ir
 from profuse.dialect.errors import ProfuseError
 from profuse.dialect.ir.program import Module
-from profuse.dialect.mlir.context import parse_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.base import PASSES, Pass
 from profuse.dialect.pipeline.run import run_pipeline

@@ -321,7 +321,7 @@ def test_failed_compiles_are_not_kept(folder):
 
 def test_errors_of_the_compiler_make_a_result_faulty(monkeypatch):
     """A missing lowering does not: it will be missing again."""
-    from profuse.lowering import stages
+    from profuse.lowering.cpu import stages
 
     def results():
         for error in (pf.LoweringError("none"), pf.InternalError("broken")):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from profuse.dialect.ir.op import OPS
-from profuse.dialect.mlir.context import parse_module
 from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from profuse.executor.interpret.size_history import guarded_types
 from profuse.executor.memory.donation import _readers

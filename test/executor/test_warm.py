@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import profuse as pf
 import pytest
-from internals import executor_of, executors
+from internals import FOLDER, executor_of, executors
 from profuse.dialect.ir.dtypes import dtype_of_mlir
 from profuse.dialect.ir.program import Module
 from profuse.executor.compile.cache.store import Store
@@ -79,7 +79,7 @@ def test_the_first_call_of_a_new_function_is_native(cache, background):
 def test_a_new_process_does_so_without_the_compiler(cache):
     script = f"""
 import sys, numpy as np, profuse as pf
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(Path(__file__).parent), FOLDER]!r}
 from test_warm import *
 f = pf.jit(layer)
 check(f, 4, 4, 8, 8) if sys.argv[1] == "cold" else check(f, 8)

@@ -65,7 +65,7 @@ def test_one_step(name, dtype):
 def test_sums_of_nothing_are_the_bias():
     shapes = [("n", 0), (0, 3), (3,)]
     kernels = check(linear(*shapes), random(F32, *shapes))
-    assert kernels.plan.steps[-1].bias.argument == ("input", 2)
+    assert not any(isinstance(step, LibraryProduct) for step in kernels.plan.steps)
 
 
 @pytest.mark.parametrize("dtype", [F16, BF16], ids=str)

@@ -49,8 +49,10 @@ def _noise() -> None:
 
 def _wrong() -> None:
     from .frames import frame
+    from .protocol import PROTOCOL
 
-    os.write(REPLIES.fileno(), frame(b'{"v": 1, "kind": "result", "body": {}, "sections": []}\0'))
+    head = b'{"v": %d, "kind": "result", "body": {}, "sections": []}\0' % PROTOCOL
+    os.write(REPLIES.fileno(), frame(head))
 
 
 def _close() -> None:
