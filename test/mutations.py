@@ -498,7 +498,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the spec-keyed executor compiles the same spec again", "executor/tiers/keyed.py",
-        "            self.cache[spec] = self.current = made\n", "            self.current = made\n",
+        "        self.cache[spec] = self.current = entry\n", "        self.current = entry\n",
         ("executor/test_keyed.py::test_same_spec_twice",),
     ),
     Mutation(
@@ -588,7 +588,8 @@ MUTATIONS = (
     ),
     Mutation(
         "cached code is told of at its old lines", "executor/compile/cache/codec.py",
-        "[fill_in(text, places) for text in plain", "[text for text in plain",
+        "[Reason.from_json(data, places) for data in",
+        '[Reason.from_json(data, [Loc("old", 1)] * len(places)) for data in',
         ("executor/test_cache.py::test_moved_code_is_found_and_told_at_its_new_place",),
     ),
     Mutation(

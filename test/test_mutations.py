@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from mutation_runner import Mutation, revision, sample, try_out
+from mutation_runner import ROOT, Mutation, revision, sample, try_out
 from mutations import MUTATIONS
 
 TESTS = """
@@ -20,6 +20,20 @@ def test_value():
 
 def mutation(old: str, new: str, **declared: Any) -> Mutation:
     return Mutation("a fault", "module.py", old, new, ("test_module.py",), **declared)
+
+
+def test_every_mutation_can_be_tried():
+    """The text that it changes is there, once, and so are the tests that have to notice."""
+    stale = []
+    for m in MUTATIONS:
+        for file, old, _ in ((m.file, m.old, m.new), *m.also):
+            path = ROOT / file
+            if not path.exists() or path.read_text("utf-8").count(old) != 1:
+                stale.append(f"{m.name}: {file}")
+        stale += [
+            f"{m.name}: {t}" for t in m.tests if not (ROOT / "test" / t.split("::")[0]).exists()
+        ]
+    assert not stale
 
 
 @pytest.fixture
