@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import LoweringError
-from ..abi import KernelABI, KernelArtifact, size_bindings
+from ..abi import KernelArtifact
 from ..stages import GRAPH, LINALG, Compile, Stage, read, run
 from ..target import Target, host_target
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from ...dialect.ir.program import Program
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _CpuCompile(Compile):
     """A compile for a target; ``in_place``: outputs may be the memory of inputs."""
 
-    target: Target = None  # type: ignore[assignment]
+    target: Target
     in_place: bool = False
 
 
@@ -41,17 +41,9 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
                 plan, in_place=compile_.in_place, slow_subnormals=compile_.target.slow_subnormals
             )
             annotate_loops(loops)
-    graph = plan.graph
-    abi = KernelABI(
-        inputs=tuple(graph.specs),
-        outputs=tuple(graph.output_specs),
-        symbols=size_bindings(graph.specs, list(graph.symbols)),
-        strides=tuple(graph.strides.values()),
-        workspace=str(plan.workspace),
-        in_place=in_place(plan) if compile_.in_place else (),
-    )
+    abi = plan.abi(in_place(plan) if compile_.in_place else ())
     compile_.artifact = KernelArtifact(
-        graph.name, b"", entry, abi, compile_.stages, compile_.seconds, plan.library_calls
+        plan.graph.name, b"", entry, abi, compile_.stages, compile_.seconds, plan.library_calls
     )
     return loops
 

@@ -8,7 +8,6 @@ from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
 from ...dialect.ir.symbolic import Dim
-from ..abi import KernelABI, size_bindings
 from ..schedule import index as ix
 from ..schedule.graph import Buffer, Product, Tensor, buffer_of
 from ..schedule.index import Index
@@ -48,15 +47,7 @@ def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         emitter = _Emitter(planned, module, families)
         steps = emitter.steps()
-    graph = planned.graph
-    abi = KernelABI(
-        inputs=tuple(graph.specs),
-        outputs=tuple(graph.output_specs),
-        symbols=size_bindings(graph.specs, list(graph.symbols)),
-        strides=tuple(graph.strides.values()),
-        workspace=str(planned.workspace),
-    )
-    return module, LaunchPlan(graph.name, abi, steps)
+    return module, LaunchPlan(planned.graph.name, planned.abi(), steps)
 
 
 class _Emitter:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ...dialect.ir.program import Program
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _GpuCompile(Compile):
     """A compile for a chip, such as ``"sm_90"``."""
 
-    chip: str = ""
+    chip: str
 
 
 def _emit(module: ir.Module, compile_: _GpuCompile) -> ir.Module:

@@ -16,6 +16,7 @@ from typing import Any, Union
 from ...dialect.errors import LoweringError
 from ...dialect.ir.symbolic import Dim, Sym, sym_max
 from ...dialect.ops.sizes import is_nonnegative
+from ..abi import KernelABI, size_bindings
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
@@ -61,6 +62,21 @@ class Schedule:
     @property
     def library_calls(self) -> int:
         return sum(isinstance(step, Product) for step in self.steps)
+
+    def abi(self, in_place: tuple[tuple[int, int], ...] = ()) -> KernelABI:
+        """How the function is called, whatever it runs on; see `KernelABI` for ``in_place``.
+
+        Raises LoweringError for a size symbol that no argument has as a size.
+        """
+        graph = self.graph
+        return KernelABI(
+            inputs=tuple(graph.specs),
+            outputs=tuple(graph.output_specs),
+            symbols=size_bindings(graph.specs, list(graph.symbols)),
+            strides=tuple(graph.strides.values()),
+            workspace=str(self.workspace),
+            in_place=in_place,
+        )
 
 
 def schedule(

@@ -158,7 +158,7 @@ class Reference:
                     array = np.asarray(arg)
                     # Sums of many alike terms err in one direction.
                     together = instr.op.rounding is Rounding.SUMS and rng.random() < 0.5
-                    length = _length(instr, array, 1.0 if together else 0.75)
+                    length = _length(instr, array, together)
                     given[k] = nudge(array, few * length, rng, together)
             return evaluate(*given)
 
@@ -173,11 +173,15 @@ def _rounds(instr: Instr) -> bool:
     return instr.op.rounding in (Rounding.EACH, Rounding.SUMS)
 
 
-def _length(instr: Instr, array: np.ndarray, power: float) -> int:
-    """A factor for the roundings inside of an op that adds up this operand."""
+def _length(instr: Instr, array: np.ndarray, together: bool) -> int:
+    """A factor for the roundings inside of an op that adds up this operand.
+
+    Errors in one direction add up; of others, some cancel.
+    """
     if instr.op.rounding is not Rounding.SUMS:
         return 1
-    return max(1, int(max(array.shape, default=1) ** power / (4 if power == 1 else 1)))
+    terms = max(array.shape, default=1)
+    return max(1, terms // 4 if together else int(terms**0.75))
 
 
 def _about_any_mean(
