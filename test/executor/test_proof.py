@@ -423,3 +423,13 @@ def test_indices_into_what_becomes_empty_may_be_reported():
         for rows in (5, 6, 3):
             assert compiled(np.ones((rows, 2))) == f(np.ones((rows, 2)))
     assert (compiled.state().counters["check_failures"], compiled.state().reasons) == (0, ())
+
+
+@pytest.mark.parametrize("behavior", ["static", "dynamic"])
+def test_what_is_decided_by_whether_the_smallest_number_is_zero(behavior):
+    """NumPy's exp2 of f32 gives 0 where the smallest number is the nearest: 0 % 0 is NaN."""
+    g = Graph(tensor(*([4099] if behavior == "static" else ["s0"])))
+    (x,) = g.inputs
+    power = g.exp2(x)
+    program = g.returning(g.remainder(power, power))
+    assert check_kernel(program, compiled(program), ALL).outcome == "checked"

@@ -19,12 +19,21 @@ from ....dialect.ir.dtypes import DType
 from ....dialect.ir.op import Rounding
 from ....dialect.ir.program import Instr, Module, Program
 from ....dialect.ir.types import TensorType
+from ....dialect.ops.binary import Pow
 from ....dialect.ops.moments import Var
 from ....dialect.ops.reduce import axis_argument
+from ....dialect.ops.special import Sigmoid
+from ....dialect.ops.unary import Exp, Exp2
 from ...interpret.evaluate import Evaluator
 from .rows import Rows
 
 _DRAWN = 65537  # different random numbers at most
+_VANISH = (
+    Exp,
+    Exp2,
+    Pow,
+    Sigmoid,
+)  # zero, of finite numbers that are not, as results that are too small alone
 _ULPS = 4  # more than most ops round by, expansions of `lowering.math` included
 
 
@@ -162,6 +171,8 @@ class Reference:
                     given[k] = nudge(array, few * length, rng, together)
             return evaluate(*given)
 
+        if issubclass(instr.op, _VANISH):
+            return _nearly_zero(run, rng)
         return _about_any_mean(instr, run, rng, ulps) if issubclass(instr.op, Var) else run
 
 
@@ -207,6 +218,26 @@ def _about_any_mean(
             return op.about(attrs, x, nudge(centre, ulps, rng))
         wide = np.asarray(x).astype(centre.dtype).astype(np.longdouble)
         return op.about(attrs, x, wide.mean(axis, keepdims=True).astype(centre.dtype))
+
+    return run
+
+
+def _nearly_zero(evaluate: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
+    """``evaluate``, with results of 0 that are the smallest number instead, or all as they are.
+
+    NumPy's ``exp2`` of f32 is 0 already where the smallest number is the nearest.
+    """
+
+    def run(*args: Any) -> Any:
+        out = np.asarray(evaluate(*args))
+        if not is_float(out) or rng.integers(2):
+            return out
+        finite = np.logical_and.reduce(
+            [np.broadcast_to(np.isfinite(x) & (x != 0), out.shape) for x in args]
+        )
+        return np.where(
+            finite & (out == 0), np.nextafter(out, np.copysign(1, out).astype(out.dtype)), out
+        )
 
     return run
 
