@@ -39,14 +39,15 @@ def comes_later(program: Program, call: int, numpy: Outcome, ours: Outcome) -> b
     return False
 
 
-def is_cast_first(numpy: Outcome, ours: Outcome) -> bool:
-    """Whether ``x[i] += y`` has an index that is out of bounds and a dtype that cannot be stored.
+def is_index_first(numpy: Outcome, ours: Outcome) -> bool:
+    """Whether ``x[i] += y`` has an index out of bounds, and a dtype or shape that cannot be stored.
 
     NumPy looks at the index first, whose contents are not known while tracing.
     """
-    if not isinstance(numpy.error, IndexError) or not isinstance(ours.error, TypeError):
+    if not isinstance(numpy.error, IndexError):
         return False
-    return "same_kind" in str(ours.error) and _line(ours.error) == _line(numpy.error)
+    told = str(ours.error)
+    return ("same_kind" in told or "broadcast" in told) and _line(ours.error) == _line(numpy.error)
 
 
 def is_deprecated(program: Program, ours: Outcome) -> bool:

@@ -13,10 +13,10 @@ import profuse as pf
 
 from .apart import (
     comes_later,
-    is_cast_first,
     is_deprecated,
     is_dot_with_zero,
     is_einsum_of_ones,
+    is_index_first,
     is_of_nothing,
     is_of_objects,
 )  # fmt: skip
@@ -106,8 +106,8 @@ def _check_mode(
                 counts[why] += 1
             elif what and comes_later(program, number, reference.outcomes[number], ours):
                 counts["calls that raise a later error first"] += 1
-            elif what and is_cast_first(reference.outcomes[number], ours):
-                counts["calls that refuse a cast before an index"] += 1
+            elif what and is_index_first(reference.outcomes[number], ours):
+                counts["calls that refuse a cast or a shape before an index"] += 1
             elif what and is_of_objects(reference.outcomes[number]):
                 counts["calls whose results are objects in NumPy"] += 1
             elif what and is_dot_with_zero(program, what):
