@@ -333,7 +333,7 @@ def loop(d: Draw) -> str:
         f"{v} = {a} + 0\nfor i in {times}:\n    {v}[i] = i",
         f"{v} = {a}[0]\nfor row in {a}:\n    {v} = np.maximum({v}, row)",
         f"{v} = sum([{a}[i] for i in {times}])",
-        f"{v} = {a} + 0\nj = 0\nwhile j < {d.size()}:\n    {v} = {v} * 2\n    j += 1",
+        f"{v} = {a} + 0\nj = 0\nwhile j < ({d.size()}) % 99:\n    {v} = {v} * 2\n    j += 1",
         f"{v} = np.stack([{a} + i for i in {times}])",
         f"{v} = 0\nfor i, row in enumerate({a}):\n    {v} = {v} + row * i",
         f"{v} = np.zeros(3)\nfor i in {times}:\n    {v}[i % 3] += {a}.sum()",

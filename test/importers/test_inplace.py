@@ -500,6 +500,28 @@ def test_arrays_of_no_axes_share_memory_and_numbers_do_not(way):
     assert compiled.state().counters["kernel_launches"] >= 1
 
 
+@pytest.mark.parametrize("way", [
+    lambda v: v[:1, 0], lambda v: v[:1, :1], lambda v: [[2.0]], lambda v: [v[0, 0]], lambda v: 3,
+])  # fmt: skip
+@pytest.mark.parametrize("key", [(0, 0, ...), (..., 0), (0,), (slice(1),), (0, 0)], ids=str)
+def test_what_an_element_takes_a_view_of_no_axes_need_not(key, way):
+    """Leading axes of size 1 are dropped of arrays, not of lists; of views, not of elements."""
+
+    def f(x):
+        v = x + 0
+        v[key] = way(v)
+        return v
+
+    try:
+        wanted = f(X)
+    except ValueError as error:
+        with pytest.raises(ValueError) as caught:
+            pf.jit(f)(X)
+        assert str(error) in str(caught.value)
+    else:
+        np.testing.assert_array_equal(pf.jit(f)(X), wanted)
+
+
 def test_an_index_out_of_range_beside_an_ellipsis():
     f = pf.jit(lambda x, i: x[..., i] * 2, background=False)
     assert [f(X[0], i) for i in (0, -1, 1)] == [2 * X[0, i] for i in (0, -1, 1)]

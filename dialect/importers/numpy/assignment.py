@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import BoundsError
+from ...errors import BoundsError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ..tracing.mutation import check_owner, is_immutable, masked, write
 from ..tracing.operators import op
-from ..tracing.recorder import Recorder, size_error, trace_error
+from ..tracing.recorder import Recorder, size_error, trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .creation import array
-from .indexing import get_item, is_index_array, items_of
+from .indexing import get_item, has_ellipsis, is_index_array, items_of
 from .registry import array_method
 
 
@@ -23,7 +23,8 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
     check_owner(x)
     if is_immutable(x):
         raise trace_error("a NumPy scalar cannot be assigned to", "make an array: np.zeros(1)")
-    if isinstance(value, (list, tuple)):
+    nested = isinstance(value, (list, tuple))
+    if nested:
         value = array(value)
     if isinstance(key, (np.ndarray, Traced)) and key.dtype.kind == "b" and key.ndim == x.ndim:
         _check_mask(x, key)
@@ -38,6 +39,7 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
     if (
         items
         and len(items) == x.ndim
+        and not has_ellipsis(key)
         and not any(item is None or isinstance(item, slice) for item in items)
     ):
         for item in items[:-1]:
@@ -45,6 +47,12 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
         _put(x, items[-1], value)
         return
     target = get_item(x, key) if items else x  # of no axes, all of it
+    if nested and np.ndim(value) > target.ndim:
+        raise ShapeError(
+            "setting an array element with a sequence. The requested array would exceed the "
+            f"maximum number of dimension of {target.ndim}.",
+            loc=user_loc(),
+        )
     # ``x[key] += v`` has written to the view already; Python then assigns it to itself.
     if not (isinstance(value, Traced) and _is_same_view(x.rec, target.value, value.value)):
         write(target, value, strict=False)

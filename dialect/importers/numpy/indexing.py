@@ -29,12 +29,17 @@ def get_item(x: Traced, key: Any) -> Any:
     if (
         x.ndim
         and not any(item is None or isinstance(item, slice) for item in items)
-        and any(k is Ellipsis for k in (key if type(key) is tuple else (key,)))
+        and has_ellipsis(key)
     ):
         # An array of no axes that is a view, where integers alone would give a NumPy scalar.
         column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
         return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
     return _basic(x, items)
+
+
+def has_ellipsis(key: Any) -> bool:
+    """True for a key whose result is an array even where every axis has an integer."""
+    return any(k is Ellipsis for k in (key if isinstance(key, tuple) else (key,)))
 
 
 def items_of(x: Traced, key: Any) -> list[Any]:
