@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,7 +57,13 @@ class InPlace(Writing):
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
         target = cls.written(types)
-        found = tensor_type(cls.base.infer(types, attrs)[0])
+        try:
+            found = tensor_type(cls.base.infer(types, attrs)[0])
+        except ShapeError:
+            # NumPy looks at dtypes first.
+            shapeless = [replace(t, shape=None) if isinstance(t, TensorType) else t for t in types]
+            check_casting(tensor_type(cls.base.infer(shapeless, attrs)[0]).dtype, target.dtype)
+            raise
         check_casting(found.dtype, target.dtype)
         check_output(found.shape, target.shape)
         return (target,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -471,6 +472,18 @@ def test_dtypes_are_numpys():
 
     check(assign, ints)
     check(narrow, X)
+
+
+def test_dtypes_are_refused_before_shapes():
+    """Who catches a TypeError gets one where neither can be stored, as in NumPy."""
+
+    def f(x):
+        mask = x > 0
+        with contextlib.suppress(TypeError):
+            mask[1:1] += x
+        return mask
+
+    np.testing.assert_array_equal(pf.jit(f)(X), f(X))
 
 
 def _of_no_axes(way):
