@@ -37,7 +37,7 @@ def _is_cut(given: DType | None, wanted: DType | None) -> bool:
 
 
 class Copy(Proven, name="copy", rounding=Rounding.MOVES):
-    """`ndarray.copy` in C order: the elements in memory of their own. Numbers are themselves."""
+    """`ndarray.copy` in C order: the elements in memory of their own, of numbers too."""
 
     fusion = Fusion.POINTWISE
     x = operand()
@@ -49,7 +49,7 @@ class Copy(Proven, name="copy", rounding=Rounding.MOVES):
 
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
-        return args[0].copy()
+        return np.array(args[0], order="C")
 
     @classmethod
     def lower(

@@ -489,10 +489,10 @@ def test_dtypes_are_refused_before_shapes():
 def _of_no_axes(way):
     def f(x):
         base = x * 1.0
-        part = way(base)
+        same = part = way(base)
         part *= 3
         part += base.sum()
-        return base, part
+        return base, part, same
 
     return f
 
@@ -502,6 +502,11 @@ def _of_no_axes(way):
     lambda a: a[0, 0],
     lambda a: a.T.squeeze().reshape(()), lambda a: a[0, 0, ...], lambda a: a[..., -1].squeeze(),
     lambda a: a[:, 0][..., -1],
+    lambda a: np.where(a > 0, a, 1.0).squeeze(), lambda a: np.where(a[0, 0] > 0, a[0, 0], 1.0),
+    lambda a: np.array(a.sum()), lambda a: np.asarray(a.sum()), lambda a: np.copy(a.sum()),
+    lambda a: a.sum().copy(), lambda a: a.sum()[...], lambda a: a.sum()[...][()],
+    lambda a: np.where(a[0, 0] > 0, 2, 1).astype("f4"), lambda a: a.sum().astype("f4"),
+    lambda a: np.tensordot(a, a), lambda a: np.vdot(a, a), lambda a: np.inner(a[0], a[0]),
 ])  # fmt: skip
 def test_arrays_of_no_axes_share_memory_and_numbers_do_not(way):
     """In-place operators write to a view that has lost its axes, and rebind what is a number."""

@@ -406,3 +406,17 @@ def test_numbers_are_weak_beside_numpys_scalars():
     two = np.float32(2)
     f = pf.jit(lambda x: (np.where(x.sum() > 0, -x.size, two), np.where(True, x.size, two)))
     assert [r.dtype for r in f(np.ones(3))] == [np.float32] * 2
+
+
+@pytest.mark.parametrize("decimals", [0, 1, -1])
+def test_booleans_are_rounded_to_no_decimals_only(decimals):
+    def f(x):
+        return np.round(x, decimals)
+
+    mask = np.array([True, False])
+    if decimals:
+        for call in (f, pf.jit(f)):
+            with pytest.raises(TypeError, match="same_kind"):
+                call(mask)
+    else:
+        np.testing.assert_array_equal(pf.jit(f)(mask), f(mask))

@@ -18,6 +18,7 @@ from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ..handlers import CREATION, METHODS
 from ..python.substitutes import FUNCTIONS as SUBSTITUTES
+from ..tracing.mutation import in_memory
 from ..tracing.operators import NUMBERS, op, recorder_of
 from ..tracing.recorder import Recorder, current
 from ..tracing.traced import Traced, TracedScalar
@@ -206,16 +207,16 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
 @creation_function("array")
 def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> Any:
     if not isinstance(object, Traced) or copy is not True:
-        return array(object, dtype, ndmin)
+        return in_memory(array(object, dtype, ndmin))
     # In the memory order of what is copied.
     made = op("copy", object)
     made.rec.unordered.add(made.value)
-    return array(made, dtype, ndmin)
+    return in_memory(array(made, dtype, ndmin))
 
 
 @creation_function("asarray", "asanyarray")
 def _asarray(a: Any, dtype: Any = None) -> Any:
-    return array(a, dtype)
+    return in_memory(array(a, dtype))
 
 
 @creation_function("ascontiguousarray", "asfortranarray")

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...errors import BoundsError
 from ...ir.attrs import DYNAMIC
+from ...ir.dtypes import dtype_of
 from ...ops.slicing import encode_bound
-from ..tracing.mutation import is_immutable
+from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.recorder import trace_error, user_loc
@@ -24,6 +25,9 @@ from .registry import array_method
 def get_item(x: Traced, key: Any) -> Any:
     """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
     items = items_of(x, key)
+    if not x.ndim and not items:
+        # With an ellipsis an array, a view of one; without it a number.
+        return in_memory(x) if has_ellipsis(key) else op("cast", x, dtype=dtype_of(x.dtype))
     if any(is_index_array(item) for item in items):
         return _advanced(x, items)
     if (

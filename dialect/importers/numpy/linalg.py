@@ -12,6 +12,7 @@ from ...errors import ProfuseError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ops.einsum import decompose_einsum, parse_subscripts
+from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.recorder import size_error, trace_error, user_loc
@@ -30,7 +31,7 @@ def dot(a: Any, b: Any) -> Any:
         return _scaled(a, b)
     if rb <= 2:
         return _product(a, b)
-    return tensordot(a, b, ((ra - 1,), (max(rb - 2, 0),)))
+    return _tensordot(a, b, ((ra - 1,), (max(rb - 2, 0),)))
 
 
 @numpy_function("vdot")
@@ -63,7 +64,7 @@ def inner(a: Any, b: Any) -> Any:
         return _scaled(a, b)
     if rb <= 2:
         return _product(a, b if rb == 1 else op("transpose", b))
-    return tensordot(a, b, ((ra - 1,), (rb - 1,)))
+    return _tensordot(a, b, ((ra - 1,), (rb - 1,)))
 
 
 @numpy_function("outer")
@@ -75,6 +76,10 @@ def outer(a: Any, b: Any) -> Any:
 @numpy_function("tensordot")
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """`np.tensordot`."""
+    return in_memory(_tensordot(a, b, axes))
+
+
+def _tensordot(a: Any, b: Any, axes: Any) -> Any:
     ra, rb = ndim(a), ndim(b)
     if isinstance(axes, (tuple, list)):
         in_a, in_b = axes

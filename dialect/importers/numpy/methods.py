@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtypes import dtype_of
-from ..tracing.mutation import is_immutable, write
+from ..tracing.mutation import in_memory, is_scalar, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
 from ..tracing.recorder import trace_error
@@ -36,13 +36,14 @@ def astype(
         )
     if self.dtype == wanted.numpy:
         return self.copy() if copy else self
-    return op("cast", self, dtype=wanted)
+    out = op("cast", self, dtype=wanted)
+    return out if is_scalar(self) else in_memory(out)
 
 
 @array_method("copy", "__copy__")
 def copy(self: Traced, order: str = "C") -> Traced:
     """`ndarray.copy`; a rank-0 result is a NumPy scalar, which cannot change."""
-    if is_immutable(self):
+    if is_scalar(self):
         return self
     made = op("copy", self)
     if order != "C":

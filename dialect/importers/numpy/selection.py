@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import DTypeError
 from ...ir.dtypes import dtype_of
-from ..tracing.mutation import is_immutable
+from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import NUMBERS, op
 from ..tracing.recorder import trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
@@ -29,7 +29,7 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
             "np.where(condition) gives arrays whose size depends on contents",
             "use np.where(condition, x, y)",
         )
-    return op("select", condition, _strong(x, y), _strong(y, x))
+    return in_memory(op("select", condition, _strong(x, y), _strong(y, x)))
 
 
 def _strong(x: Any, other: Any) -> Any:
@@ -70,6 +70,11 @@ def clip(a: Any, low: Any, high: Any) -> Any:
 def round_(a: Any, decimals: Any = 0) -> Any:
     """`np.round`."""
     digits = operator.index(decimals)
+    if dtype_like(a).kind == "b" and digits:
+        raise DTypeError(
+            f"Cannot cast ufunc '{'multiply' if digits > 0 else 'divide'}' output from "
+            "dtype('float64') to dtype('bool') with casting rule 'same_kind'", loc=user_loc(),
+        )  # fmt: skip
     if dtype_like(a).kind in "iub" and digits >= 0:
         return op("round", a) if dtype_like(a).kind == "b" else op("positive", a)
     if digits == 0:
@@ -262,13 +267,13 @@ def sinc(x: Any) -> Any:
 @numpy_function("copy")
 def copy(a: Any) -> Any:
     """`np.copy`."""
-    return a.copy()
+    return in_memory(a.copy())
 
 
 @numpy_function("astype")
 def astype(x: Any, dtype: Any) -> Any:
     """`np.astype`."""
-    return op("cast", x, dtype=dtype_of(dtype))
+    return x.astype(dtype)
 
 
 @numpy_function("result_type", raw=True)

@@ -14,7 +14,7 @@ from ...analysis.alias import forbidden
 from ...analysis.must_alias import Accesses
 from ...errors import TraceError
 from ...ir.op import OPS
-from .operators import op
+from .operators import Recording, op
 from .recorder import Recorder, trace_error
 
 if TYPE_CHECKING:
@@ -43,21 +43,37 @@ def check_owner(array: Traced) -> None:
 
 
 _REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
+_ARRAYS = ("", "copy", "full", "slice")
 
 
 def is_immutable(array: Traced) -> bool:
     """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array of no axes.
 
-    That is what creation functions make, views that have lost the last axis to anything but an
-    integer index, and ``x[...]``.
+    That is what creation functions and copies make, views that have lost the last axis to anything
+    but an integer index, and ``x[...]``. Arguments, which may be either, are taken for scalars.
     """
+    return _maker(array) not in _ARRAYS
+
+
+def is_scalar(array: Traced) -> bool:
+    """`is_immutable`, with arguments taken for arrays."""
+    return _maker(array) not in (None, *_ARRAYS)
+
+
+def in_memory(x: Any) -> Any:
+    """``x``, where NumPy has an array of no axes and the op that has made ``x`` gives a scalar."""
+    return op("copy", x) if isinstance(x, Recording) and is_scalar(x) else x
+
+
+def _maker(array: Traced) -> str | None:
+    """The op that has made a rank-0 value, "" for other ranks, None for an argument."""
     value, rec = array.value, array.rec
     while not rec.shape(value):
         made = rec.defs.get(value)
         if made is None or made.op.name not in _REARRANGES:
-            return made is None or made.op.name not in ("full", "slice")
+            return None if made is None else made.op.name
         value = made.operands[0]
-    return False
+    return ""
 
 
 def operate(array: Traced, name: str, *others: Any) -> Traced:
