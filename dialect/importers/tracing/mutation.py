@@ -55,7 +55,7 @@ def is_immutable(array: Traced) -> bool:
     return _maker(array) not in _ARRAYS
 
 
-def is_scalar(array: Traced) -> bool:
+def is_scalar(array: Recording) -> bool:
     """`is_immutable`, with arguments taken for arrays."""
     return _maker(array) not in (None, *_ARRAYS)
 
@@ -65,7 +65,7 @@ def in_memory(x: Any) -> Any:
     return op("copy", x) if isinstance(x, Recording) and is_scalar(x) else x
 
 
-def _maker(array: Traced) -> str | None:
+def _maker(array: Recording) -> str | None:
     """The op that has made a rank-0 value, "" for other ranks, None for an argument."""
     value, rec = array.value, array.rec
     while not rec.shape(value):
