@@ -117,3 +117,20 @@ def test_numbers_where_arrays_are_meant(name):
             elif not _is_same(want, got):
                 wrong.append(f"{form} of {kind}: {want!r}, here {got!r}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["f(x, k)"])
+def test_numbers_where_arrays_are_meant_compile(form):
+    """A Python float stays a number in types: what has no lowering of one has to be refused."""
+    wrong = []
+    for name, f in FOUND.items():
+        want = _wanted(f, form, 2.5)
+        compiled = pf.jit(FORMS[form](f), background=False, strategy=[("static", 1)])
+        got = [_outcome(compiled, 2.5, X, INDEX) for _ in range(2)][-1]
+        if want is None or isinstance(got, pf.TraceError):
+            continue
+        errors = [r for r in compiled.state().reasons if "error of the compiler" in r]
+        if errors or not _is_same(want, got):
+            wrong.append(f"{name}: {want!r}, here {got!r} {errors}")
+    assert not wrong, "\n".join(wrong)

@@ -37,10 +37,10 @@ def dot(a: Any, b: Any) -> Any:
 @numpy_function("vdot")
 def vdot(a: Any, b: Any) -> Any:
     """`np.vdot`."""
-    flat = op("reshape", a, shape=(-1,))
+    flat = op("reshape", as_array(a), shape=(-1,))
     if dtype_like(a).kind == "c":
         flat = op("conj", flat)  # which would make small ints of bools
-    return _product(flat, op("reshape", b, shape=(-1,)))
+    return _product(flat, op("reshape", as_array(b), shape=(-1,)))
 
 
 def _product(a: Any, b: Any) -> Any:
@@ -70,7 +70,8 @@ def inner(a: Any, b: Any) -> Any:
 @numpy_function("outer")
 def outer(a: Any, b: Any) -> Any:
     """`np.outer`."""
-    return op("mul", op("reshape", a, shape=(-1, 1)), op("reshape", b, shape=(1, -1)))
+    column = op("reshape", as_array(a), shape=(-1, 1))
+    return op("mul", column, op("reshape", as_array(b), shape=(1, -1)))
 
 
 @numpy_function("tensordot")
