@@ -159,6 +159,8 @@ def expm1(k: K, x: ir.Value) -> ir.Value:
     reduced = k.fma(tail, k.mul(small, small), r)
     half = k.from_bits(k.shl(bits, k.format.mantissa))
     result = k.mul(k.fma(half, reduced, k.sub(half, 0.5)), 2.0)
+    # Half of a subnormal may not be one: the result is x long before.
+    result = k.select(k.lt(k.abs(x), 2.0**-64), x, result)
     return k.copysign(result, x)
 
 

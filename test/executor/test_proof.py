@@ -433,3 +433,16 @@ def test_what_is_decided_by_whether_the_smallest_number_is_zero(behavior):
     power = g.exp2(x)
     program = g.returning(g.remainder(power, power))
     assert check_kernel(program, compiled(program), ALL).outcome == "checked"
+
+
+def test_what_is_decided_at_single_points():
+    """(1 - 2**-24)**(the same) is NaN of its negative, but not where a kernel rounds that to -1."""
+    values = np.array([-17.041847], np.float32)
+    g = Graph(tensor(1))
+    (x,) = g.inputs
+    off = g.expm1(x)
+    reference = Reference(g.returning(g.pow(off, off)))
+    assert np.isnan(reference([values])[0]).all()
+    result = Result(np.float32([-1]), reference([values])[0], rounds=True, moves=False)
+    assert result.judge([n[0] for n in reference.nearby([values], 64, 1, 1)]).wrong == 0
+    assert result.judge([]).wrong == 1

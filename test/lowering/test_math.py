@@ -169,6 +169,16 @@ def test_special_values_are_numpys(name, dtype):
     assert (signs | np.isnan(expected)).all()
 
 
+@pytest.mark.parametrize(("name", "dtype"), [
+    case for case in CASES
+    if case.values[0] in ("asin", "asinh", "atan", "atanh", "expm1", "log1p", "sin", "sinh", "tan", "tanh")
+])  # fmt: skip
+def test_functions_that_begin_as_their_argument_do_so_down_to_the_smallest(name, dtype):
+    """Another one would be infinitely off as a divisor: expm1(x) / x is 1 there."""
+    x = (np.arange(-40, 41) * np.finfo(dtype).smallest_subnormal).astype(dtype)
+    np.testing.assert_array_equal(kernel(name, dtype)(x), x)
+
+
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_loop_is_vectorised(name, dtype):
     compiled = kernel(name, dtype)

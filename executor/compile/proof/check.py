@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from ....lowering.abi import KernelArtifact
 
 # Evaluations with moved operands before a kernel is called wrong, and by how many units in the last
-# place operands are moved in those that are added.
-_NEARBY = ((1, 4), (4, 4), (32, 8))
+# place operands are moved in those that are added. The last are for single points that decide: of
+# f(x) ** f(x) all is NaN for negative numbers but where f(x) is an integer.
+_NEARBY = ((1, 4), (4, 4), (32, 8), (64, 1))
 _ELEMENTS = 1 << 16  # of each result that are compared one by one, unless all are to be
 _TWICE = 2  # times the seconds of a budget are not exceeded on purpose
 _LEAST = 1e-3  # seconds that any check may take
