@@ -187,8 +187,7 @@ def _is_unreadable(tensor: Tensor) -> bool:
     """True for an argument whose strides the product library cannot take."""
     if not isinstance(tensor.producer, Source):
         return False
-    offset = ix.linear(map(ix.atom, range(tensor.rank)), tensor.producer.buffer.strides)
-    return not library_readable(tensor, offset)
+    return not library_readable(tensor, ix.over_axes(tensor.producer.buffer.strides))
 
 
 def _root_kind(tensor: Tensor) -> str | None:
@@ -216,10 +215,7 @@ def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Any, _Life]:
                 last[tensor] = number
     lives: dict[Any, _Life] = {}  # by tensor, and later by temporary
     for number, step in enumerate(grouper.steps):
-        made = [step.output] if isinstance(step, Product) else [
-            t for op in step.members for t in op.outputs
-        ]  # fmt: skip
-        for tensor in made:
+        for tensor in [step.output] if isinstance(step, Product) else step.outputs:
             if tensor.buffer is not None:
                 continue
             if isinstance(step, Product) and step.init is not None:
@@ -238,9 +234,7 @@ def _workspace_buffer(element: Any, dims: tuple[Dim, ...], serial: int) -> Buffe
 
 def _read_by(step: Group | Product, grouper: Grouper) -> list[Tensor]:
     if isinstance(step, Product):
-        views = (step.left_view, step.right_view, step.bias_view)
-        roots = [view[0] for view in views if view is not None]
-        reads = [*roots, *(t for t in operands(step)[2:])]
+        reads = [*step.read_through_views, *operands(step)[2:]]
     else:
         reads = [a.tensor for op in step.members for a in grouper.accesses[op]]
     return [t for r in reads for t in stored_roots(r)]
@@ -312,7 +306,7 @@ def _plan_workspace(result: Schedule, lives: dict[Any, _Life]) -> None:
 def _aligned(size: Dim) -> Dim:
     if not is_nonnegative(size):
         size = sym_max(size, 0)  # the run is void, but its buffers must not meet
-    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+    return ix.ceil_div(size, ALIGNMENT) * ALIGNMENT
 
 
 def _suffices(have: Dim, need: Dim) -> bool:
