@@ -22,6 +22,7 @@ from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...dialect.ops.sizes import is_nonnegative
 from .element import Number, emit
 from .generic import Emitter, Expr, Tensor, Value, dims, known, literal, loop_index, mlir_type
+from .maps import broadcast_map, slice_map
 from .products import matmul
 from .scalar import Scalar, constant
 
@@ -70,7 +71,7 @@ class Builder(Emitter):
             return fn(*(next(elements) if isinstance(v, Tensor) else v for v in values))
 
         loops = dims(len(shape))
-        reads = [(t, _broadcast_map(t.shape, loops)) for t in tensors]
+        reads = [(t, broadcast_map(t.shape, loops)) for t in tensors]
         return self._parallel_generic(reads, body, type_)
 
     def _parallel_generic(
@@ -296,7 +297,7 @@ class Builder(Emitter):
             return self.fill(x, type_)
         if x.shape == shape:
             return x
-        return self._copy(x, _broadcast_map(x.shape, dims(len(shape))), shape)
+        return self._copy(x, broadcast_map(x.shape, dims(len(shape))), shape)
 
     def expand_dims(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         """``x`` with axes of size 1 inserted, counted in the result."""
@@ -330,7 +331,7 @@ class Builder(Emitter):
     ) -> Tensor:
         """Elements ``starts + index * steps`` of ``x``, which are in bounds; same rank."""
         _, shape = known(type_)
-        exprs = _slice_map(x.shape, starts, steps, shape)
+        exprs = slice_map(x.shape, starts, steps, shape)
         if exprs is not None:
             return self._copy(x, exprs, shape)
         begins = [s if isinstance(s, Scalar) else self.size(s) for s in starts]
@@ -359,31 +360,6 @@ class Builder(Emitter):
     def matmul(self, x: Tensor, y: Tensor, type_: TensorType) -> Tensor:
         """NumPy's ``matmul`` of tensors of one dtype, for every combination of ranks >= 1."""
         return matmul(self, x, y, type_)
-
-
-def _broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
-    """How an operand of this shape is read by loops over the result, aligned at the right."""
-    aligned = loops[len(loops) - len(shape) :]
-    return [literal(0) if d == 1 else e for d, e in zip(shape, aligned, strict=True)]
-
-
-def _slice_map(
-    source: Sequence[Dim], starts: Sequence[Any], steps: Sequence[int], sizes: Sequence[Dim]
-) -> list[Expr] | None:
-    """How a slice reads its operand; None where no affine expression says it."""
-    exprs: list[Expr] = []
-    loops = dims(len(source))
-    for loop, size, start, step, length in zip(loops, source, starts, steps, sizes, strict=True):
-        if not isinstance(start, int):
-            return None
-        if start or step != 1 or size == length:
-            exprs.append(loop * step + start)
-        elif isinstance(size, int):
-            # A bare loop index would say that the loop covers the whole axis.
-            exprs.append(ir.AffineExpr.get_mod(loop, size))
-        else:
-            return None
-    return exprs
 
 
 _IN_FLOATS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
