@@ -179,7 +179,7 @@ class Kernel:
         return all(self._require(Condition("below", str(size), NARROW)) for size in symbolic)
 
     def divisible(self, dim: Dim, number: int) -> bool:
-        """Whether a size is a multiple of a number, or has been made a condition to be."""
+        """Whether a size is a multiple of a number, if need be as a condition of the launch."""
         if isinstance(dim, int):
             return dim % number == 0
         if all(coefficient % number == 0 for _, coefficient in dim.terms):
@@ -187,7 +187,7 @@ class Kernel:
         return self._require(Condition("divisible", str(dim), number))
 
     def aligned(self, buffer: Buffer, bytes_: int) -> bool:
-        """Whether a buffer starts at a multiple of so many bytes, or must."""
+        """Whether a buffer starts at a multiple of so many bytes, if need be as a condition."""
         # Arrays of a caller may start anywhere; what we allocate is aligned.
         return buffer.kind != "input" or self._require(Condition("aligned", buffer.index, bytes_))
 

@@ -1,7 +1,8 @@
-"""Everything else: one thread per iteration of the outer loops, which runs the rest like a CPU.
+"""Serial kernels: one thread per iteration of the outer loops runs all other loops like a CPU.
 
-Scans, reductions whose elements cannot be regrouped (argmax), nests that read what they computed at
-another place. Temporaries have a place in the workspace for every iteration.
+They serve the nests that no other family takes: scans, reductions whose elements cannot be
+regrouped (argmax), and nests that read what they computed at another place. Each iteration has its
+own place in the workspace for temporaries.
 """
 
 from __future__ import annotations

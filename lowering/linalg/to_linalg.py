@@ -1,7 +1,7 @@
 """Graph -> linalg: one fusion function becomes a ``func.func`` on tensors.
 
 Arguments are the tensors (a Python number is a 0-d tensor marked ``profuse.scalar``), then one
-``index`` per size symbol; `docs/architecture.md` lists the attributes.  Shapes are inferred anew
+``index`` per size symbol; `docs/cpu-lowering.md` lists the attributes.  Shapes are inferred anew
 from the argument types, so that symbolic sizes and known scalar values reach every op.
 """
 

@@ -132,7 +132,7 @@ class Compute:
         inits: destinations' previous values (read by reductions).
         outputs: results; ``axes[o][k]`` is the loop of axis k of output o.
         body: facts about the region.
-        combiner: operation name when every output folds one value into its accumulator.
+        combiners: per output, how it folds a value into its accumulator; None = in no known way.
         is_scan: output 0 holds the running values.
         anchor: computed where the schedule places it; otherwise inlined into consumers.
         location: for diagnostics.

@@ -1,10 +1,12 @@
 """Scheduling: a linalg function becomes nests and library products over buffers.
 
-read (read)      operations -> node graph, sizes as expressions
-anchor (access)  what is computed once, what is recomputed where it is read
-group (groups)   operations that share outer loops
-lay out (nests)  loops, stages and temporaries of each group
-plan (here)               outputs, workspace offsets by liveness
+The steps, each with its module:
+
+1. `read` turns operations into a node graph, and sizes into expressions.
+2. `access` decides what is computed once, and what is recomputed where it is read.
+3. `groups` puts operations that share outer loops into groups.
+4. `nests` lays out the loops, stages and temporaries of each group.
+5. This module gives outputs their buffers, and places the workspace by liveness.
 """
 
 from __future__ import annotations
