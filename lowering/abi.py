@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..dialect.errors import LoweringError
-from ..dialect.ir.symbolic import Dim, Sym, evaluate, parse_dim
+from ..dialect.ir.symbolic import evaluate, parse_dim
 
 CONTIGUOUS = "contiguous"
 
@@ -63,11 +63,6 @@ class KernelABI:
     def workspace_size(self, sizes: dict[str, int]) -> int:
         """Workspace bytes under these symbol values."""
         return evaluate(parse_dim(self.workspace), sizes)
-
-    @property
-    def workspace_dim(self) -> Dim | Sym:
-        """The workspace as a size expression."""
-        return parse_dim(self.workspace)
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,22 @@ def read(table: Sequence[Stage], stage: str, text: str) -> Any:
     raise _unknown(stage, [known.name for known in table if known.read is not None])
 
 
+def run_passes(pipeline: str, module: ir.Module, failure: str) -> None:
+    """Run MLIR's passes on a module, in place.
+
+    Raises LoweringError, which begins with ``failure``, for what a pass refuses.
+    """
+    from mlir import ir
+    from mlir.passmanager import PassManager
+
+    from ..dialect.mlir.context import first_diagnostic
+
+    try:
+        PassManager.parse(pipeline, module.context).run(module.operation)
+    except ir.MLIRError as error:
+        raise LoweringError(f"{failure}: {first_diagnostic(error)[0]}") from error
+
+
 def _unknown(stage: str, known: Sequence[str]) -> LoweringError:
     return LoweringError(f"there is no stage {stage!r} here", hint=f"use one of {', '.join(known)}")
 

@@ -27,22 +27,16 @@ from .console import tool
 from .quantities import UNITS, size
 
 
-@tool
+@tool("profuse-cache", UnusableCache)
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status (1 = corrupt entries, or an error: one message)."""
     args = _parser().parse_args(argv)
     try:
         return args.run(args, _store(args.dir))
-    except ProfuseError as error:
-        message = str(error)
-    except UnusableCache as error:
-        message = str(error)
-    except BrokenPipeError:
+    except (BrokenPipeError, ProfuseError):  # some of ours are OSErrors, too
         raise
     except OSError as error:
-        message = f"{error.filename or 'the cache'}: {error.strerror}"
-    print(f"profuse-cache: error: {message}", file=sys.stderr)
-    return 1
+        raise FileError(f"{error.filename or 'the cache'}: {error.strerror}") from None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,8 +6,11 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
+
+from ..dialect.errors import ProfuseError
+from .user_code import UsersError
 
 
 class Main(Protocol):
@@ -16,24 +19,33 @@ class Main(Protocol):
     def __call__(self, argv: Sequence[str] | None = None) -> int: ...
 
 
-def tool(main: Main) -> Main:
-    """An entry point whose reader may go at any time, as in ``profuse-opt --help | head``.
+def tool(name: str, *errors: type[Exception]) -> Callable[[Main], Main]:
+    """Decorate the entry point of a tool, which is called ``name``.
 
-    It then ends with status 1 and says nothing, not even at exit.
+    Errors of ours, those of the user's code, and ``errors`` become one message on stderr, and exit
+    status 1. A reader may go at any time, as in ``profuse-opt --help | head``: the tool then ends
+    with status 1 and says nothing, not even at exit.
     """
 
-    @functools.wraps(main)
-    def run(argv: Sequence[str] | None = None) -> int:
-        try:
+    told: tuple[type[Exception], ...] = (ProfuseError, UsersError, *errors)
+
+    def decorate(main: Main) -> Main:
+        @functools.wraps(main)
+        def run(argv: Sequence[str] | None = None) -> int:
             try:
-                return main(argv)
-            finally:  # argparse leaves by an exception when it has printed its help
-                if sys.stdout is not None:
-                    sys.stdout.flush()
-        except BrokenPipeError:
-            # Python writes what is left in its buffer when it ends; there it has a reader.
-            with contextlib.suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                try:
+                    return main(argv)
+                finally:  # argparse leaves by an exception when it has printed its help
+                    if sys.stdout is not None:
+                        sys.stdout.flush()
+            except BrokenPipeError:
+                # Python writes what is left in its buffer when it ends; there it has a reader.
+                with contextlib.suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            except told as error:
+                print(f"{name}: error: {error}", file=sys.stderr)
             return 1
 
-    return run
+        return run
+
+    return decorate

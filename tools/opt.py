@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from ..dialect.errors import FileError, ProfuseError
 from ..dialect.reasons import Reason, summed
 from .console import tool
 from .kernels import FORMS, kernels_text
-from .user_code import UsersError
+from .user_code import imported
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 SPLIT = "// -----"
 
 
-@tool
+@tool("profuse-opt")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status: 0, or 1 after an error on stderr."""
     options = _parser().parse_args(argv)
@@ -32,9 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             _write(options.output, output)
     except ProfuseError as error:
         print(_error_text(error), file=sys.stderr)
-        return 1
-    except UsersError as error:
-        print(f"profuse-opt: error: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -74,7 +70,7 @@ def _run(options: argparse.Namespace) -> str:
         from ..lowering.gpu import passes  # noqa: F401
         from ..lowering.linalg import to_linalg_pass  # noqa: F401
     for name in options.load:
-        _import(name)
+        imported(name, "PYTHONPATH says where modules are looked for")
     if options.list_passes:
         from .listing import passes_text
 
@@ -93,19 +89,6 @@ def _run(options: argparse.Namespace) -> str:
     text, name = _read(options.file)
     outputs = [_process(part, name, options) for part in _parts(text, options.split_input_file)]
     return f"{SPLIT}\n".join(outputs)
-
-
-def _import(name: str) -> None:
-    try:
-        importlib.import_module(name)
-    except ImportError as error:
-        raise FileError(
-            f"cannot import {name}: {error}", hint="PYTHONPATH says where modules are looked for"
-        ) from None
-    except ProfuseError:
-        raise
-    except Exception as error:
-        raise UsersError(f"importing {name}", error) from None
 
 
 def _read(path: str) -> tuple[str, str]:

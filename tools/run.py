@@ -7,7 +7,6 @@ Python numbers, or descriptions such as ``f32[4,8]`` for which arrays are genera
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
 import time
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.errors import ArgumentError, FileError, ProfuseError
+from ..dialect.errors import ArgumentError, ProfuseError
 from ..dialect.importers.tracing.pytree import flatten
 from ..dialect.ir.types import ScalarType, TensorType
 from ..executor.arguments.array_spec import load_npy, parse_spec
@@ -28,23 +27,17 @@ from ..executor.functions.jit import JitFunction, jit
 from ..executor.functions.load import load
 from ..executor.settings.knobs import knobs
 from .console import tool
-from .user_code import UsersError
+from .user_code import UsersError, imported
 
 
-@tool
+@tool("profuse-run")
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status (1 = an error, printed as one message)."""
     args = _parser().parse_args(argv)
     try:
         return _run(args)
-    except ProfuseError as error:
-        message = str(error)
     except MemoryError as error:
-        message = f"not enough memory: {error}"
-    except UsersError as error:
-        message = str(error)
-    print(f"profuse-run: error: {message}", file=sys.stderr)
-    return 1
+        raise ArgumentError(f"not enough memory: {error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -142,18 +135,11 @@ def _load(name: str, strategy: list[tuple[str, int]] | None, device: str | None)
             f"{name!r} is neither file.mlir nor module:function",
             hint="name an importable module and a function in it: model:f for f in model.py",
         )
+    hint = None
+    if module_name.endswith(".py"):
+        hint = f"name the module, not its file: {name.replace('.py:', ':').replace('/', '.')}"
     sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        hint = None
-        if module_name.endswith(".py"):
-            hint = f"name the module, not its file: {name.replace('.py:', ':').replace('/', '.')}"
-        raise FileError(f"cannot import {module_name}: {error}", hint=hint) from None
-    except ProfuseError:
-        raise
-    except Exception as error:
-        raise UsersError(f"importing {module_name}", error) from None
+    found: Any = imported(module_name, hint)
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise ArgumentError(f"module {module_name} has no function {attribute!r}")

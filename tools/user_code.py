@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 import traceback
 from pathlib import Path
+from types import ModuleType
+
+from ..dialect.errors import FileError, ProfuseError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _OURS = tuple(str(_PACKAGE / part) for part in ("dialect", "executor", "lowering", "tools"))
@@ -22,3 +25,18 @@ class UsersError(Exception):
         ]  # fmt: skip
         told.stack = traceback.StackSummary.from_list(frames)
         super().__init__(f"{doing} raised\n{''.join(told.format(chain=False)).rstrip()}")
+
+
+def imported(name: str, hint: str | None = None) -> ModuleType:
+    """A module of the user's.
+
+    Raises FileError, with this hint, where it is not found, and UsersError for what it raises.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise FileError(f"cannot import {name}: {error}", hint=hint) from None
+    except ProfuseError:
+        raise
+    except Exception as error:
+        raise UsersError(f"importing {name}", error) from None

@@ -95,6 +95,13 @@ def similar_op(name: str) -> str | None:
     return f"did you mean {' or '.join(repr(full[f]) for f in found)}?" if found else None
 
 
+def first_diagnostic(error: ir.MLIRError) -> tuple[str, ir.Location | None]:
+    """What MLIR says first of an error, on one line, and the location that it gives, if any."""
+    for found in error.error_diagnostics:
+        return one_line(found.message), found.location
+    return one_line(str(error)), None
+
+
 def one_line(text: str) -> str:
     """A diagnostic message on one line."""
     return re.sub(r"\s+", " ", text).strip()

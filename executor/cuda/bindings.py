@@ -70,6 +70,11 @@ class BindingsDriver:
             )  # fmt: skip
         return values[0] if len(values) == 1 else tuple(values) or None
 
+    def _on(self, device: int, function: Any, *args: Any) -> Any:
+        """`_call` in the context of a device."""
+        with self._current(device):
+            return self._call(function, *args)
+
     def _current(self, device: int) -> _Current:
         context = self._contexts.get(device)
         if context is None:
@@ -108,9 +113,8 @@ class BindingsDriver:
         return int(self._call(self._api.cuPointerGetAttribute, attribute, pointer))
 
     def load(self, device: int, image: bytes) -> Any:
-        with self._current(device):
-            # PTX is text that has to end in a zero; a cubin may be followed by one.
-            return self._call(self._api.cuModuleLoadData, image + b"\0")
+        # PTX is text that has to end in a zero; a cubin may be followed by one.
+        return self._on(device, self._api.cuModuleLoadData, image + b"\0")
 
     def function(self, module: Any, name: str) -> Any:
         return self._call(self._api.cuModuleGetFunction, module, name.encode())
@@ -124,8 +128,7 @@ class BindingsDriver:
             )  # fmt: skip
 
     def direct(self, device: int) -> Direct:
-        with self._current(device):
-            context = int(self._call(self._api.cuCtxGetCurrent))
+        context = int(self._on(device, self._api.cuCtxGetCurrent))
         try:
             library = ctypes.CDLL("libcuda.so.1")  # the one that cuda-bindings has loaded
             launch, current = (
@@ -159,18 +162,14 @@ class BindingsDriver:
     # --- memory -----------------------------------------------------------------------------
 
     def allocate(self, device: int, nbytes: int, stream: int) -> int:
-        with self._current(device):
-            return int(self._call(self._api.cuMemAllocAsync, max(nbytes, 1), stream))
+        return int(self._on(device, self._api.cuMemAllocAsync, max(nbytes, 1), stream))
 
     def free(self, device: int, pointer: int, stream: int) -> None:
-        with self._current(device):
-            self._call(self._api.cuMemFreeAsync, pointer, stream)
+        self._on(device, self._api.cuMemFreeAsync, pointer, stream)
 
     def to_device(self, device: int, pointer: int, array: np.ndarray, stream: int) -> None:
-        with self._current(device):
-            self._call(
-                self._api.cuMemcpyHtoDAsync, pointer, array.ctypes.data, array.nbytes, stream
-            )
+        api = self._api
+        self._on(device, api.cuMemcpyHtoDAsync, pointer, array.ctypes.data, array.nbytes, stream)
 
     def to_host(self, device: int, array: np.ndarray, pointer: int, stream: int) -> None:
         with self._current(device):
@@ -180,15 +179,13 @@ class BindingsDriver:
             self._call(self._api.cuStreamSynchronize, stream)
 
     def copy(self, device: int, target: int, source: int, nbytes: int, stream: int) -> None:
-        with self._current(device):
-            self._call(self._api.cuMemcpyDtoDAsync, target, source, nbytes, stream)
+        self._on(device, self._api.cuMemcpyDtoDAsync, target, source, nbytes, stream)
 
     # --- order ------------------------------------------------------------------------------
 
     def wait(self, device: int, stream: int, other: int) -> None:
         with self._current(device):
-            event = self._call(self._api.cuEventCreate, _NO_TIMING)
-            self._call(self._api.cuEventRecord, event, other)
+            event = self.mark(device, other)
             self._call(self._api.cuStreamWaitEvent, stream, event, 0)
             # The driver keeps it until the device has come so far.
             self._call(self._api.cuEventDestroy, event)
@@ -260,8 +257,7 @@ class BindingsDriver:
         )  # fmt: skip
 
     def replay(self, device: int, graph: Any, stream: int) -> None:
-        with self._current(device):
-            self._call(self._api.cuGraphLaunch, graph[0], stream)
+        self._on(device, self._api.cuGraphLaunch, graph[0], stream)
 
     def drop(self, graph: Any) -> None:
         self._call(self._api.cuGraphExecDestroy, graph[0])

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,13 +181,27 @@ class NumPy(Library):
         return found if shape else found[()]
 
 
-class CuPy(Library):
-    """CuPy: arrays of its memory pool, on its current stream."""
+class Pooled(Library):
+    """A library with a memory pool: kernels run on its current stream, and results are its arrays.
+
+    Args:
+        name: of its module, which is imported.
+    """
 
     ordered = True
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name, sys.modules[name])
+
+    def result(self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> Any:
+        return owner
+
+
+class CuPy(Pooled):
+    """CuPy: arrays of its memory pool, on its current stream."""
+
     def __init__(self) -> None:
-        super().__init__("cupy", sys.modules["cupy"])
+        super().__init__("cupy")
 
     def stream(self, index: int) -> int:
         with self.namespace.cuda.Device(index):
@@ -198,9 +214,6 @@ class CuPy(Library):
             made = self.namespace.empty(shape, dtype)
         return made, made.data.ptr
 
-    def result(self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> Any:
-        return owner
-
     def to_host(self, place: Place, stream: int) -> np.ndarray:
         with _errors(self.name):
             return self.namespace.asnumpy(place.holder)
@@ -211,13 +224,11 @@ class CuPy(Library):
         return made, made.data.ptr
 
 
-class Torch(Library):
+class Torch(Pooled):
     """torch: tensors of its caching allocator, on its current stream."""
 
-    ordered = True
-
     def __init__(self) -> None:
-        super().__init__("torch", sys.modules["torch"])
+        super().__init__("torch")
         self._dtypes: dict[Any, np.dtype] = {}
         self._named: dict[np.dtype, Any] = {}
 
@@ -259,9 +270,6 @@ class Torch(Library):
             made = self.namespace.empty(shape, dtype=self._torch(dtype), device=f"cuda:{index}")
         return made, made.data_ptr()
 
-    def result(self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> Any:
-        return owner
-
     def to_host(self, place: Place, stream: int) -> np.ndarray:
         with _errors(self.name):
             if place.dtype == BF16.numpy:
@@ -297,23 +305,18 @@ class Torch(Library):
 _LOST = ("illegal memory access", "misaligned address", "launch failure", "device-side assert")
 
 
-class _errors:
-    """Makes a CudaError of whatever a library raises in a ``with`` block."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, Exception):
-            said = str(error).partition("\n")[0]
-            raise CudaError(
-                f"{self._name} fails: {said}", "library",
-                sticky=any(words in str(error) for words in _LOST),
-                transient="out of memory" in str(error).lower(),
-            ) from error  # fmt: skip
+@contextmanager
+def _errors(name: str) -> Iterator[None]:
+    """Make a CudaError of whatever a library raises in a ``with`` block."""
+    try:
+        yield
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise CudaError(
+            f"{name} fails: {said}", "library",
+            sticky=any(words in str(error) for words in _LOST),
+            transient="out of memory" in str(error).lower(),
+        ) from error  # fmt: skip
 
 
 NUMPY = NumPy()

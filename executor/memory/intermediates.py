@@ -1,9 +1,9 @@
-"""Which arrays that a plan's kernels hand to each other can lie in the thread's block (`scratch`).
+"""Which arrays that a plan's kernels hand to each other can lie in the block of `thread_block`.
 
 Those that only kernels read. Whatever else is given an array may keep it, or a view of it: an op
 that is evaluated, the caller, a group that is interpreted (after a violation, too). Guards look at
 an array and keep nothing. Fallbacks may, but run seldom: a plan that comes to one gives its block
-up (`scratch.forfeit`).
+up (`thread_block.forfeit`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Intermediates:
         placement: where they lie.
         reads: (input, axis) of the sizes that all this depends on.
         shared: values that may lie in the block, under whatever name.
-        pauses: calls for which they stay out of it (`scratch.forfeit`).
+        pauses: calls for which they stay out of it (`thread_block.forfeit`).
         last_pause: how many these were when they began.
     """
 

@@ -45,7 +45,7 @@ class Call:
     """One call of a function.
 
     Attributes:
-        function: the function's number, see `live.number_of`.
+        function: the function's number, see `registry.number_of`.
         name: what it is called.
         start: of the call, in nanoseconds of ``time.perf_counter_ns()``.
         nanoseconds: how long it took, with tracing, profiling and compiling.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mlir import ir
-from mlir.passmanager import PassManager
 
 from ...dialect.errors import LoweringError
+from ...dialect.mlir.rewrite import walk
 from ..emit.base import IN_PLACE
 from ..schedule.graph import definition
+from ..stages import run_passes
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
 # math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect.
@@ -56,20 +55,10 @@ def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
             f"[#llvm.loop_annotation<{wanted}, parallelAccesses = {group}>, {group}]"
         ))  # fmt: skip
         groups = ir.ArrayAttr.get([pair[1]])
-    for region in function.regions:
-        for block in region.blocks:
-            for op in _walk(block):
-                if op.name in ("llvm.load", "llvm.store"):
-                    op.attributes["access_groups"] = groups
+    for op in walk(function):
+        if op.name in ("llvm.load", "llvm.store"):
+            op.attributes["access_groups"] = groups
     return pair[0]
-
-
-def _walk(block: ir.Block) -> Iterator[ir.Operation]:
-    for view in block.operations:
-        yield view.operation
-        for region in view.operation.regions:
-            for inner in region.blocks:
-                yield from _walk(inner)
 
 
 def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
@@ -98,12 +87,7 @@ def _is_short(loop: ir.Operation) -> bool:
 
 def to_llvm_dialect(module: ir.Module) -> None:
     """Lower loops to the LLVM dialect in place; raises LoweringError."""
-    try:
-        PassManager.parse(TO_LLVM, module.context).run(module.operation)
-    except ir.MLIRError as error:
-        found = list(error.error_diagnostics)
-        text = found[0].message if found else str(error)
-        raise LoweringError(f"loops do not lower to LLVM: {text}") from error
+    run_passes(TO_LLVM, module, "loops do not lower to LLVM")
     for view in module.body.operations:
         op = view.operation
         if not op.name.startswith("llvm."):

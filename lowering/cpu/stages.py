@@ -99,7 +99,7 @@ def compile_program(
 def compile_linalg(
     module: ir.Module, target: Target, *, keep_stages: bool = False
 ) -> KernelArtifact:
-    """Compile a module with one linalg function (`docs/architecture.md`, "Lowering").
+    """Compile a module with one linalg function (`docs/cpu-lowering.md` tells its form).
 
     The module is left as it is. Raises LoweringError.
     """

@@ -11,9 +11,16 @@ from mlir.dialects import scf
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
 from ..math import expand
+from ..schedule.graph import Buffer
 
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
-_PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
+_FLOAT_PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
+_EQUAL, _LESS = 0, 2  # of arith.cmpi
+
+
+def is_splat(buffer: Buffer) -> bool:
+    """Whether a buffer is a constant with one value everywhere."""
+    return buffer.kind == "constant" and ir.DenseElementsAttr(buffer.value).is_splat
 
 
 class Ops:
@@ -83,15 +90,31 @@ class Ops:
 
     def _no_zero(self, divisor: ir.Value) -> ir.Value:
         """A divisor of zero only occurs for empty arrays; it must not trap."""
-        zero = self.constant(0)
-        predicate = ir.IntegerAttr.get(self.i64, 0)  # eq
-        is_zero = self.create("arith.cmpi", self.i1, divisor, zero, predicate=predicate)
-        return self.create("arith.select", self.word, is_zero, self.constant(1), divisor)
+        is_zero = self.equal(divisor, self.constant(0))
+        return self.select(is_zero, self.constant(1), divisor)
 
     def compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """Comparison of floats, e.g. ``"olt"``."""
-        code = ir.IntegerAttr.get(self.i64, _PREDICATES[predicate])
+        code = ir.IntegerAttr.get(self.i64, _FLOAT_PREDICATES[predicate])
         return self.create("arith.cmpf", self.i1, a, b, predicate=code)
+
+    def equal(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Whether two integers are equal."""
+        predicate = ir.IntegerAttr.get(self.i64, _EQUAL)
+        return self.create("arith.cmpi", self.i1, a, b, predicate=predicate)
+
+    def less(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Whether one signed integer is less than another."""
+        predicate = ir.IntegerAttr.get(self.i64, _LESS)
+        return self.create("arith.cmpi", self.i1, a, b, predicate=predicate)
+
+    def least(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """The lesser of two words."""
+        return self.create("arith.minsi", self.word, a, b)
+
+    def select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        """``a`` where a condition holds, else ``b``."""
+        return self.create("arith.select", a.type, condition, a, b)
 
     def cast_index(self, value: ir.Value, type_: ir.Type) -> ir.Value:
         """Between ``index``, i64 and words."""

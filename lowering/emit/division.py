@@ -120,6 +120,6 @@ def _use_reciprocals(ops: Ops, loop: ir.Operation, divisions: list[int]) -> None
             negative = ops.create("arith.negf", type_, excess)
             better = ops.create("math.fma", type_, negative, factor, quotient)
             ordered = ops.compare("ord", better, better)
-            result = ops.create("arith.select", type_, ordered, better, quotient)
+            result = ops.select(ordered, better, quotient)
         division.results[0].replace_all_uses_with(result)
         division.erase()

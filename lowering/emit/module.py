@@ -16,7 +16,7 @@ from ..schedule.graph import Buffer, Compute, Product, Source, Tensor, buffer_of
 from ..schedule.in_place import shared_in_nest
 from ..schedule.nests import Nest
 from ..schedule.plan import Schedule
-from .base import IN_PLACE, Ops, Sizes
+from .base import IN_PLACE, Ops, Sizes, is_splat
 from .body import BodyEmitter
 from .division import hoist_reciprocals
 from .nest import NestEmitter
@@ -51,11 +51,11 @@ class _ModuleEmitter:
         self.ops = ops
         self.entry = f"{self.graph.name}_entry"
         self.pointers: dict[Buffer, ir.Value] = {}
-        self.declared: dict[str, ir.FunctionType] = {}
+        self.declared: set[str] = set()
         self.names: list[str] = [*self.graph.symbols, *self.graph.strides, *self.graph.opaque]
 
     def run(self) -> None:
-        function = self._function(self.entry, [self.ops.pointer], [None])
+        function = self._define(self.entry, [self.ops.pointer], [None])
         block = function.regions[0].blocks[0]
         nests: list[tuple[str, Nest, list[Buffer]]] = []
         with ir.InsertionPoint(block):
@@ -75,43 +75,35 @@ class _ModuleEmitter:
 
     # --- functions -----------------------------------------------------------------------------
 
-    def _function(
+    def _function(self, name: str, types: list[ir.Type], **attributes: ir.Attribute) -> Any:
+        """A ``func.func`` without results and, so far, without a body."""
+        type_ = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+        known = {"sym_name": ir.StringAttr.get(name), "function_type": type_}
+        return ir.Operation.create("func.func", attributes={**known, **attributes}, regions=1)
+
+    def _define(
         self, name: str, types: list[ir.Type], attributes: list[ir.Attribute | None]
     ) -> ir.Operation:
+        """A function whose body is to be emitted; an argument may have an attribute."""
+        shown = ir.ArrayAttr.get([a or ir.DictAttr.get({}) for a in attributes])
         with ir.InsertionPoint(self.module.body):
-            function = ir.Operation.create(
-                "func.func",
-                attributes={
-                    "sym_name": ir.StringAttr.get(name),
-                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
-                    "arg_attrs": ir.ArrayAttr.get([a or ir.DictAttr.get({}) for a in attributes]),
-                },
-                regions=1,
-            )
+            function = self._function(name, types, arg_attrs=shown)
         function.regions[0].blocks.append(*types)
         return function
 
-    def _declare(self, name: str, type_: ir.FunctionType) -> str:
+    def _declare(self, name: str, types: list[ir.Type]) -> None:
+        """Make a function of a library known."""
         if name not in self.declared:
-            self.declared[name] = type_
+            self.declared.add(name)
             with ir.InsertionPoint.at_block_begin(self.module.body):
-                ir.Operation.create(
-                    "func.func",
-                    attributes={
-                        "sym_name": ir.StringAttr.get(name),
-                        "function_type": ir.TypeAttr.get(type_),
-                        "sym_visibility": ir.StringAttr.get("private"),
-                    },
-                    regions=1,
-                )
-        return name
+                self._function(name, types, sym_visibility=ir.StringAttr.get("private"))
 
     def _nest(self, name: str, nest: Nest, buffers: list[Buffer]) -> None:
         ops = self.ops
         noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
         shared = shared_in_nest(self.schedule, nest) if self.in_place else set()
         scalars = [ops.i64] * (2 + len(self.names))
-        function = self._function(
+        function = self._define(
             name, [ops.pointer] * len(buffers) + scalars,
             [None if b in shared else noalias for b in buffers] + [None] * len(scalars),
         )  # fmt: skip
@@ -166,8 +158,7 @@ class _ModuleEmitter:
         evaluator = Evaluator(self.ops, self.graph, block, self.pointers, names)
         for name, value in self.graph.opaque.items():
             scalars = BodyEmitter(evaluator, _NO_OP, (), {})
-            found = self.ops.cast_index(scalars.captured(value), self.ops.i64)
-            names[name] = found
+            names[name] = self.ops.cast_index(scalars.captured(value), self.ops.i64)
 
     def _slot(self, slots: ir.Value, place: int) -> ir.Value:
         return self.ops.offset(slots, self.ops.constant(place), self.ops.i64)
@@ -240,7 +231,7 @@ def buffers_of(nest: Nest) -> list[Buffer]:
     def add(tensor: Tensor) -> None:
         if isinstance(tensor.producer, Source):
             buffer = tensor.producer.buffer
-            if buffer.kind != "constant" or not is_splat(buffer):
+            if not is_splat(buffer):
                 found[buffer] = None
         elif tensor.producer is not None:
             stored = buffer_or_none(tensor)
@@ -257,11 +248,6 @@ def buffers_of(nest: Nest) -> list[Buffer]:
         if scratch.buffer is not None:
             found[scratch.buffer] = None
     return list(found)
-
-
-def is_splat(buffer: Buffer) -> bool:
-    """True for a constant that is one value everywhere."""
-    return ir.DenseElementsAttr(buffer.value).is_splat
 
 
 def _array_type(buffer: Buffer) -> ir.Type:

@@ -73,7 +73,7 @@ class NestEmitter(Evaluator):
         with self.loop(("tile", loop), low, high, TILE):
             start = self.atoms["tile", loop][0]
             end = self.ops.add(start, self.size(TILE))
-            self.tile_end = self.ops.create("arith.minsi", self.ops.word, end, high)
+            self.tile_end = self.ops.least(end, high)
             self._row()
             self.end_loop()
 
@@ -167,8 +167,8 @@ class NestEmitter(Evaluator):
 
     def own_index(self, op: Compute, number: int) -> tuple[Index, ...]:
         """Where one iteration of a member puts its output."""
-        loops = self.nest.group.loops[op]
-        return tuple(loop_index(loops[k]) for k in op.axes[number])
+        loops = self.own_loops(op)
+        return tuple(loops[k] for k in op.axes[number])
 
     def carried(self, op: Compute) -> list[Carried]:
         """The accumulators of a reduction."""
@@ -197,17 +197,10 @@ class NestEmitter(Evaluator):
 
     def reload(self, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
         if tensor in self.scratch:
-            offset = self._scratch_offset(self.nest.scratch[tensor], index)
-            key = ("scratch", tensor, index)
-            found = self.remembered(key)
-            if found is None:
-                with self.at(self.depth_of(index)):
-                    pointer = self.ops.offset(
-                        self.scratch[tensor], self.index_value(offset), tensor.element
-                    )
-                    found = self.ops.load(pointer, tensor.element)
-                    self.scope.memo[key] = found
-            return found
+            return self.once(
+                ("scratch", tensor, index), index,
+                lambda: self.ops.load(self.slot(tensor, index), tensor.element),
+            )  # fmt: skip
         return self.stored(tensor, index)
 
     # --- storage -------------------------------------------------------------------------------

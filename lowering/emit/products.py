@@ -33,12 +33,12 @@ class ProductEmitter:
     Args:
         size: value of a size expression (i64).
         pointer: start of a stored tensor.
-        declare: makes an external function of this type known and returns its name.
+        declare: makes an external function known, by its name and the types of its arguments.
     """
 
     def __init__(
         self, ops: Ops, size: Callable[[Dim], ir.Value], pointer: Callable[[Tensor], ir.Value],
-        declare: Callable[[str, ir.FunctionType], str],
+        declare: Callable[[str, list[ir.Type]], None],
     ) -> None:  # fmt: skip
         self.ops, self.size, self.pointer, self.declare = ops, size, pointer, declare
 
@@ -124,34 +124,29 @@ class ProductEmitter:
     def _scale(self, op: Product, value: float) -> ir.Value:
         return self.ops.float_constant(value, op.output.element)
 
-    def _prefix(self, op: Product) -> str:
-        return "scipy_cblas_" + ("s" if isinstance(op.output.element, ir.F32Type) else "d")
-
     def _gemm(self, op: Product, a: Matrix, b: Matrix, out: ir.Value) -> None:
-        i32, element, pointer = self.ops.i32, op.output.element, self.ops.pointer
         a_flag, a_leading = self._layout(a)
         b_flag, b_leading = self._layout(b)
         self._call(
-            self._prefix(op) + "gemm",
-            [i32, i32, i32, i32, i32, i32, element, pointer, i32, pointer, i32, element, pointer,
-             i32],
-            [self._int(_ROW_MAJOR), self._int(a_flag), self._int(b_flag), self._int(a.height),
-             self._int(b.width), self._int(a.width), self._scale(op, 1.0), a.pointer, a_leading,
-             b.pointer, b_leading, self._scale(op, 0.0 if op.init is None else 1.0), out,
-             self._leading(b.width, 1)],
+            op, "gemm",
+            self._int(_ROW_MAJOR), self._int(a_flag), self._int(b_flag), self._int(a.height),
+            self._int(b.width), self._int(a.width), self._scale(op, 1.0), a.pointer, a_leading,
+            b.pointer, b_leading, self._scale(op, 0.0 if op.init is None else 1.0), out,
+            self._leading(b.width, 1),
         )  # fmt: skip
 
     def _gemv(self, op: Product, m: Matrix, x: Matrix, stride: Dim, out: ir.Value) -> None:
-        i32, element, pointer = self.ops.i32, op.output.element, self.ops.pointer
         flag, leading = self._layout(m)
         rows, columns = (m.height, m.width) if flag == _NO_TRANS else (m.width, m.height)
         self._call(
-            self._prefix(op) + "gemv",
-            [i32, i32, i32, i32, element, pointer, i32, pointer, i32, element, pointer, i32],
-            [self._int(_ROW_MAJOR), self._int(flag), self._int(rows), self._int(columns),
-             self._scale(op, 1.0), m.pointer, leading, x.pointer, self._leading(stride, 1),
-             self._scale(op, 0.0 if op.init is None else 1.0), out, self._int(1)],
+            op, "gemv",
+            self._int(_ROW_MAJOR), self._int(flag), self._int(rows), self._int(columns),
+            self._scale(op, 1.0), m.pointer, leading, x.pointer, self._leading(stride, 1),
+            self._scale(op, 0.0 if op.init is None else 1.0), out, self._int(1),
         )  # fmt: skip
 
-    def _call(self, name: str, types: list[ir.Type], operands: list[ir.Value]) -> None:
-        self.ops.call(self.declare(name, ir.FunctionType.get(types, [])), operands)
+    def _call(self, op: Product, function: str, *operands: ir.Value) -> None:
+        kind = "s" if isinstance(op.output.element, ir.F32Type) else "d"
+        name = f"scipy_cblas_{kind}{function}"
+        self.declare(name, [operand.type for operand in operands])
+        self.ops.call(name, operands)

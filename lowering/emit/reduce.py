@@ -124,7 +124,7 @@ class StageReduction:
         elif kind == "block":
             low = nest.atoms["block", loop][0]
             end = self.ops.add(low, nest.size(BLOCK))
-            high = self.ops.create("arith.minsi", self.ops.word, end, high)
+            high = self.ops.least(end, high)
         with nest.loop(atom, low, high, step, starts) as op:
             inner = list(op.inner_iter_args)
             if number == len(self.levels) - 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from ...dialect.mlir.rewrite import walk
 from ..schedule.graph import definition
 from .base import Ops
 
@@ -38,7 +39,7 @@ def _visit(ops: Ops, block: ir.Block) -> None:
 def _choices(loop: ir.Operation) -> tuple[list[int], int, bool]:
     """Positions of comparisons to split at, number of operations, whether indices are clamped."""
     index = loop.regions[0].blocks[0].arguments[0]
-    inside = list(_walk(loop))
+    inside = list(walk(loop))
     found: list[int] = []
     for position, op in enumerate(inside):
         if op.name == "arith.cmpi" and op.operands[0] == index:
@@ -50,16 +51,8 @@ def _choices(loop: ir.Operation) -> tuple[list[int], int, bool]:
     return found[:_MAX_BOUNDS], len(inside), clamped
 
 
-def _walk(op: ir.Operation):
-    for region in op.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                yield view.operation
-                yield from _walk(view.operation)
-
-
 def _split(ops: Ops, loop: ir.Operation, choices: list[int]) -> list[ir.Operation]:
-    inside = list(_walk(loop))
+    inside = list(walk(loop))
     bounds = [inside[k].operands[1] for k in choices]
     low, high, *_ = loop.operands
     carried = list(loop.operands)[3:]
@@ -87,7 +80,7 @@ def _split(ops: Ops, loop: ir.Operation, choices: list[int]) -> list[ir.Operatio
 
 def _decide(ops: Ops, piece: ir.Operation, choices: list[int], number: int) -> None:
     """In piece ``number`` the earlier comparisons are false and its own is true."""
-    inside = list(_walk(piece))
+    inside = list(walk(piece))
     for k, position in enumerate(choices[: number + 1]):
         comparison = inside[position]
         with ir.InsertionPoint(comparison), comparison.location:

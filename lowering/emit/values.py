@@ -7,7 +7,7 @@ computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,6 @@ from mlir import ir
 
 from ...dialect.errors import InternalError
 from ..schedule import index as ix
-from ..schedule.access import through_reshape
 from ..schedule.graph import (
     Buffer,
     Compute,
@@ -29,7 +28,7 @@ from ..schedule.graph import (
     strides_of,
 )
 from ..schedule.index import Atom, Index
-from .base import Ops, Sizes
+from .base import Ops, Sizes, is_splat
 
 Position = tuple[Index, ...]
 
@@ -154,6 +153,14 @@ class Evaluator:
                 return found
         return None
 
+    def once(self, key: Any, index: Sequence[Index], make: Callable[[], Any]) -> Any:
+        """What ``make`` emits, remembered: in the outermost scope that has these indices."""
+        found = self.remembered(key)
+        if found is None:
+            with self.at(self.depth_of(index)):
+                found = self.scope.memo[key] = make()
+        return found
+
     def depth_of(self, index: Sequence[Index]) -> int:
         """The outermost scope in which every atom of these expressions has a value."""
         depth = 0
@@ -182,15 +189,7 @@ class Evaluator:
 
     def index_value(self, index: Index) -> ir.Value:
         """An index expression as a word."""
-        key = ("index", index)
-        found = self.remembered(key)
-        if found is not None:
-            return found
-        depth = self.depth_of([index])
-        with self.at(depth):
-            found = self._sum(index)
-            self.scope.memo[key] = found
-        return found
+        return self.once(("index", index), [index], lambda: self._sum(index))
 
     def index_data(self, index: Index, type_: ir.Type) -> ir.Value:
         """An index expression as a value of a body: ``index`` or i64."""
@@ -236,14 +235,10 @@ class Evaluator:
 
     def load(self, buffer: Buffer, base: ir.Value, offset: Index) -> ir.Value:
         """The element at an offset."""
-        key = ("load", buffer, offset)
-        found = self.remembered(key)
-        if found is None:
-            with self.at(self.depth_of([offset])):
-                pointer = self.address(buffer, base, offset)
-                found = self.ops.load(pointer, buffer.element)
-                self.scope.memo[key] = found
-        return found
+        return self.once(
+            ("load", buffer, offset), [offset],
+            lambda: self.ops.load(self.address(buffer, base, offset), buffer.element),
+        )  # fmt: skip
 
     def pointer(self, buffer: Buffer) -> ir.Value:
         try:
@@ -268,7 +263,7 @@ class Evaluator:
             if self.is_inlined(producer):
                 return self.inline(producer, tensor, index)
             return self.reload(tensor, index)
-        if isinstance(producer, Source) and self._is_splat(producer.buffer):
+        if isinstance(producer, Source) and is_splat(producer.buffer):
             return self._splat(producer.buffer)
         if producer is None:
             with self.at(0):
@@ -284,8 +279,7 @@ class Evaluator:
             and producer.mapping is not None
             and not producer.source.required
         ):
-            source = through_reshape(producer, index)
-            tensor, index = producer.source, tuple(i for i in source if i is not None)
+            tensor, index = producer.source, ix.substituted(producer.mapping, index.__getitem__)
             producer = tensor.producer
         return tensor, index
 
@@ -301,9 +295,6 @@ class Evaluator:
         """The element of a tensor that is in memory."""
         buffer = buffer_of(tensor)
         return self.load(buffer, self.pointer(buffer), ix.linear(index, strides_of(tensor)))
-
-    def _is_splat(self, buffer: Buffer) -> bool:
-        return buffer.kind == "constant" and ir.DenseElementsAttr(buffer.value).is_splat
 
     def _splat(self, buffer: Buffer) -> ir.Value:
         attribute = ir.DenseElementsAttr(buffer.value).get_splat_value()

@@ -7,7 +7,8 @@ is remembered in registers for the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -57,10 +58,6 @@ class KernelEmitter(NestEmitter):
     def own_loops(self, op: Compute) -> list[Index]:
         return [self._placed(g) for g in self.nest.group.loops[op]]
 
-    def own_index(self, op: Compute, number: int) -> tuple[Index, ...]:
-        loops = self.own_loops(op)
-        return tuple(loops[k] for k in op.axes[number])
-
     def _placed(self, loop: Loop) -> Index:
         found = self.place.get(loop)
         return found if found is not None else loop_index(loop)
@@ -108,23 +105,17 @@ class KernelEmitter(NestEmitter):
         width = self.width_at(buffer, offset)
         if width == 1 or self.lane is None:
             return super().load(buffer, base, offset)
-        key = ("load", buffer, offset)
-        found = self.remembered(key)
-        if found is None:
-            number = self.lane.number % width
-            with self.at(self.depth_of([offset])):
-                vector = self._vector(buffer, base, offset + ix.constant(-number), width)
-                found = self.scope.memo[key] = self.gpu.lane_of(vector, number)
-        return found
+        number = self.lane.number % width
+        start = offset + ix.constant(-number)
 
-    def _vector(self, buffer: Buffer, base: ir.Value, start: Index, width: int) -> ir.Value:
-        key = ("vector", buffer, start)
-        found = self.remembered(key)
-        if found is None:
+        def vector() -> ir.Value:
             pointer = self.address(buffer, base, start)
-            found = self.gpu.load_vector(pointer, buffer.element, width, element_size(buffer))
-            self.scope.memo[key] = found
-        return found
+            return self.gpu.load_vector(pointer, buffer.element, width, element_size(buffer))
+
+        def element() -> ir.Value:
+            return self.gpu.lane_of(self.once(("vector", buffer, start), [offset], vector), number)
+
+        return self.once(("load", buffer, offset), [offset], element)
 
     def width_at(self, buffer: Buffer, offset: Index) -> int:
         """How many elements one aligned access can take at the current lane's offset."""
@@ -162,6 +153,14 @@ class KernelEmitter(NestEmitter):
         with self.branch(choice, choice.regions[0].blocks.append()):
             yield
             ir.Operation.create("scf.yield")
+
+    @contextmanager
+    def first_only(self, thread: ir.Value):
+        """Emit for the thread whose number is 0."""
+        with self.scope.point():
+            is_first = self.gpu.equal(thread, self.gpu.constant(0))
+        with self.only_if(is_first):
+            yield
 
     # --- reductions ------------------------------------------------------------------------------
 
@@ -319,9 +318,14 @@ def spread(groups: Sequence[Sequence[Loop]], linear: Index) -> dict[Loop, Index]
     return place
 
 
-def extent(loops: Sequence[Loop]) -> Dim:
+def extent(loops: Iterable[Loop]) -> Dim:
     """Iterations of merged loops."""
     return ix.product(g.extent for g in loops)
+
+
+def iterations(groups: Iterable[Sequence[Loop]]) -> Dim:
+    """Iterations of groups of merged loops, one in the other."""
+    return extent(itertools.chain.from_iterable(groups))
 
 
 def vector_width(nest: Nest, loop: Loop) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..schedule.nests import Nest
 from .abi import Condition, Launch
-from .kernel import Kernel, Memory
+from .kernel import Kernel, Memory, Temporary
 from .pointwise import is_pointwise, pointwise
 from .rows import in_shared, is_rows, rows
 from .serial import Serial
@@ -17,35 +17,30 @@ from .split import Split, is_split
 class Family(Protocol):
     """Kernels of one nest."""
 
-    def temporaries(self) -> list[Any]:
-        """What needs workspace: objects with ``element``, ``dims`` and ``buffer``."""
+    def temporaries(self) -> list[Temporary]:
+        """What needs workspace; by default, nothing."""
+        return []
 
     def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
         """Emit the kernels, in order of their launches."""
 
 
 @dataclass(frozen=True)
-class Pointwise:
+class Pointwise(Family):
     """See `pointwise`."""
 
     nest: Nest
-
-    def temporaries(self) -> list[Any]:
-        return []
 
     def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
         return [pointwise(memory, name, self.nest, fast)]
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Family):
     """See `rows`; ``staged``: what stages leave for one another is in shared memory."""
 
     nest: Nest
     staged: bool
-
-    def temporaries(self) -> list[Any]:
-        return []
 
     def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
         return [rows(memory, name, self.nest, fast, self.staged)]
@@ -59,7 +54,7 @@ class Either:
     small: Family
     large: Family
 
-    def temporaries(self) -> list[Any]:
+    def temporaries(self) -> list[Temporary]:
         return [*self.small.temporaries(), *self.large.temporaries()]
 
 

@@ -11,8 +11,8 @@ from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
 from ...dialect.ir.symbolic import Dim, Sym
-from ..emit.module import is_splat
-from ..schedule.graph import Buffer, Graph
+from ..emit.base import is_splat
+from ..schedule.graph import Buffer, Element, Graph
 from ..schedule.index import product
 from ..schedule.plan import element_bytes
 from .abi import Argument, Condition, Launch
@@ -29,6 +29,15 @@ class Memory:
     block: ir.Block
     graph: Graph
     offsets: dict[Buffer, Dim]
+
+
+@dataclass(eq=False)
+class Temporary:
+    """An array in the workspace for the time of one nest; `schedule.plan` sets its buffer."""
+
+    element: Element
+    dims: tuple[Dim, ...]
+    buffer: Buffer | None = None
 
 
 class Kernel:
@@ -167,30 +176,26 @@ class Kernel:
         if any(isinstance(s, int) and s >= NARROW for s in sizes):
             return False
         symbolic = [s for s in sizes if isinstance(s, Sym)]
-        if symbolic and not self.fast:
-            return False
-        for size in symbolic:
-            self.conditions[Condition("below", str(size), NARROW)] = None
-        return True
+        return all(self._require(Condition("below", str(size), NARROW)) for size in symbolic)
 
     def divisible(self, dim: Dim, number: int) -> bool:
-        """Whether a size is a multiple of a number, or has been made a condition to be."""
+        """Whether a size is a multiple of a number, if need be as a condition of the launch."""
         if isinstance(dim, int):
             return dim % number == 0
         if all(coefficient % number == 0 for _, coefficient in dim.terms):
             return True
-        if self.fast:
-            self.conditions[Condition("divisible", str(dim), number)] = None
-        return self.fast
+        return self._require(Condition("divisible", str(dim), number))
 
     def aligned(self, buffer: Buffer, bytes_: int) -> bool:
-        """Whether a buffer starts at a multiple of so many bytes, or must."""
-        if buffer.kind == "input":
-            # Arrays of a caller may start anywhere; what we allocate is aligned.
-            if self.fast:
-                self.conditions[Condition("aligned", buffer.index, bytes_)] = None
-            return self.fast
-        return True
+        """Whether a buffer starts at a multiple of so many bytes, if need be as a condition."""
+        # Arrays of a caller may start anywhere; what we allocate is aligned.
+        return buffer.kind != "input" or self._require(Condition("aligned", buffer.index, bytes_))
+
+    def _require(self, condition: Condition) -> bool:
+        """Make something a condition of the launch, where the kernel may have any."""
+        if self.fast:
+            self.conditions[condition] = None
+        return self.fast
 
     # --- completion ------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
-from ...dialect.ir.symbolic import Dim
 from ..schedule import index as ix
 from ..schedule.graph import Buffer, Product, Tensor, buffer_of
 from ..schedule.index import Index
@@ -99,7 +98,7 @@ class _Emitter:
         return LibraryProduct(
             op.kind, op.halves or str(op.output.element), self._operand(op.left, *op.left_view),
             self._operand(op.right, *op.right_view),
-            self._operand(op.output, op.output, _contiguous(op.output)),
+            self._operand(op.output, op.output, ix.over_axes(ix.row_major(op.output.dims))),
             accumulate=op.init is not None,
             wide=op.halves is not None and str(op.output.element) == "f32",
             bias=self._operand(op.bias, *op.bias_view) if op.bias and op.bias_view else None,
@@ -118,8 +117,3 @@ class _Emitter:
         if buffer.kind == "constant":
             raise InternalError("a constant is an operand of a library product")
         return (buffer.kind, buffer.index)
-
-
-def _contiguous(tensor: Tensor) -> Index:
-    strides: tuple[Dim, ...] = ix.row_major(tensor.dims)
-    return ix.linear(map(ix.atom, range(tensor.rank)), strides)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlir import ir
-from mlir.passmanager import PassManager
 
 from ...dialect.errors import LoweringError
+from ...dialect.mlir.rewrite import walk
+from ..stages import run_passes
 from .artifact import Usage
 from .chip import is_known
 from .ptxas import run_ptxas
@@ -29,6 +30,7 @@ _INTRINSICS = {
     ("math.trunc", "f32"): "llvm.trunc.f32",
     ("math.trunc", "f64"): "llvm.trunc.f64",
 }
+_FAILURE = "kernels do not lower"
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
 
 
@@ -44,7 +46,7 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
         for kernel in _functions(module, "gpu.func"):
             _pass_pointers(kernel)
             _call_intrinsics(kernel)
-        _run(TO_NVVM.format(chip=chip), module)
+        run_passes(TO_NVVM.format(chip=chip), module, _FAILURE)
         for memory in _functions(module, "llvm.mlir.global"):
             _leave_size_to_launch(memory)
     for function in _functions(module, "llvm.func"):
@@ -57,7 +59,7 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
 
 def to_ptx(module: ir.Module) -> str:
     """PTX of a module that `to_nvvm` has lowered. Raises LoweringError."""
-    _run(TO_PTX, module)
+    run_passes(TO_PTX, module, _FAILURE)
     found = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', str(module))
     if found is None:
         raise LoweringError("no PTX came out of the NVVM target")
@@ -156,7 +158,7 @@ def _leave_size_to_launch(memory: ir.Operation) -> None:
 
 def _call_intrinsics(kernel: ir.Operation) -> None:
     """Functions as instructions of the device, where the pass has none or a less exact one."""
-    for op in _walk(kernel):
+    for op in walk(kernel):
         name = _INTRINSICS.get((op.name, str(op.results[0].type) if len(op.results) else ""))
         if name is None:
             continue
@@ -174,25 +176,7 @@ def _call_intrinsics(kernel: ir.Operation) -> None:
 
 
 def _functions(module: ir.Module, name: str) -> list[ir.Operation]:
-    return [op for op in _walk(module.operation) if op.name == name]
-
-
-def _walk(op: ir.Operation) -> list[ir.Operation]:
-    found = []
-    for region in op.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                found += [view.operation, *_walk(view.operation)]
-    return found
-
-
-def _run(pipeline: str, module: ir.Module) -> None:
-    try:
-        PassManager.parse(pipeline, module.context).run(module.operation)
-    except ir.MLIRError as error:
-        found = list(error.error_diagnostics)
-        text = found[0].message if found else str(error)
-        raise LoweringError(f"kernels do not lower: {text}") from error
+    return [op for op in walk(module) if op.name == name]
 
 
 def _unescape(text: str) -> bytes:

@@ -150,23 +150,6 @@ class GpuOps(Ops):
             found = self.create("arith.trunci", ir.IntegerType.get_signless(width), found)
         return found if found.type == narrow else self.create("arith.bitcast", narrow, found)
 
-    def less(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Whether one word is less than another."""
-        predicate = ir.IntegerAttr.get(self.i64, 2)  # slt
-        return self.create("arith.cmpi", self.i1, a, b, predicate=predicate)
-
-    def equal(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Whether two words are equal."""
-        predicate = ir.IntegerAttr.get(self.i64, 0)
-        return self.create("arith.cmpi", self.i1, a, b, predicate=predicate)
-
-    def least(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """The lesser of two words."""
-        return self.create("arith.minsi", self.word, a, b)
-
-    def select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.create("arith.select", a.type, condition, a, b)
-
 
 def is_float(type_: ir.Type) -> bool:
     """True for the float types that elements have."""

@@ -12,7 +12,7 @@ from ..schedule import index as ix
 from ..schedule.groups import Loop
 from ..schedule.nests import Nest, Stage
 from .abi import Launch
-from .emitter import KernelEmitter, extent, merged, vector_width
+from .emitter import KernelEmitter, extent, iterations, merged, vector_width
 from .kernel import Kernel, Memory
 
 THREADS = 256
@@ -34,15 +34,15 @@ def pointwise(memory: Memory, name: str, nest: Nest, fast: bool) -> tuple[Kernel
     stage = nest.stages[0] if nest.stages else Stage([], maps=list(nest.group.members))
     groups = merged(nest, [*nest.outer, *stage.parallel]) or [[]]
     inner, outer = groups[-1], groups[:-1]
-    size, rows = extent(inner), extent([g for group in outer for g in group])
+    size, rows = extent(inner), iterations(outer)
     width = _width(nest, inner, size, bool(outer))
     threads = _threads(size, width) if outer else (THREADS if inner else 32)
     high = THREADS // threads if outer else 1
     kernel = Kernel(memory, name, buffers_of(nest), (threads, high, 1), fast)
     emitter = _Pointwise(kernel, nest, stage, inner, outer, width)
     emitter.run_rows(rows)
-    along = sym_min(_ceil(size, threads * width), BLOCKS)
-    return kernel, kernel.finish((along, sym_min(_ceil(rows, high), ROWS), 1))
+    along = sym_min(ix.ceil_div(size, threads * width), BLOCKS)
+    return kernel, kernel.finish((along, sym_min(ix.ceil_div(rows, high), ROWS), 1))
 
 
 def _width(nest: Nest, inner: list[Loop], size: Dim, has_rows: bool) -> int:
@@ -62,10 +62,6 @@ def _threads(size: Dim, width: int) -> int:
     while threads > 1 and isinstance(size, int) and threads * width >= 2 * size:
         threads //= 2
     return threads
-
-
-def _ceil(size: Dim, by: int) -> Dim:
-    return (size + (by - 1)) // by
 
 
 class _Pointwise(KernelEmitter):
@@ -135,8 +131,6 @@ class _Pointwise(KernelEmitter):
     def _single(self) -> None:
         """A result of one element: one thread's work."""
         with self.scope.point():
-            gpu = self.gpu
-            thread = gpu.position("thread_id", "x")
-            is_first = gpu.equal(thread, gpu.constant(0))
-        with self.only_if(is_first):
+            thread = self.gpu.position("thread_id", "x")
+        with self.first_only(thread):
             self.store_lanes(COLUMN, 1, [], self.stage_)

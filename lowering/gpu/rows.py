@@ -10,7 +10,6 @@ What one stage loads or computes is there for the next, by size of the row:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -25,7 +24,7 @@ from ..schedule.nests import Nest, Stage
 from .abi import Condition, Launch
 from .chip import shared_bytes
 from .combine import combiners_of, in_block, is_combinable
-from .emitter import KernelEmitter, extent, merged, offsets, spread, vector_width
+from .emitter import KernelEmitter, iterations, merged, offsets, spread, vector_width
 from .kernel import Kernel, Memory, element_size
 from .ops import WARP
 from .staging import RowMemory, Staging, staging
@@ -90,13 +89,13 @@ def rows(
     stages = _stages(nest)
     shape = _shape(nest, stages)
     kernel = Kernel(memory, name, buffers_of(nest), (shape.threads, shape.rows, 1), fast)
-    if not fast or not all(kernel.divisible(_size(groups), shape.width) for groups in stages):
+    if not fast or not all(kernel.divisible(iterations(groups), shape.width) for groups in stages):
         shape = Shape(1, shape.threads, shape.rows)
     outer = merged(nest, nest.outer)
-    count = _size(outer)
+    count = iterations(outer)
     kept = _staging(nest, stages, shape) if staged else Staging()
     _Rows(kernel, nest, shape, stages, outer, kept).run_all(count)
-    return kernel, kernel.finish(((count + (shape.rows - 1)) // shape.rows, 1, 1))
+    return kernel, kernel.finish((ix.ceil_div(count, shape.rows), 1, 1))
 
 
 def _stages(nest: Nest) -> list[list[list[Loop]]]:
@@ -106,8 +105,8 @@ def _stages(nest: Nest) -> list[list[list[Loop]]]:
 def _staging(nest: Nest, stages: list[list[list[Loop]]], shape: Shape) -> Staging:
     held = _held(nest, shape)
     loops = {
-        number: (_column(_size(groups)), groups) for number, groups in enumerate(stages)
-        if not _is_unrolled(_size(groups), shape, held)
+        number: (_column(iterations(groups)), groups) for number, groups in enumerate(stages)
+        if not _is_unrolled(iterations(groups), shape, held)
     }  # fmt: skip
     return staging(nest, spread(merged(nest, nest.outer), ix.atom(ROW)), loops)
 
@@ -124,12 +123,8 @@ def _is_unrolled(size: Dim, shape: Shape, held: int) -> bool:
     return isinstance(size, int) and _chunks(size, shape) * shape.width <= held
 
 
-def _size(groups: Sequence[Sequence[Loop]]) -> Dim:
-    return extent([g for group in groups for g in group])
-
-
 def _shape(nest: Nest, stages: list[list[list[Loop]]]) -> Shape:
-    sizes = [_size(groups) for groups in stages]
+    sizes = [iterations(groups) for groups in stages]
     widths = [vector_width(nest, groups[-1][-1]) for groups in stages if groups]
     width = min(widths, default=1)
     known = [s for s in sizes if isinstance(s, int)]
@@ -184,7 +179,7 @@ class _Rows(KernelEmitter):
             carried = [c for op in stage.reductions for c in self.carried(op)]
             with self.scope.point():
                 starts = self.neutrals(carried)
-            size = _size(groups)
+            size = iterations(groups)
             if isinstance(size, int) and _is_unrolled(size, self.shape, self.held):
                 ends = self._unrolled(stage, groups, size, carried, starts)
             else:
@@ -281,9 +276,7 @@ class _Rows(KernelEmitter):
         ]  # fmt: skip
         if not stored:
             return
-        with self.scope.point():
-            is_first = self.gpu.equal(self.thread, self.gpu.constant(0))
-        with self.only_if(is_first):
+        with self.first_only(self.thread):
             for op in stored:
                 self.store_outputs(op)
 

@@ -1,50 +1,40 @@
-"""Everything else: one thread per iteration of the outer loops, which runs the rest like a CPU.
+"""Serial kernels: one thread per iteration of the outer loops runs all other loops like a CPU.
 
-Scans, reductions whose elements cannot be regrouped (argmax), nests that read what they computed at
-another place. Temporaries have a place in the workspace for every iteration.
+They serve the nests that no other family takes: scans, reductions whose elements cannot be
+regrouped (argmax), and nests that read what they computed at another place. Each iteration has its
+own place in the workspace for temporaries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...dialect.ir.symbolic import Dim, sym_min
 from ..emit.module import buffers_of
 from ..emit.nest import NestEmitter
 from ..schedule import index as ix
-from ..schedule.graph import Buffer, Compute, Element
+from ..schedule.graph import Compute, Tensor
 from ..schedule.groups import Loop
 from ..schedule.index import Index
-from ..schedule.nests import TILE, Nest, Scratch, scratch_size
+from ..schedule.nests import TILE, Nest, Scratch
 from .abi import Launch
 from .emitter import KernelEmitter, extent
-from .kernel import Kernel, Memory
+from .kernel import Kernel, Memory, Temporary
 
 THREADS = 128
 BLOCKS = 4096
 ROW = ("row",)
 
 
-@dataclass(eq=False)
-class Temporary:
-    """A temporary of every iteration: of the outer loops, of the tiles, and its own sizes."""
-
-    scratch: Scratch
-    dims: tuple[Dim, ...]
-    buffer: Buffer | None = None
-
-    @property
-    def element(self) -> Element:
-        return self.scratch.element
-
-
 @dataclass
 class Serial:
-    """The kernel of a nest of which only the outer loops are parallel."""
+    """The kernel of a nest of which only the outer loops are parallel.
+
+    ``scratch``: room for the nest's temporaries, for each iteration of the outer loops and tiles.
+    """
 
     nest: Nest
-    scratch: list[Temporary] = field(default_factory=list)
+    scratch: dict[Tensor, Temporary] = field(default_factory=dict)
 
     @property
     def rows(self) -> Dim:
@@ -53,21 +43,22 @@ class Serial:
     @property
     def tiles(self) -> Dim:
         tile = self.nest.tile
-        return 1 if tile is None else (tile.extent + (TILE - 1)) // TILE
+        return 1 if tile is None else ix.ceil_div(tile.extent, TILE)
 
-    def temporaries(self) -> list[Any]:
-        self.scratch = [
-            Temporary(s, (self.rows, self.tiles, *s.dims)) for s in self.nest.scratch.values()
-        ]
-        return list(self.scratch)
+    def temporaries(self) -> list[Temporary]:
+        self.scratch = {
+            tensor: Temporary(scratch.element, (self.rows, self.tiles, *scratch.dims))
+            for tensor, scratch in self.nest.scratch.items()
+        }
+        return list(self.scratch.values())
 
     def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
         buffers = dict.fromkeys(buffers_of(self.nest))
-        buffers.update((t.buffer, None) for t in self.scratch if t.buffer is not None)
+        buffers.update((t.buffer, None) for t in self.scratch.values() if t.buffer is not None)
         kernel = Kernel(memory, name, list(buffers), (THREADS, 1, 1), fast)
         _Serial(kernel, self).run()
         count = self.rows if self.nest.outer else self.tiles
-        blocks = sym_min((count + (THREADS - 1)) // THREADS, BLOCKS)
+        blocks = sym_min(ix.ceil_div(count, THREADS), BLOCKS)
         return [(kernel, kernel.finish((blocks, 1, 1)))]
 
 
@@ -75,9 +66,9 @@ class _Serial(KernelEmitter):
     def __init__(self, kernel: Kernel, serial: Serial) -> None:
         super().__init__(kernel, serial.nest)
         self.serial = serial
-        for temporary in serial.scratch:
+        for tensor, temporary in serial.scratch.items():
             assert temporary.buffer is not None
-            self.scratch[temporary.scratch.tensor] = self.pointers[temporary.buffer]
+            self.scratch[tensor] = self.pointers[temporary.buffer]
 
     def run(self) -> None:
         gpu = self.gpu
@@ -120,7 +111,7 @@ class _Serial(KernelEmitter):
 
     def _scratch_offset(self, scratch: Scratch, index: tuple[Index, ...]) -> Index:
         offset = super()._scratch_offset(scratch, index)
-        size = scratch_size(scratch)
+        size = ix.product(scratch.dims)
         if self.nest.tile is not None:
             tile = ix.quotient(ix.atom(("tile", self.nest.tile)), TILE, False)
             offset = offset + tile.scale(size)

@@ -7,7 +7,6 @@ each chunk comes to, a second one combines the chunks in order. So results are d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from mlir import ir
 
@@ -15,14 +14,13 @@ from ...dialect.ir.symbolic import Dim, sym_max, sym_min
 from ..emit.module import buffers_of
 from ..emit.reduce import Carried
 from ..schedule import index as ix
-from ..schedule.graph import Buffer, Compute, Element, Tensor
-from ..schedule.groups import Loop
+from ..schedule.graph import Buffer, Compute, Tensor
 from ..schedule.nests import Nest, Stage
 from ..schedule.plan import element_bytes
 from .abi import Launch
 from .combine import combined, combiners_of, in_block, is_combinable
-from .emitter import KernelEmitter, extent, merged, vector_width
-from .kernel import Kernel, Memory
+from .emitter import KernelEmitter, extent, iterations, merged, vector_width
+from .kernel import Kernel, Memory, Temporary
 from .ops import WARP
 
 THREADS = 256
@@ -37,28 +35,22 @@ HIGH = THREADS // WARP  # rows of threads where columns are along x
 RESULT, COLUMN, ELEMENT = ("result",), ("column",), ("element",)
 
 
-@dataclass(eq=False)
-class Partial:
-    """What the chunks of one reduction come to: a temporary of two dimensions."""
-
-    element: Element
-    dims: tuple[Dim, ...]
-    buffer: Buffer | None = None
-
-
 @dataclass
 class Split:
-    """The kernels of a reduction in two steps; one where there is a single chunk."""
+    """The kernels of a reduction in two steps; one where there is a single chunk.
+
+    ``partials``: room for what the chunks come to, a row per chunk.
+    """
 
     nest: Nest
-    partials: list[Partial] = field(default_factory=list)
+    partials: list[Temporary] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         nest, stage = self.nest, self.stage
         self.results = merged(nest, [*nest.outer, *stage.parallel])
         self.reduced = merged(nest, stage.reduced)
         self.along_columns = stage.in_memory
-        self.count, self.size = _size(self.results), _size(self.reduced)
+        self.count, self.size = iterations(self.results), iterations(self.reduced)
         lane = self.results[-1] if self.along_columns else self.reduced[-1]
         self.width = vector_width(nest, lane[-1])
         limit = extent(lane) if self.along_columns else self.size
@@ -82,17 +74,17 @@ class Split:
 
     def _chunks(self) -> Dim:
         least = LEAST if self.along_columns else LEAST_FLAT
-        most = sym_min((self.size + (least - 1)) // least, MOST)
+        most = sym_min(ix.ceil_div(self.size, least), MOST)
         if isinstance(self.count, int):
             tile = WARP * self.width if self.along_columns else 1
             blocks = -(-self.count // tile)
             most = sym_min(most, max(1, BLOCKS // max(1, blocks)))
         return sym_max(most, 1)
 
-    def temporaries(self) -> list[Any]:
+    def temporaries(self) -> list[Temporary]:
         if self.chunks == 1:
             return []
-        self.partials = [Partial(t.element, (self.chunks, self.count)) for t in self._parts()]
+        self.partials = [Temporary(t.element, (self.chunks, self.count)) for t in self._parts()]
         return list(self.partials)
 
     def _parts(self) -> list[Tensor]:
@@ -116,9 +108,8 @@ class Split:
         emitter = _Chunk(kernel, self, width)
         if self.along_columns:
             emitter.run_columns()
-            tile = WARP * width
-            rest = _size(self.results[:-1])
-            return kernel, kernel.finish(((lane + (tile - 1)) // tile, self.chunks, rest))
+            tiles = ix.ceil_div(lane, WARP * width)
+            return kernel, kernel.finish((tiles, self.chunks, iterations(self.results[:-1])))
         emitter.run_flat()
         return kernel, kernel.finish((self.count, self.chunks, 1))
 
@@ -127,7 +118,7 @@ class Split:
         emitter = _Chunk(kernel, self, 1)
         if self.along_columns:
             emitter.run_each()
-            return kernel, kernel.finish(((self.count + (THREADS - 1)) // THREADS, 1, 1))
+            return kernel, kernel.finish((ix.ceil_div(self.count, THREADS), 1, 1))
         emitter.run_together()
         return kernel, kernel.finish((self.count, 1, 1))
 
@@ -152,10 +143,6 @@ def is_split(nest: Nest) -> bool:
     return few and not (isinstance(size, int) and size <= LONG and rows != 1)
 
 
-def _size(groups: list[list[Loop]]) -> Dim:
-    return extent([g for group in groups for g in group])
-
-
 class _Chunk(KernelEmitter):
     def __init__(self, kernel: Kernel, split: Split, width: int) -> None:
         super().__init__(kernel, split.nest)
@@ -170,7 +157,7 @@ class _Chunk(KernelEmitter):
         """Where this block's chunk starts and ends; chunks are multiples of the vector width."""
         gpu, split = self.gpu, self.split
         vectors = split.size if split.along_columns else split.size // self.width
-        share = (vectors + (split.chunks - 1)) // split.chunks
+        share = ix.ceil_div(vectors, split.chunks)
         if not split.along_columns:
             share = share * self.width
         chunk = gpu.position("block_id", "y")
@@ -198,8 +185,7 @@ class _Chunk(KernelEmitter):
         with self.scope.point():
             combiners = combiners_of(self.carried_all)
             totals = in_block(self.kernel, combiners, list(loop.results), THREADS)
-            is_first = gpu.equal(self.thread, gpu.constant(0))
-        with self.only_if(is_first):
+        with self.first_only(self.thread):
             self._deliver(totals, self.atoms[RESULT][0])
 
     def run_columns(self) -> None:
@@ -284,7 +270,7 @@ class _Chunk(KernelEmitter):
             for partial, total in zip(self.split.partials, totals, strict=True):
                 gpu.store(total, gpu.offset(self._memory(partial), place, total.type))
 
-    def _memory(self, partial: Partial) -> ir.Value:
+    def _memory(self, partial: Temporary) -> ir.Value:
         assert partial.buffer is not None
         return self.pointers[partial.buffer]
 
@@ -305,14 +291,12 @@ class _Chunk(KernelEmitter):
 
     def run_together(self) -> None:
         """One block per result."""
-        gpu = self.gpu
         with self.scope.point():
-            result = gpu.position("block_id", "x")
+            result = self.gpu.position("block_id", "x")
         totals = self._chunk_totals(self.thread, THREADS, result)
         with self.scope.point():
             totals = in_block(self.kernel, combiners_of(self.carried_all), totals, THREADS)
-            is_first = gpu.equal(self.thread, gpu.constant(0))
-        with self.only_if(is_first):
+        with self.first_only(self.thread):
             self._finish(result, totals)
 
     def _chunk_totals(self, first: ir.Value, step: int, result: ir.Value) -> list[ir.Value]:

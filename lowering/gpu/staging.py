@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from mlir import ir
 
 from ...dialect.ir.symbolic import Dim
-from ..emit.module import is_splat
+from ..emit.base import is_splat
 from ..emit.values import Evaluator, Position
 from ..schedule import index as ix
 from ..schedule.graph import Compute, Tensor, buffer_or_none, read_at, strides_of
@@ -61,8 +61,7 @@ class Staged:
         def moved(atom: Atom) -> Index:
             return lane if atom == self.atom else ix.atom(atom)
 
-        # Every atom has a value, so no part of the index is missing.
-        return self.tensor, tuple(i for k in self.index if (i := k.substitute(moved)) is not None)
+        return self.tensor, ix.substituted(self.index, moved)
 
 
 @dataclass
@@ -127,7 +126,7 @@ def _placed(uses: dict[Element, list[int]], rows: RowLoops) -> Staging:
 
 
 def _aligned(bytes_: Dim) -> Dim:
-    return (bytes_ + (VECTOR - 1)) // VECTOR * VECTOR
+    return ix.ceil_div(bytes_, VECTOR) * VECTOR
 
 
 def _is_costly(nest: Nest, tensor: Tensor) -> bool:
@@ -192,9 +191,7 @@ def _read(op: Compute, loops: Sequence[Index | None]) -> list[Element]:
 
 def _is_memory(tensor: Tensor) -> bool:
     buffer = buffer_or_none(tensor)
-    if buffer is None or buffer.scalar:
-        return False
-    return buffer.kind != "constant" or not is_splat(buffer)
+    return buffer is not None and not buffer.scalar and not is_splat(buffer)
 
 
 def _moving(tensor: Tensor, index: Position) -> set[Atom]:

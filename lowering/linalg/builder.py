@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
+from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import BOOL, F32, F64, I64, DType
@@ -20,11 +21,10 @@ from ...dialect.ir.symbolic import Dim, Sym, fits_64_bits, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...dialect.ops.sizes import is_nonnegative
 from .element import Number, emit
-from .generic import Emitter, Expr, Tensor, Value, dims, literal, loop_index
+from .generic import Emitter, Expr, Tensor, Value, dims, known, literal, loop_index, mlir_type
+from .maps import broadcast_map, slice_map
+from .products import matmul
 from .scalar import Scalar, constant
-
-if TYPE_CHECKING:
-    from mlir import ir
 
 __all__ = ["Builder", "Scalar", "Tensor"]
 
@@ -61,32 +61,32 @@ class Builder(Emitter):
         tensors = [v for v in values if isinstance(v, Tensor)]
         if isinstance(type_, ScalarType):
             return fn(*map(self.scalar, values))
-        assert isinstance(type_, TensorType) and type_.shape is not None and type_.dtype
-        if not tensors and not type_.shape:
+        assert isinstance(type_, TensorType)
+        _, shape = known(type_)
+        if not tensors and not shape:
             return Tensor(None, type_, fn(*values))
 
         def body(*args: Scalar) -> Scalar:
             elements = iter(args)
             return fn(*(next(elements) if isinstance(v, Tensor) else v for v in values))
 
-        loops = dims(len(type_.shape))
-        reads = [(t, _broadcast_map(t.shape, loops)) for t in tensors]
+        loops = dims(len(shape))
+        reads = [(t, broadcast_map(t.shape, loops)) for t in tensors]
         return self._parallel_generic(reads, body, type_)
 
     def _parallel_generic(
         self, reads: Sequence[tuple[Tensor, Sequence[Expr]]], fn: Callable, type_: TensorType
     ) -> Tensor:
         """``fn`` of the read elements, for each index of the result."""
-        assert type_.dtype is not None and type_.shape is not None
-        rank, count = len(type_.shape), len(reads)
-        outputs = [(self.empty(type_), type_.dtype, dims(rank))]
+        dtype, shape = known(type_)
+        rank, count = len(shape), len(reads)
+        outputs = [(self.empty(type_), dtype, dims(rank))]
         out = self.generic(reads, outputs, [False] * rank, lambda *xs: fn(*xs[:count]))
         return Tensor(out[0], type_)
 
     def compute(self, type_: TensorType, fn: Callable[..., Scalar]) -> Tensor:
         """``fn`` of the index (i64 scalars), which reads tensors with `Tensor.at`."""
-        assert type_.shape is not None
-        rank = len(type_.shape)
+        rank = len(known(type_)[1])
         return self._parallel_generic([], lambda: fn(*(loop_index(k) for k in range(rank))), type_)
 
     def cast(self, x: Value, dtype: DType) -> Tensor:
@@ -96,10 +96,6 @@ class Builder(Emitter):
                 return x
             return self.pointwise(lambda v: v.cast(dtype), [x], TensorType(dtype, x.type.shape))
         return self.pointwise(lambda v: v.cast(dtype), [x], TensorType(dtype, ()))
-
-    def scalar_of(self, x: Tensor) -> Scalar:
-        """The element of a 0-d tensor."""
-        return x.at()
 
     # --- what must not happen ------------------------------------------------------------------
 
@@ -188,8 +184,7 @@ class Builder(Emitter):
         dtype, which is the accumulator's. Float sums may be reassociated; f32 and f64 products,
         extrema and everything else keep their order.
         """
-        assert type_.dtype is not None
-        dtype = type_.dtype
+        dtype, _ = known(type_)
         gone = {a % x.rank for a in axes}
         start = constant(_limit(dtype, init) if isinstance(init, str) else init, dtype)
 
@@ -218,7 +213,7 @@ class Builder(Emitter):
         ``better(candidate, best)`` is strict. One generic with two results, value and index; the
         loop over ``axis`` must run in order.
         """
-        assert type_.dtype is not None
+        dtype, _ = known(type_)
         axis %= x.rank
         kept = [k for k in range(x.rank) if k != axis]
         loops = dims(x.rank)
@@ -239,7 +234,7 @@ class Builder(Emitter):
             [k == axis for k in range(x.rank)],
             body,
         )
-        return self.cast(Tensor(out[1], TensorType(I64, shape)), type_.dtype)
+        return self.cast(Tensor(out[1], TensorType(I64, shape)), dtype)
 
     def scan(
         self,
@@ -254,12 +249,9 @@ class Builder(Emitter):
         them (the map without ``axis``), which is also the accumulator. The loop over ``axis`` is
         of type "reduction" and must run in order, innermost or not.
         """
-        from mlir import ir
-
-        assert type_.dtype is not None
+        dtype, _ = known(type_)
         axis %= x.rank
-        x = self.cast(x, type_.dtype)
-        dtype = x.dtype
+        x = self.cast(x, dtype)
         loops = dims(x.rank)
         kept = [k for k in range(x.rank) if k != axis]
         last = self.fill(constant(0, dtype), TensorType(dtype, tuple(x.shape[k] for k in kept)))
@@ -284,7 +276,7 @@ class Builder(Emitter):
         type_ = TensorType(x.dtype, tuple(shape))
         if x.scalar is not None:
             return self.fill(x.scalar, type_)
-        if 0 in type_.shape:  # type: ignore[operator]
+        if 0 in shape:
             # linalg refuses maps that leave the operand, even in a loop that never runs.
             return self.fill(constant(0, x.dtype), type_)
         return self._parallel_generic([(x, exprs)], lambda e: e, type_)
@@ -300,12 +292,12 @@ class Builder(Emitter):
 
     def broadcast(self, x: Value, type_: TensorType) -> Tensor:
         """``x`` broadcast to the shape of ``type_``."""
-        assert type_.shape is not None
+        _, shape = known(type_)
         if not isinstance(x, Tensor):
             return self.fill(x, type_)
-        if x.shape == type_.shape:
+        if x.shape == shape:
             return x
-        return self._copy(x, _broadcast_map(x.shape, dims(len(type_.shape))), type_.shape)  # type: ignore[arg-type]
+        return self._copy(x, broadcast_map(x.shape, dims(len(shape))), shape)
 
     def expand_dims(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         """``x`` with axes of size 1 inserted, counted in the result."""
@@ -338,23 +330,20 @@ class Builder(Emitter):
         type_: TensorType,
     ) -> Tensor:
         """Elements ``starts + index * steps`` of ``x``, which are in bounds; same rank."""
-        assert type_.shape is not None
-        exprs = _slice_map(x.shape, starts, steps, type_.shape)  # type: ignore[arg-type]
+        _, shape = known(type_)
+        exprs = slice_map(x.shape, starts, steps, shape)
         if exprs is not None:
-            return self._copy(x, exprs, type_.shape)  # type: ignore[arg-type]
+            return self._copy(x, exprs, shape)
         begins = [s if isinstance(s, Scalar) else self.size(s) for s in starts]
 
         def element(*index: Scalar) -> Scalar:
             return x.at(*(b + i * s for b, i, s in zip(begins, index, steps, strict=True)))
 
-        return self.compute(TensorType(x.dtype, type_.shape), element)
+        return self.compute(TensorType(x.dtype, shape), element)
 
     def reshape(self, x: Tensor, type_: TensorType) -> Tensor:
         """The elements of ``x`` in row-major order, in the shape of ``type_``."""
-        from mlir import ir
-
-        assert type_.shape is not None
-        shape: tuple[Dim, ...] = type_.shape  # type: ignore[assignment]
+        _, shape = known(type_)
         if shape == x.shape:
             return x
         if [d for d in shape if d != 1] == [d for d in x.shape if d != 1]:
@@ -364,48 +353,13 @@ class Builder(Emitter):
         index = ir.IndexType.get()
         listed = emit("tensor.from_elements", ir.RankedTensorType.get([len(sizes)], index), *sizes)
         out = TensorType(x.dtype, shape)
-        return Tensor(emit("tensor.reshape", _mlir(out), x.value, listed), out)
+        return Tensor(emit("tensor.reshape", mlir_type(out), x.value, listed), out)
 
     # --- products ----------------------------------------------------------------------------
 
     def matmul(self, x: Tensor, y: Tensor, type_: TensorType) -> Tensor:
         """NumPy's ``matmul`` of tensors of one dtype, for every combination of ranks >= 1."""
-        from .products import matmul
-
         return matmul(self, x, y, type_)
-
-
-def _mlir(type_: TensorType) -> ir.Type:
-    from .generic import mlir_type
-
-    return mlir_type(type_)
-
-
-def _broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
-    """How an operand of this shape is read by loops over the result, aligned at the right."""
-    aligned = loops[len(loops) - len(shape) :]
-    return [literal(0) if d == 1 else e for d, e in zip(shape, aligned, strict=True)]
-
-
-def _slice_map(
-    source: Sequence[Dim], starts: Sequence[Any], steps: Sequence[int], sizes: Sequence[Dim]
-) -> list[Expr] | None:
-    """How a slice reads its operand; None where no affine expression says it."""
-    from mlir import ir
-
-    exprs: list[Expr] = []
-    loops = dims(len(source))
-    for loop, size, start, step, length in zip(loops, source, starts, steps, sizes, strict=True):
-        if not isinstance(start, int):
-            return None
-        if start or step != 1 or size == length:
-            exprs.append(loop * step + start)
-        elif isinstance(size, int):
-            # A bare loop index would say that the loop covers the whole axis.
-            exprs.append(ir.AffineExpr.get_mod(loop, size))
-        else:
-            return None
-    return exprs
 
 
 _IN_FLOATS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {

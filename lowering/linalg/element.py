@@ -5,15 +5,13 @@ Every function here emits at the current insertion point and location of the `ml
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Union
+from typing import Union
 
 import numpy as np
+from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, DType
-
-if TYPE_CHECKING:
-    from mlir import ir
 
 Number = Union[bool, int, float]
 HALF = (F16, BF16)
@@ -32,8 +30,6 @@ def storage_type(dtype: DType) -> ir.Type:
 
     Raises LoweringError for complex dtypes.
     """
-    from mlir import ir
-
     # LLVM's own bf16 flushes subnormals on some targets and crashes the code generator on others.
     if dtype.kind in "biu" or dtype is BF16:
         return int_type(dtype.bits)
@@ -48,15 +44,11 @@ def storage_type(dtype: DType) -> ir.Type:
 
 def int_type(bits: int) -> ir.Type:
     """Signless integers."""
-    from mlir import ir
-
     return ir.IntegerType.get_signless(bits)
 
 
 def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
     """Create a one-result operation at the insertion point and return its result."""
-    from mlir import ir
-
     return ir.Operation.create(
         name, results=[type_], operands=list(operands), attributes=attributes
     ).result
@@ -64,8 +56,6 @@ def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attrib
 
 def constant_value(value: Number, dtype: DType) -> ir.Value:
     """An ``arith.constant`` of this dtype; integers wrap, floats round to nearest."""
-    from mlir import ir
-
     type_ = compute_type(dtype)
     if dtype is BOOL:
         attr = ir.IntegerAttr.get(type_, int(bool(value)))

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import numpy as np
+from mlir import ir
 
 from ...dialect.errors import InternalError
 from ...dialect.ir.dtypes import BF16, BOOL, F16, F64, I64, DType, dtype_of
@@ -16,9 +17,6 @@ from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
 from .element import Number, emit, storage_type
 from .scalar import Scalar, constant, load, store
-
-if TYPE_CHECKING:
-    from mlir import ir
 
 Expr = Any  # ir.AffineExpr
 Value = Union["Tensor", Scalar, Number, Sym, np.generic]
@@ -50,13 +48,11 @@ class Tensor:
 
     @property
     def dtype(self) -> DType:
-        assert self.type.dtype is not None
-        return self.type.dtype
+        return known(self.type)[0]
 
     @property
     def shape(self) -> tuple[Dim, ...]:
-        assert self.type.shape is not None
-        return self.type.shape  # type: ignore[return-value]
+        return known(self.type)[1]
 
     @property
     def rank(self) -> int:
@@ -76,28 +72,28 @@ class Tensor:
 
 
 def _index(value: Scalar | int) -> ir.Value:
-    from mlir import ir
-
     index = ir.IndexType.get()
     if isinstance(value, Scalar):
         return emit("arith.index_cast", index, value.cast(I64).value)
     return emit("arith.constant", index, value=ir.IntegerAttr.get(index, value))
 
 
+def known(type_: TensorType) -> tuple[DType, tuple[Dim, ...]]:
+    """Dtype and sizes of a complete type."""
+    assert type_.dtype is not None and type_.shape is not None
+    return type_.dtype, type_.shape  # type: ignore[return-value]
+
+
 def mlir_type(type_: TensorType) -> ir.Type:
     """The builtin tensor type in storage form; symbolic sizes are ``?``."""
-    from mlir import ir
-
-    assert type_.dtype is not None and type_.shape is not None
+    dtype, shape = known(type_)
     dynamic = ir.ShapedType.get_dynamic_size()
-    sizes = [d if isinstance(d, int) else dynamic for d in type_.shape]
-    return ir.RankedTensorType.get(sizes, storage_type(type_.dtype))
+    sizes = [d if isinstance(d, int) else dynamic for d in shape]
+    return ir.RankedTensorType.get(sizes, storage_type(dtype))
 
 
 def fill(scalar: Scalar, type_: ir.Type, dynamic: Sequence[ir.Value]) -> ir.Value:
     """A tensor all of whose elements are ``scalar``."""
-    from mlir import ir
-
     value = store(scalar)
     empty = emit("tensor.empty", type_, *dynamic)
     op = ir.Operation.create(
@@ -125,8 +121,6 @@ class Emitter:
     """
 
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
-        from mlir import ir
-
         self.symbols = symbols
         self._entry = ir.InsertionPoint(anchor)
         self._index: dict[Dim, ir.Value] = {}
@@ -190,31 +184,23 @@ class Emitter:
 
     def empty(self, type_: TensorType) -> ir.Value:
         """A destination of this type."""
-        assert type_.shape is not None
-        return emit("tensor.empty", mlir_type(type_), *self.dynamic_sizes(type_.shape))  # type: ignore[arg-type]
+        return emit("tensor.empty", mlir_type(type_), *self.dynamic_sizes(known(type_)[1]))
 
     def fill(self, value: Value, type_: TensorType) -> Tensor:
         """A tensor all of whose elements are ``value``."""
-        assert type_.dtype is not None and type_.shape is not None
-        scalar = self.scalar(value).cast(type_.dtype)
-        if not type_.shape:
+        dtype, shape = known(type_)
+        scalar = self.scalar(value).cast(dtype)
+        if not shape:
             return Tensor(None, type_, scalar)
-        return Tensor(
-            fill(scalar, mlir_type(type_), self.dynamic_sizes(type_.shape)),  # type: ignore[arg-type]
-            type_,
-        )
+        return Tensor(fill(scalar, mlir_type(type_), self.dynamic_sizes(shape)), type_)
 
     def constant(self, array: np.ndarray | np.generic | Number, type_: TensorType) -> Tensor:
         """A literal tensor; ``array`` is converted to the dtype of ``type_``."""
-        from mlir import ir
-
-        assert type_.dtype is not None
-        dtype = type_.dtype
+        dtype, _ = known(type_)
         array = np.asarray(array).astype(dtype.numpy, copy=False)
         if array.ndim == 0:
             return Tensor(None, type_, constant(array.item(), dtype))
-        shape, element = list(array.shape), storage_type(dtype)
-        full = ir.RankedTensorType.get(shape, element)
+        shape, element, full = list(array.shape), storage_type(dtype), mlir_type(type_)
         if array.size == 0:
             return Tensor(emit("tensor.empty", full), type_)
         array = np.ascontiguousarray(array)
@@ -222,10 +208,9 @@ class Emitter:
             array = array.view(np.int8)
         elif dtype.kind == "u" or dtype is BF16:
             array = array.view(f"i{dtype.itemsize}")
-        if dtype is F16:
-            attr = ir.DenseElementsAttr.get(array.view(np.int16), type=element, shape=shape)
-        else:
-            attr = ir.DenseElementsAttr.get(array, type=element, shape=shape)
+        elif dtype is F16:
+            array = array.view(np.int16)
+        attr = ir.DenseElementsAttr.get(array, type=element, shape=shape)
         return Tensor(emit("arith.constant", full, value=attr), type_)
 
     # --- linalg.generic ----------------------------------------------------------------------
@@ -247,8 +232,6 @@ class Emitter:
             body: from the input elements, then the elements of the destinations, to the new
                 element(s); called once, emitting into the region.
         """
-        from mlir import ir
-
         values = [t.value for t, _ in inputs] + [v for v, _, _ in outputs]
         exprs = [e for _, e in inputs] + [e for _, _, e in outputs]
         dtypes = [t.dtype for t, _ in inputs] + [d for _, d, _ in outputs]
@@ -281,22 +264,16 @@ class Emitter:
 
 def dims(count: int) -> list[Expr]:
     """The loop indices ``d0 … dn`` as affine expressions."""
-    from mlir import ir
-
     return [ir.AffineDimExpr.get(k) for k in range(count)]
 
 
 def literal(value: int) -> Expr:
     """A constant affine expression."""
-    from mlir import ir
-
     return ir.AffineConstantExpr.get(value)
 
 
 def loop_index(axis: int) -> Scalar:
     """Inside a body: the index of a loop, as an i64 scalar."""
-    from mlir import ir
-
     dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
     index = emit("linalg.index", ir.IndexType.get(), dim=dim)
     return Scalar(emit("arith.index_cast", storage_type(I64), index), I64)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mlir import ir
+
 from ...dialect.ir.dtypes import BF16, F16, F32, F64
 from ...dialect.ir.symbolic import Dim
 from ...dialect.ir.types import TensorType
-from .generic import Tensor, dims, fill_region
+from .generic import Tensor, dims, fill_region, known
 from .scalar import Scalar
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _BY_RANKS = {(1, 1): "linalg.dot", (2, 1): "linalg.matvec", (1, 2): "linalg.vecm
 
 def matmul(b: Builder, x: Tensor, y: Tensor, type_: TensorType) -> Tensor:
     """``x @ y``: f16 and bf16 accumulate in f32, integers wrap, bool is an or of ands."""
-    shape: tuple[Dim, ...] = type_.shape  # type: ignore[assignment]
+    _, shape = known(type_)
     name = _BY_RANKS.get((x.rank, y.rank))
     if name is not None:
         return _product(b, name, x, y, shape)
@@ -65,8 +67,6 @@ def _count(sizes: tuple[Dim, ...]) -> Dim:
 
 
 def _product(b: Builder, name: str, x: Tensor, y: Tensor, shape: tuple[Dim, ...]) -> Tensor:
-    from mlir import ir
-
     if x.dtype in (F16, BF16):
         # Next to the product, so that libraries which take halves are given them.
         return b.cast(_product(b, name, b.cast(x, F32), b.cast(y, F32), shape), x.dtype)

@@ -11,16 +11,15 @@ Every function here emits at the current insertion point and location of the `ml
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Union
+from typing import Union
+
+from mlir import ir
 
 from ...dialect.errors import InternalError
 from ...dialect.ir.dtypes import BF16, BOOL, F32, I8, DType
 from ...dialect.ir.types import ScalarType
 from . import convert, division
 from .element import HALF, Number, compute_type, constant_value, emit, int_type
-
-if TYPE_CHECKING:
-    from mlir import ir
 
 # Predicates of arith.cmpi (signed, unsigned) and arith.cmpf (unordered only for "ne").
 _CMPI = {"eq": (0, 0), "ne": (1, 1), "<": (2, 6), "<=": (3, 7), ">": (4, 8), ">=": (5, 9)}
@@ -89,8 +88,6 @@ class Scalar:
 
     def _arith(self, other: Operand, name: str) -> Scalar:
         """add, sub or mul: NumPy defines add and mul on bool as or and and."""
-        from mlir import ir
-
         rhs = self._other(other)
         if self.dtype is BOOL:
             if name == "sub":
@@ -108,8 +105,6 @@ class Scalar:
         return out
 
     def _compare(self, other: Operand, how: str) -> Scalar:
-        from mlir import ir
-
         lhs, rhs = self, self._other(other)
         if lhs.dtype in HALF:
             lhs, rhs = lhs.cast(F32), rhs.cast(F32)
@@ -219,8 +214,6 @@ class Scalar:
 
     def _shift_fits(self, count: Scalar) -> Scalar:
         # One unsigned comparison also refuses negative counts, as NumPy does.
-        from mlir import ir
-
         predicate = ir.IntegerAttr.get(int_type(64), _CMPI["<"][1])
         bits = count.const(self.dtype.bits)
         cmp = emit("arith.cmpi", int_type(1), count.value, bits.value, predicate=predicate)

@@ -1,7 +1,7 @@
 """Graph -> linalg: one fusion function becomes a ``func.func`` on tensors.
 
 Arguments are the tensors (a Python number is a 0-d tensor marked ``profuse.scalar``), then one
-``index`` per size symbol; `docs/architecture.md` lists the attributes.  Shapes are inferred anew
+``index`` per size symbol; `docs/cpu-lowering.md` lists the attributes.  Shapes are inferred anew
 from the argument types, so that symbolic sizes and known scalar values reach every op.
 """
 
@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlir import ir
+from mlir.passmanager import PassManager
+
 from ...dialect.errors import InternalError, Loc, LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BF16, DType
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
+from ...dialect.mlir.context import context, first_diagnostic, loc_of, to_location
+from .builder import Builder, Tensor
 from .element import emit, storage_type
+from .generic import mlir_type
 from .scalar import load
 
 if TYPE_CHECKING:
-    from mlir import ir
-
     from ...dialect.ir.program import Instr, Program
-    from .builder import Builder, Tensor
 
 DIALECTS = ("func", "arith", "math", "scf", "tensor", "linalg")
 
@@ -32,10 +35,6 @@ def to_linalg(function: Program) -> ir.Module:
     Raises LoweringError, at the user's line where one is known, for ops without a lowering,
     incomplete types and complex dtypes.
     """
-    from mlir import ir
-
-    from ...dialect.mlir.context import context, to_location
-
     ctx = context()
     load_dialects(ctx)
     start = _first_loc(function)
@@ -55,10 +54,6 @@ def load_dialects(context: ir.Context) -> None:
 
 def emit_function(function: Program) -> ir.Operation:
     """Emit the linalg form of ``function`` at the insertion point."""
-    from mlir import ir
-
-    from .builder import Builder
-
     start = _first_loc(function)
     inputs = [_argument_type(function.type_of(v), v, start) for v in function.inputs]
     symbols = _symbols(inputs)
@@ -112,8 +107,6 @@ class _Environment:
 
     def bind(self, number: int, type_: Type, value: ir.Value) -> None:
         """Define an argument."""
-        from .builder import Tensor
-
         self.types[number] = type_
         if isinstance(type_, TensorType):
             self.values[number] = Tensor(value, type_)
@@ -124,10 +117,6 @@ class _Environment:
 
     def run(self, instr: Instr) -> None:
         """Lower one instruction; raises LoweringError at its location."""
-        from mlir import ir
-
-        from ...dialect.mlir.context import to_location
-
         operands = [self.types[v] for v in instr.operands]
         try:
             attrs = instr.op.full_attrs(instr.attrs)
@@ -162,8 +151,6 @@ class _Environment:
 
     def output(self, number: int) -> Tensor:
         """A result of the function; a number becomes a 0-d tensor."""
-        from .builder import Tensor
-
         value = self.values[number]
         if isinstance(value, Tensor):
             return value
@@ -199,8 +186,6 @@ def _symbols(types: Sequence[Type]) -> list[str]:
 
 
 def _mlir_argument(type_: Type) -> ir.Type:
-    from .generic import mlir_type
-
     if isinstance(type_, TensorType):
         return mlir_type(type_)
     assert isinstance(type_, ScalarType)
@@ -208,8 +193,6 @@ def _mlir_argument(type_: Type) -> ir.Type:
 
 
 def _argument_attributes(type_: Type) -> ir.DictAttr:
-    from mlir import ir
-
     assert not isinstance(type_, ListType) and type_.dtype is not None
     if not isinstance(type_, TensorType):
         return _attributes(type_.dtype, {"profuse.scalar": ir.UnitAttr.get()})
@@ -228,16 +211,12 @@ def _argument_attributes(type_: Type) -> ir.DictAttr:
 
 def _attributes(dtype: DType, others: dict[str, ir.Attribute]) -> ir.DictAttr:
     """``others``, and the dtype where the storage type does not tell it."""
-    from mlir import ir
-
     if dtype.kind in "bu" or dtype is BF16:
         others = {**others, "profuse.dtype": ir.StringAttr.get(dtype.name)}
     return ir.DictAttr.get(others)
 
 
 def _strings(texts: Any) -> ir.ArrayAttr:
-    from mlir import ir
-
     return ir.ArrayAttr.get([ir.StringAttr.get(t) for t in texts])
 
 
@@ -248,17 +227,11 @@ def _located(error: ProfuseError, loc: Loc | None) -> ProfuseError:
 
 def _check(module: ir.Module, name: str, start: Loc | None) -> None:
     """Remove duplicate and dead operations, and verify."""
-    from mlir import ir
-    from mlir.passmanager import PassManager
-
-    from ...dialect.mlir.context import loc_of, one_line
-
     try:
         # Explicitly, because a pass that changes nothing is not followed by a verification.
         module.operation.verify()
         PassManager.parse("builtin.module(cse)").run(module.operation)
     except ir.MLIRError as error:
-        found = list(error.error_diagnostics)
-        text = one_line(found[0].message if found else str(error))
-        loc = (loc_of(found[0].location) if found else None) or start
+        text, where = first_diagnostic(error)
+        loc = (loc_of(where) if where else None) or start
         raise LoweringError(f"the kernel of @{name} does not verify: {text}", loc=loc) from error

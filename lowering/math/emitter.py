@@ -150,23 +150,12 @@ class K:
         """x; with `slow_subnormals` no more than a limit beyond which 1 / x does not matter."""
         return self.min(x, high) if self.slow_subnormals else x
 
-    def neg(self, x) -> ir.Value:
-        return arith.negf(x)
-
-    def abs(self, x) -> ir.Value:
-        return math.absf(x)
-
-    def sqrt(self, x) -> ir.Value:
-        return math.sqrt(x)
-
-    def floor(self, x) -> ir.Value:
-        return math.floor(x)
-
-    def roundeven(self, x) -> ir.Value:
-        return math.roundeven(x)
-
-    def copysign(self, x, sign) -> ir.Value:
-        return math.copysign(x, sign)
+    neg = staticmethod(arith.negf)
+    abs = staticmethod(math.absf)
+    sqrt = staticmethod(math.sqrt)
+    floor = staticmethod(math.floor)
+    roundeven = staticmethod(math.roundeven)
+    copysign = staticmethod(math.copysign)
 
     # comparisons are ordered (false on NaN) unless the name says otherwise
 
@@ -193,11 +182,8 @@ class K:
     def select(self, condition, a, b) -> ir.Value:
         return arith.select(condition, self._value(a), self._value(b))
 
-    def both(self, a, b) -> ir.Value:
-        return arith.andi(a, b)
-
-    def either(self, a, b) -> ir.Value:
-        return arith.ori(a, b)
+    both = staticmethod(arith.andi)
+    either = staticmethod(arith.ori)
 
     def clamp(self, x, low: float, high: float) -> ir.Value:
         """Limit x to [low, high]; NaN stays."""
@@ -222,20 +208,11 @@ class K:
     def from_bits(self, i) -> ir.Value:
         return arith.bitcast(self.type, i)
 
-    def iadd(self, a, b) -> ir.Value:
-        return arith.addi(a, b)
-
-    def isub(self, a, b) -> ir.Value:
-        return arith.subi(a, b)
-
-    def iand(self, a, b) -> ir.Value:
-        return arith.andi(a, b)
-
-    def ixor(self, a, b) -> ir.Value:
-        return arith.xori(a, b)
-
-    def imax(self, a, b) -> ir.Value:
-        return arith.maxsi(a, b)
+    iadd = staticmethod(arith.addi)
+    isub = staticmethod(arith.subi)
+    iand = staticmethod(arith.andi)
+    ixor = staticmethod(arith.xori)
+    imax = staticmethod(arith.maxsi)
 
     def shl(self, a, count: int) -> ir.Value:
         return arith.shli(a, self.integer(count))
@@ -243,10 +220,6 @@ class K:
     def shr(self, a, count: int) -> ir.Value:
         """Logical shift right."""
         return arith.shrui(a, self.integer(count))
-
-    def sar(self, a, count: int) -> ir.Value:
-        """Arithmetic shift right."""
-        return arith.shrsi(a, self.integer(count))
 
     def to_float(self, i) -> ir.Value:
         """Signed integer of small magnitude to float.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from .emitter import K
-from .exp import exp
+from .exp import exp, rational
 
 # erf(x) / x = P / Q in x**2 for |x| <= 3.95, error 0.33 ulp. P is 1 at 0; all coefficients are
 # positive, and rounded to f32 by local search.
@@ -30,11 +30,7 @@ ERFC_LARGE = (-1.269319517731682e-05, -2.671767995716481e-05, 2.7549340424721737
 def erf(k: K, x: ir.Value) -> ir.Value:
     """A rational function in f32; in f64 a polynomial up to 1, then 1 - erfc."""
     if k.is_f32:
-        x = k.clamp(x, -3.95, 3.95)
-        small = k.flushed(x)
-        square = k.mul(small, small)
-        numerator = k.fma(k.mul(small, square), k.polynomial(square, ERF_P), x)
-        return k.clamp(k.div(numerator, k.polynomial(square, ERF_Q)), -1.0, 1.0)
+        return rational(k, x, 3.95, ERF_P, ERF_Q)
     a = k.min(k.abs(x), 6.0)
     square = k.square(a)
     small = k.mul(k.polynomial(square, ERF_SMALL), a)

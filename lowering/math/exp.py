@@ -6,7 +6,7 @@ interval, then scaling by 2**n. Error bounds: `math.ULP_BOUNDS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf, log
 
 from mlir import ir
@@ -178,14 +178,19 @@ def cosh(k: K, x: ir.Value) -> ir.Value:
     return k.add(half, k.div(0.25, k.capped(half, 2.0**60)))
 
 
+def rational(k: K, x: ir.Value, limit: float, p: Sequence[float], q: Sequence[float]) -> ir.Value:
+    """x * P / Q in x**2, from -1 to 1, for x within the limit and beyond; P is 1 at 0."""
+    x = k.clamp(x, -limit, limit)
+    small = k.flushed(x)
+    square = k.mul(small, small)
+    numerator = k.fma(k.mul(small, square), k.polynomial(square, p), x)
+    return k.clamp(k.div(numerator, k.polynomial(square, q)), -1.0, 1.0)
+
+
 def tanh(k: K, x: ir.Value) -> ir.Value:
     """A rational function in f32; t / (t + 2) with t = expm1(2 * |x|) in f64."""
     if k.is_f32:
-        x = k.clamp(x, -9.02, 9.02)
-        small = k.flushed(x)
-        square = k.mul(small, small)
-        numerator = k.fma(k.mul(small, square), k.polynomial(square, TANH_P), x)
-        return k.clamp(k.div(numerator, k.polynomial(square, TANH_Q)), -1.0, 1.0)
+        return rational(k, x, 9.02, TANH_P, TANH_Q)
     a = k.min(k.abs(x), 22.0)
     t = expm1(k, k.add(a, a))
     return k.copysign(k.div(t, k.add(t, 2.0)), x)

@@ -12,12 +12,9 @@ from math import inf, nan
 from mlir import ir
 
 from .emitter import K
+from .exp import LN2
 
-# The first part of each pair has trailing zeros, so that e times it is exact.
-LN2 = {
-    32: (0.693359375, -2.1219444005469058277e-4),
-    64: (6.93147180369123816490e-01, 1.90821492927058770002e-10),
-}
+# The first part of each pair has trailing zeros, as those of `LN2`: e times it is exact.
 LOG10_2 = {
     32: (0.301025390625, 4.6050389811952137e-06),
     64: (0.30102999560767785, 5.630334806675098e-11),

@@ -12,8 +12,8 @@ from math import inf, nan
 from mlir import ir
 
 from .emitter import K
-from .exp import EXP_TAIL, reduce_exp, scale
-from .log import LN2, LOG2_E, reduce_log, split
+from .exp import EXP_TAIL, LN2, reduce_exp, scale
+from .log import LOG2_E, reduce_log, split
 
 # (2 * atanh(s) - 2 * s) / s**3 in s**2; relative error 2**-37 of the logarithm
 LOG_ROUGH = (0.235816254771388, 0.2853734361358225, 0.4000033446995255, 0.6666666564979579)

@@ -48,7 +48,8 @@ def accesses(op: Compute) -> list[Access]:
             waiting += list(_reads(producer, producer.loop_values(tensor.number, index)))[::-1]
         elif isinstance(producer, Reshape) and tensor.buffer is None:
             if producer.mapping is not None and not producer.source.required:
-                waiting.append((producer.source, tuple(through_reshape(producer, index))))
+                source = tuple(m.substitute(index.__getitem__) for m in producer.mapping)
+                waiting.append((producer.source, source))
             else:
                 found[Access(producer.source, None, reinterpreted=True)] = None
                 found[Access(tensor, _known(index))] = None
@@ -59,24 +60,14 @@ def accesses(op: Compute) -> list[Access]:
 
 def _reads(op: Compute, loops: Sequence[Index | None]) -> Iterator[Element]:
     """The elements that one iteration of an operation reads."""
-
-    def index_of(axis: Index) -> Index | None:
-        return axis.substitute(lambda k: loops[k])  # type: ignore[call-overload]
-
     for number, read in enumerate(op.reads):
         if number in op.body.used:
-            yield read.tensor, tuple(index_of(a) for a in read.index)
+            yield read.tensor, tuple(a.substitute(loops.__getitem__) for a in read.index)
     for number, init in enumerate(op.inits):
         if init is not None:
             yield init, tuple(loops[k] for k in op.axes[number])
     for tensor in op.body.extracts:
         yield tensor, (None,) * tensor.rank
-
-
-def through_reshape(op: Reshape, index: Sequence[Index | None]) -> list[Index | None]:
-    """Index of the source of a reshape that has a mapping."""
-    assert op.mapping is not None
-    return [m.substitute(lambda k: index[k]) for m in op.mapping]  # type: ignore[call-overload]
 
 
 def _known(index: Sequence[Index | None]) -> tuple[Index, ...] | None:
@@ -96,11 +87,9 @@ def choose_anchors(graph: Graph) -> None:
     for op in graph.operations:
         if isinstance(op, Product):
             op.left_view, op.right_view = operand_view(op.left), operand_view(op.right)
-            stored = [op.left_view[0], op.right_view[0], op.init]
             if op.bias is not None:
                 op.bias_view = operand_view(op.bias, bias_readable)
-                stored.append(op.bias_view[0])
-            for read in stored:
+            for read in (*op.read_through_views, op.init):
                 if read is not None:
                     _require_unless_stored(read)
         elif isinstance(op, Reshape) and op.mapping is None:
@@ -184,7 +173,7 @@ def operand_view(
     root, index = view_root(tensor)
     offset = ix.linear(index, strides_of(root))
     if root is not tensor and not (readable or library_readable)(tensor, offset):
-        root, offset = tensor, ix.linear(map(ix.atom, range(tensor.rank)), row_major(tensor.dims))
+        root, offset = tensor, ix.over_axes(row_major(tensor.dims))
     return root, offset
 
 
@@ -226,5 +215,4 @@ def view_root(tensor: Tensor) -> tuple[Tensor, list[Index]]:
             return tensor, index
         read = producer.reads[producer.body.view]
         loops = producer.loop_values(tensor.number, index)
-        values = [a.substitute(loops.__getitem__) for a in read.index]  # type: ignore[arg-type]
-        tensor, index = read.tensor, [v for v in values if v is not None]
+        tensor, index = read.tensor, list(ix.substituted(read.index, loops.__getitem__))

@@ -141,14 +141,12 @@ def _is_addition(body: Body) -> bool:
 def _vector(product: Product, found: _Sum) -> Compute:
     """The bias as a view of rank 1, which the product is given."""
     column, dims = found.op.loops[-1], product.output.dims[-1:]
-    index = [
-        i.substitute(lambda k: ix.atom(0) if k == column else None) for i in found.bias.index
-    ]  # fmt: skip
+    index = ix.substituted(found.bias.index, lambda k: ix.atom(0) if k == column else None)
     output = Tensor(dims, found.bias.tensor.element)
-    read = Read(found.bias.tensor, tuple(i for i in index if i is not None))
     made = Compute(
-        f"{product.name}_bias", dims, (False,), [read], [None], [output], [(0,)],
-        Body(view=0, used=frozenset([0])), combiners=[None], location=found.op.location,
+        f"{product.name}_bias", dims, (False,), [Read(found.bias.tensor, index)], [None],
+        [output], [(0,)], Body(view=0, used=frozenset([0])), combiners=[None],
+        location=found.op.location,
     )  # fmt: skip
     output.producer = made
     product.bias = output

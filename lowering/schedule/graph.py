@@ -9,7 +9,7 @@ from typing import Any, Union
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
 from ..abi import TensorSpec
-from .index import Index, atom, constant, row_major
+from .index import Index, atom, constant, row_major, substituted
 
 Element = Any  # ir.Type of one stored element
 Producer = Union["Source", "Compute", "Reshape", "Product"]
@@ -132,7 +132,7 @@ class Compute:
         inits: destinations' previous values (read by reductions).
         outputs: results; ``axes[o][k]`` is the loop of axis k of output o.
         body: facts about the region.
-        combiner: operation name when every output folds one value into its accumulator.
+        combiners: per output, how it folds a value into its accumulator; None = in no known way.
         is_scan: output 0 holds the running values.
         anchor: computed where the schedule places it; otherwise inlined into consumers.
         location: for diagnostics.
@@ -231,6 +231,12 @@ class Product:
     right_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
     bias_view: tuple[Tensor, Index] | None = None
 
+    @property
+    def read_through_views(self) -> list[Tensor]:
+        """The stored tensors that the operands and the bias are views of."""
+        views = (self.left_view, self.right_view, self.bias_view)
+        return [view[0] for view in views if view is not None]
+
     def __repr__(self) -> str:
         return self.name
 
@@ -306,8 +312,7 @@ def read_at(op: Compute, number: int, loops: Sequence[Index]) -> tuple[Tensor, t
         assert init is not None
         return init, tuple(loops[k] for k in op.axes[output])
     read = op.reads[number]
-    index = [a.substitute(lambda k: loops[k]) for a in read.index]  # type: ignore[call-overload]
-    return read.tensor, tuple(i for i in index if i is not None)
+    return read.tensor, substituted(read.index, loops.__getitem__)
 
 
 def results(op: Compute | Reshape | Product) -> list[Tensor]:

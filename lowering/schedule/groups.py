@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Any, Union
 
 from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
@@ -44,6 +44,11 @@ class Group:
     lane: Loop | None = None
     after: set[Step] = field(default_factory=set)
 
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The tensors that the members define."""
+        return [tensor for op in self.members for tensor in op.outputs]
+
     def reduced(self, op: Compute) -> set[Loop]:
         """Nest loops that a member reduces over."""
         return {self.loops[op][k] for k in op.loops if op.reduction[k]}
@@ -51,8 +56,7 @@ class Group:
     def index_of(self, op: Compute, index: Sequence[Index]) -> tuple[Index, ...]:
         """Index expressions over a member's loops, over nest loops."""
         loops = self.loops[op]
-        out = [i.substitute(lambda k: loop_index(loops[k])) for i in index]  # type: ignore[call-overload]
-        return tuple(i for i in out if i is not None)
+        return ix.substituted(index, lambda k: loop_index(loops[k]))
 
 
 Step = Union[Group, Product]
@@ -289,24 +293,25 @@ def _seen_through(tensor: Tensor) -> list[Tensor]:
 
 def best_lane(op: Compute, reads: Sequence[Access]) -> int | None:
     """The loop that makes most accesses of one operation contiguous when innermost."""
-    scores = lane_scores(reads, len(op.extents))
+    scores = dict.fromkeys(op.loops, 0.0)
+    for access in reads:
+        if access.index is not None:
+            add_scores(scores, access.tensor, access.index)
     wide = [k for k in op.loops if op.extents[k] != 1]
     if not wide:
         return None
     return max(wide, key=lambda k: (scores[k], k))
 
 
-def lane_scores(reads: Sequence[Access], count: int) -> list[float]:
-    """Per loop: contiguous minus strided accesses when that loop is innermost."""
-    scores = [0.0] * count
-    for access in reads:
-        if access.index is None:
-            continue
-        size = 1.0 if len(access.tensor.dims) > 1 else 0.5
-        offset = ix.linear(access.index, strides_of(access.tensor))
-        for loop in range(count):
-            scores[loop] += size * lane_value(offset.coefficient(loop))
-    return scores
+def add_scores(
+    scores: dict[Any, float], tensor: Tensor, index: Sequence[Index], weight: float = 1.0
+) -> None:
+    """Add to each loop's score how good an access is for vector code with that loop innermost."""
+    offset = ix.linear(index, strides_of(tensor))
+    if tensor.rank < 2:
+        weight *= 0.5  # a small operand stays in cache whatever the order
+    for loop in scores:
+        scores[loop] += weight * lane_value(offset.coefficient(loop))
 
 
 def lane_value(stride: Dim) -> float:

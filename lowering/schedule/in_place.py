@@ -9,7 +9,7 @@ Compiled code relies on outputs overlapping no input otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import index as ix
 from .access import accesses
@@ -80,26 +80,16 @@ def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
         written |= {tuple(at[axis] for axis in op.axes[k]) for k in stores}
         for access in accesses(op):
             if buffer_or_none(access.tensor) is given:
-                read.add(None if access.reinterpreted else _in_loops(access.index, at))
+                known = access.index is not None and not access.reinterpreted
+                read.add(ix.substituted(access.index or (), at.__getitem__) if known else None)
     return len(written) == 1 and read == written
-
-
-def _in_loops(index: tuple[Index, ...] | None, at: tuple[Index, ...]) -> tuple[Index, ...] | None:
-    """An index over an operation's loops as one over the loops of its nest."""
-
-    def loop(number: Any) -> Index:
-        return at[number]
-
-    found = [axis.substitute(loop) for axis in index or ()]
-    return None if index is None else tuple(axis for axis in found if axis is not None)
 
 
 def _read(step: Nest | Product) -> Iterator[Buffer]:
     """Buffers of inputs and stored tensors that a step may read."""
     if isinstance(step, Product):
         # Views that it reads are stored nowhere; what they show is.
-        views = (step.left_view, step.right_view, step.bias_view)
-        tensors = [*operands(step), *(view[0] for view in views if view is not None)]
+        tensors = [*operands(step), *step.read_through_views]
     else:
         tensors = [access.tensor for op in step.group.members for access in accesses(op)]
     for tensor in tensors:
@@ -109,10 +99,5 @@ def _read(step: Nest | Product) -> Iterator[Buffer]:
 
 
 def _written(step: Nest | Product) -> Iterator[Buffer]:
-    made = [step.output] if isinstance(step, Product) else [
-        tensor for op in step.group.members for tensor in op.outputs
-    ]  # fmt: skip
+    made = [step.output] if isinstance(step, Product) else step.group.outputs
     return (tensor.buffer for tensor in made if tensor.buffer is not None)
-
-
-__all__ = ["in_place", "shared_in_nest"]

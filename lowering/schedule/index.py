@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 from ...dialect.ir.symbolic import Dim
 
@@ -40,7 +41,7 @@ class Index:
         """The expression times a size."""
         return Index({a: c * factor for a, c in self.terms.items()}, self.const * factor)
 
-    def substitute(self, values: Callable[[Atom], Index | None]) -> Index | None:
+    def substitute(self, values: Callable[[Any], Index | None]) -> Index | None:
         """Replace every atom; None if some atom has no expression."""
         out = Index({}, self.const)
         for atom, coef in self.terms.items():
@@ -132,12 +133,25 @@ def arithmetic(name: str, parts: Sequence[Index]) -> Index | None:
     return out if all(isinstance(n, int) and abs(n) < 2**31 for n in numbers) else None
 
 
+def substituted(
+    indices: Iterable[Index], values: Callable[[Any], Index | None]
+) -> tuple[Index, ...]:
+    """Expressions with every atom replaced; those with an atom that has no value are left out."""
+    found = (index.substitute(values) for index in indices)
+    return tuple(index for index in found if index is not None)
+
+
 def linear(indices: Iterable[Index], strides: Sequence[Dim]) -> Index:
     """The element offset of an index tuple under strides."""
     total = constant(0)
     for index, stride in zip(indices, strides, strict=True):
         total = total + index.scale(stride)
     return total
+
+
+def over_axes(strides: Sequence[Dim]) -> Index:
+    """The element offset under strides, over the numbers of the axes."""
+    return linear(map(atom, range(len(strides))), strides)
 
 
 def atoms_of(index: Index) -> set[Atom]:
@@ -159,6 +173,11 @@ def row_major(dims: Sequence[Dim]) -> tuple[Dim, ...]:
         strides.append(step)
         step = step * dim
     return tuple(reversed(strides))
+
+
+def ceil_div(size: Dim, by: Dim) -> Dim:
+    """``size / by``, rounded up."""
+    return (size + (by - 1)) // by
 
 
 def product(dims: Iterable[Dim]) -> Dim:

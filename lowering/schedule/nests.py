@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...dialect.ir.symbolic import Dim
-from . import index as ix
 from .access import Access
-from .graph import Buffer, Compute, Element, Tensor, strides_of
-from .groups import Group, Grouper, Loop, lane_value, loop_index
-from .index import Index, product
+from .graph import Buffer, Compute, Element, Tensor
+from .groups import Group, Grouper, Loop, add_scores, loop_index
 
 TILE = 1024  # elements of a column tile: a few accumulator rows fit the first-level cache
 
@@ -25,15 +23,13 @@ class Stage:
 
     Attributes:
         parallel, reduced: loops; in order parallel, reduced unless ``in_memory``.
-        lane: the innermost loop.
         maps: pointwise members, evaluated and stored where they have storage.
         reductions: members reduced over exactly ``reduced``.
-        in_memory: accumulators are arrays along ``lane``, which is a parallel loop.
+        in_memory: accumulators are arrays along the innermost loop, which is a parallel one.
     """
 
     parallel: list[Loop]
     reduced: list[Loop] = field(default_factory=list)
-    lane: Loop | None = None
     maps: list[Compute] = field(default_factory=list)
     reductions: list[Compute] = field(default_factory=list)
     in_memory: bool = False
@@ -70,7 +66,7 @@ class Nest:
 
     Attributes:
         group: its members and their loops.
-        outer: loops around the stages; the first may be split over threads when ``is_parallel``.
+        outer: loops around the stages.
         tile: the loop that is split in tiles of `TILE`, around the stages, or None.
         stages: in order.
         tail: members without loops of their own that store or accumulate, after the stages.
@@ -87,11 +83,6 @@ class Nest:
     place: dict[Compute, int] = field(default_factory=dict)
     scratch: dict[Tensor, Scratch] = field(default_factory=dict)
     accumulated: list[Compute] = field(default_factory=list)
-
-    @property
-    def is_parallel(self) -> bool:
-        """True if iterations of the outer loops are independent."""
-        return bool(self.outer) and not self.accumulated
 
     def inner(self, op: Compute) -> list[Loop]:
         """A member's loops inside the outer ones, without those of size 1."""
@@ -139,11 +130,11 @@ class _Layout:
             for access in self.reads[op]:
                 if access.index is not None and not self._in_registers(access):
                     index = self.group.index_of(op, access.index)
-                    _score(scores, access.tensor, index, 1.0)
+                    add_scores(scores, access.tensor, index)
             for number, tensor in enumerate(op.outputs):
                 if tensor in self.stored:
                     index = tuple(loop_index(self.group.loops[op][k]) for k in op.axes[number])
-                    _score(scores, tensor, index, 1.5)
+                    add_scores(scores, tensor, index, 1.5)
         return max(loops, key=lambda g: (scores[g], loops.index(g)))
 
     def _in_registers(self, access: Access) -> bool:
@@ -210,7 +201,6 @@ class _Layout:
         in_order = any(c is None or c.ordered for op in stage.reductions for c in op.combiners)
         if lane in stage.reduced and in_order:
             lane = stage.reduced[-1]
-        stage.lane = lane
         stage.in_memory = bool(stage.reductions) and lane in stage.parallel
         for group in (stage.parallel, stage.reduced):
             if lane in group:
@@ -244,14 +234,11 @@ class _Layout:
             return op.is_scan and tensor.number == 0
         for other in self.group.members:
             for access in self.reads[other]:
-                if access.tensor is tensor and self._later(op, other, access):
+                if access.tensor is tensor and (
+                    not nest.inner(other) or nest.place[other] > nest.place[op]
+                ):
                     return True
         return False
-
-    def _later(self, op: Compute, other: Compute, access: Access) -> bool:
-        if not self.nest.inner(other):
-            return True
-        return self.nest.place[other] > self.nest.place[op]
 
 
 def _fits(stage: Stage, inner: list[Loop], reduced: list[Loop] | None) -> bool:
@@ -259,19 +246,3 @@ def _fits(stage: Stage, inner: list[Loop], reduced: list[Loop] | None) -> bool:
     if set(stage.parallel) | set(stage.reduced) != set(inner):
         return False
     return reduced is None or not stage.reductions or set(stage.reduced) == set(reduced)
-
-
-def _score(
-    scores: dict[Loop, float], tensor: Tensor, index: tuple[Index, ...], weight: float
-) -> None:
-    offset = ix.linear(index, strides_of(tensor))
-    # A small operand stays in cache whatever the order.
-    if tensor.rank < 2:
-        weight *= 0.5
-    for loop in scores:
-        scores[loop] += weight * lane_value(offset.coefficient(loop))
-
-
-def scratch_size(scratch: Scratch) -> Dim:
-    """Elements of a temporary."""
-    return product(scratch.dims)

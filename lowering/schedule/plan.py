@@ -1,10 +1,12 @@
 """Scheduling: a linalg function becomes nests and library products over buffers.
 
-read (read)      operations -> node graph, sizes as expressions
-anchor (access)  what is computed once, what is recomputed where it is read
-group (groups)   operations that share outer loops
-lay out (nests)  loops, stages and temporaries of each group
-plan (here)               outputs, workspace offsets by liveness
+The steps, each with its module:
+
+1. `read` turns operations into a node graph, and sizes into expressions.
+2. `access` decides what is computed once, and what is recomputed where it is read.
+3. `groups` puts operations that share outer loops into groups.
+4. `nests` lays out the loops, stages and temporaries of each group.
+5. This module gives outputs their buffers, and places the workspace by liveness.
 """
 
 from __future__ import annotations
@@ -187,8 +189,7 @@ def _is_unreadable(tensor: Tensor) -> bool:
     """True for an argument whose strides the product library cannot take."""
     if not isinstance(tensor.producer, Source):
         return False
-    offset = ix.linear(map(ix.atom, range(tensor.rank)), tensor.producer.buffer.strides)
-    return not library_readable(tensor, offset)
+    return not library_readable(tensor, ix.over_axes(tensor.producer.buffer.strides))
 
 
 def _root_kind(tensor: Tensor) -> str | None:
@@ -216,10 +217,7 @@ def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Any, _Life]:
                 last[tensor] = number
     lives: dict[Any, _Life] = {}  # by tensor, and later by temporary
     for number, step in enumerate(grouper.steps):
-        made = [step.output] if isinstance(step, Product) else [
-            t for op in step.members for t in op.outputs
-        ]  # fmt: skip
-        for tensor in made:
+        for tensor in [step.output] if isinstance(step, Product) else step.outputs:
             if tensor.buffer is not None:
                 continue
             if isinstance(step, Product) and step.init is not None:
@@ -238,9 +236,7 @@ def _workspace_buffer(element: Any, dims: tuple[Dim, ...], serial: int) -> Buffe
 
 def _read_by(step: Group | Product, grouper: Grouper) -> list[Tensor]:
     if isinstance(step, Product):
-        views = (step.left_view, step.right_view, step.bias_view)
-        roots = [view[0] for view in views if view is not None]
-        reads = [*roots, *(t for t in operands(step)[2:])]
+        reads = [*step.read_through_views, *operands(step)[2:]]
     else:
         reads = [a.tensor for op in step.members for a in grouper.accesses[op]]
     return [t for r in reads for t in stored_roots(r)]
@@ -312,7 +308,7 @@ def _plan_workspace(result: Schedule, lives: dict[Any, _Life]) -> None:
 def _aligned(size: Dim) -> Dim:
     if not is_nonnegative(size):
         size = sym_max(size, 0)  # the run is void, but its buffers must not meet
-    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+    return ix.ceil_div(size, ALIGNMENT) * ALIGNMENT
 
 
 def _suffices(have: Dim, need: Dim) -> bool:

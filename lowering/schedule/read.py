@@ -34,7 +34,7 @@ _SIGNLESS = {"i1": "bool"}
 
 
 def read_graph(function: ir.Operation) -> Graph:
-    """The node graph of a ``func.func`` in the form of `docs/architecture.md` ("Lowering").
+    """The node graph of a ``func.func`` in the form of `docs/cpu-lowering.md`.
 
     Raises LoweringError for operations and maps outside that form.
     """

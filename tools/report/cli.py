@@ -38,7 +38,7 @@ _USAGE = "usage: profuse-report [-h] [-o FILE] [--title TITLE] SCRIPT [ARGUMENT 
 _OPTIONS = {"-o": "output", "--output": "output", "--title": "title"}
 
 
-@tool
+@tool("profuse-report")
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status of the script (2 = it was not run)."""
     arguments = list(sys.argv[1:] if argv is None else argv)

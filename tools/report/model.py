@@ -84,7 +84,7 @@ class Function:
     """A jitted or loaded function.
 
     Attributes:
-        number: of the function, see `live.number_of`.
+        number: of the function, see `registry.number_of`.
         name: what it is called.
         place: ``file:line`` of its definition, where it has one.
         tier: that the next call would run on.

@@ -1,0 +1,36 @@
+"""How operations that only move elements read their operand: affine expressions over loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from ...dialect.ir.symbolic import Dim
+from .generic import Expr, dims, literal
+
+
+def broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
+    """How an operand of this shape is read by loops over the result, aligned at the right."""
+    aligned = loops[len(loops) - len(shape) :]
+    return [literal(0) if d == 1 else e for d, e in zip(shape, aligned, strict=True)]
+
+
+def slice_map(
+    source: Sequence[Dim], starts: Sequence[Any], steps: Sequence[int], sizes: Sequence[Dim]
+) -> list[Expr] | None:
+    """How a slice reads its operand; None where no affine expression says it."""
+    exprs: list[Expr] = []
+    loops = dims(len(source))
+    for loop, size, start, step, length in zip(loops, source, starts, steps, sizes, strict=True):
+        if not isinstance(start, int):
+            return None
+        if start or step != 1 or size == length:
+            exprs.append(loop * step + start)
+        elif isinstance(size, int):
+            # A bare loop index would say that the loop covers the whole axis.
+            exprs.append(ir.AffineExpr.get_mod(loop, size))
+        else:
+            return None
+    return exprs
