@@ -21,6 +21,7 @@ from ....dialect.ir.program import Instr, Module, Program
 from ....dialect.ir.types import TensorType
 from ....dialect.ops.moments import Var
 from ....dialect.ops.reduce import axis_argument
+from ....dialect.ops.select import Cast
 from ...interpret.evaluate import Evaluator
 from .rows import Rows
 
@@ -213,7 +214,7 @@ def _about_any_mean(
 
 def _truncates(instr: Instr, function: Program) -> bool:
     """Casts of floats to integers, which C leaves undefined for what does not fit."""
-    if instr.op.name != "cast" or not instr.attrs["dtype"].is_int:
+    if instr.op is not Cast or not instr.attrs["dtype"].is_int:
         return False
     given = function.type_of(instr.operands[0])
     return getattr(given, "dtype", None) is None or given.dtype.is_float  # type: ignore[union-attr]
