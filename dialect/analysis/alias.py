@@ -1,7 +1,7 @@
 """Alias analysis: which values may share memory, who writes it, and what may move past what.
 
 Works on blocks of `program.Instr`; values are whatever identifies them (integers in programs,
-`ir.Value` in the mirror that passes make of a function, see `passes.memory`).
+`ir.Value` in the mirror that passes make of a function, see `mlir.memory`).
 
 Memory is named by its *roots*: values whose op allocates it, or `OUTSIDE`, the memory of whoever
 calls (arguments may all share it). A view has the roots of what it views; a value that control
@@ -17,6 +17,10 @@ from typing import Any, NamedTuple
 from ..ir.op import Fusion
 from ..ir.program import Block, Instr
 from ..ir.types import ListType, ScalarType, TensorType, Type
+from ..ops.control import ControlFlow, For, If, While
+from ..ops.create import Constant
+from ..ops.slicing import Pick
+from ..ops.speculation import FallbackGraph
 
 Roots = frozenset[Any]
 NOTHING: Roots = frozenset()
@@ -100,7 +104,7 @@ class Aliases:
         for output in self.body.outputs:
             seen |= self.of(output)
         for instr in self.body.walk():
-            if instr.op is None or instr.op.name == "fallback_graph":
+            if instr.op is None or instr.op is FallbackGraph:
                 for used in instr.operands:
                     seen |= self.of(used)
         return bool(self.of(value) & seen)
@@ -139,10 +143,10 @@ class Aliases:
 
     def _visit(self, block: Block) -> None:
         for instr in block.instrs:
-            if instr.op is not None and instr.op.dialect == "scf":
+            if instr.op is not None and issubclass(instr.op, ControlFlow):
                 self._flow(instr)
                 continue
-            if instr.op is not None and instr.op.name == "constant":
+            if instr.op is Constant:
                 self.constants.update(instr.results)
             for result, roots in zip(instr.results, result_roots(
                 instr, self._type_of, self.of
@@ -151,13 +155,13 @@ class Aliases:
 
     def _flow(self, instr: Instr) -> None:
         """Hand roots on as ``scf`` hands values on."""
-        operands, name = instr.operands, instr.op.name
-        if name == "for":
+        operands = instr.operands
+        if instr.op is For:
             (body,) = instr.blocks
             for source in (operands[3:], body.outputs):
                 self._pass(source, body.args[1:])
                 self._pass(source, instr.results)
-        elif name == "while":
+        elif instr.op is While:
             before, after = instr.blocks
             self._pass(operands, before.args)
             self._pass(after.outputs, before.args)
@@ -165,7 +169,7 @@ class Aliases:
             self._pass(before.outputs[1:], instr.results)
         for block in instr.blocks:
             self._visit(block)
-            if name == "if":
+            if instr.op is If:
                 self._pass(block.outputs, instr.results)
 
     def _pass(self, sources: Iterable[Any], targets: Iterable[Any]) -> None:
@@ -196,7 +200,7 @@ def result_roots(
         roots = NOTHING.union(*(of(instr.operands[k]) for k in shared))
         if instr.op is None:
             roots |= {OUTSIDE}
-        elif instr.op.name == "pick" and isinstance(type_, TensorType) and type_.rank == 0:
+        elif instr.op is Pick and isinstance(type_, TensorType) and type_.rank == 0:
             roots = NOTHING  # a NumPy scalar, which is a copy
         if not roots:
             roots = frozenset([result])

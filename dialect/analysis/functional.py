@@ -15,6 +15,7 @@ from ..errors import Loc, ProfuseError
 from ..ir.op import Op, View, op_named
 from ..ir.program import Block, Instr, Program
 from ..ir.types import TENSOR, TensorType
+from ..ops.control import ControlFlow, If
 from ..ops.inplace import Writing
 from ..ops.speculation import Identity
 from ..reasons import Effect, Kind, Reason
@@ -55,7 +56,7 @@ class _Converter:
         block.instrs, self.out, self.cache = self.out, out, cache
 
     def instr(self, instr: Instr) -> None:
-        if instr.op.dialect == "scf":
+        if issubclass(instr.op, ControlFlow):
             self.flow(instr)
         elif instr.op.writes:
             self.write(instr)
@@ -161,11 +162,11 @@ class _Converter:
         written = self.aliases.effects(instr).writes
         roots = [r for r in self.content if r in written]
         instr.operands = tuple(map(self.read, instr.operands))
-        if instr.op.name != "if":
+        if instr.op is not If:
             instr.operands += tuple(self.content[r] for r in roots)
         for block in instr.blocks:
             outer = dict(self.content)
-            if instr.op.name != "if":
+            if instr.op is not If:
                 args = self.fresh(roots)
                 block.args += args
                 self.content.update(zip(roots, args, strict=True))

@@ -17,13 +17,19 @@ from typing import Any, NamedTuple
 from ..ir.attrs import DYNAMIC
 from ..ir.program import Block, Instr
 from ..ir.types import ScalarType, TensorType, Type
+from ..ops.control import ControlFlow, For, If, While
+from ..ops.create import Constant, Full, Iota
+from ..ops.queries import Dim, Rank, Size
+from ..ops.scatter import Copy
+from ..ops.shape import ExpandDims, Reshape, Squeeze
+from ..ops.slicing import Pick, Slice
 from ..ops.speculation import Identity
 from ..reasons import Kind, Reason
 from .alias import OUTSIDE, Aliases
 
-_C_ORDER = ("full", "iota", "copy")  # ops whose results have C order whatever their operands
-_KEEPS_ORDER = ("reshape", "expand_dims", "squeeze")
-_SIZES = ("constant", "dim", "size", "rank")
+_C_ORDER = (Full, Iota, Copy)  # ops whose results have C order whatever their operands
+_KEEPS_ORDER = (Reshape, ExpandDims, Squeeze)
+_SIZES = (Constant, Dim, Size, Rank)  # ops whose results are as good as known
 
 
 class Access(NamedTuple):
@@ -102,8 +108,8 @@ class Accesses:
 
     def _block(self, block: Block) -> None:
         for instr in block.instrs:
-            if instr.op is not None and instr.op.dialect == "scf":
-                getattr(self, f"_{instr.op.name}")(instr)
+            if instr.op is not None and issubclass(instr.op, ControlFlow):
+                {If: self._if, For: self._for, While: self._while}[instr.op](instr)
                 continue
             for index, result in enumerate(instr.results):
                 self._set([result], self._result(instr, index, result))
@@ -131,8 +137,7 @@ class Accesses:
 
     def _may_be_scalar(self, instr: Instr, result: Any) -> bool:
         """A pick of one element is a NumPy scalar, and thus a copy."""
-        assert instr.op is not None
-        return instr.op.name == "pick" and _rank(self.type_of(result)) is None
+        return instr.op is Pick and _rank(self.type_of(result)) is None
 
     def _is_ordered(self, value: Any, access: Access, any_gaps: bool) -> bool:
         """True if a reshape of ``value`` certainly is a view: it is in C order, or has one axis.
@@ -146,7 +151,7 @@ class Accesses:
         made = self.makers.get(access.root)
         if access.root in self._unordered or made is None or made.op is None:
             return False
-        if made.op.name not in _C_ORDER and (root is None or root > 1):
+        if made.op not in _C_ORDER and (root is None or root > 1):
             return False
         return all(_keeps_order(self.views[step][0]) for step in access.path)
 
@@ -200,8 +205,7 @@ class Accesses:
         for instr in block.instrs:
             self._time += 1
             self._uses += [(_Spot(self._time, loops), value) for value in instr.operands]
-            name = instr.op.name if instr.op is not None else ""
-            inner = (*loops, id(instr)) if name in ("for", "while") else loops
+            inner = (*loops, id(instr)) if instr.op in (For, While) else loops
             for nested in instr.blocks:
                 for arg in nested.args:
                     self._note(arg, inner)
@@ -212,7 +216,7 @@ class Accesses:
                 self._note(result, loops)
             if not instr.blocks and self.aliases.effects(instr).writes:
                 self._writes.append((_Spot(self._time, loops), instr))
-            if name in _SIZES or (
+            if instr.op in _SIZES or (
                 instr.operands
                 and self._sizes.issuperset(instr.operands)
                 and all(isinstance(self.type_of(r), ScalarType) for r in instr.results)
@@ -259,7 +263,7 @@ class Accesses:
             assert view.op is not None
             if not view.op.can_put_back():
                 return Reason(Kind.THROUGH_VIEW, detail=view.op.name)
-            if _rank(self.type_of(view.operands[0])) is None and view.op.name in _KEEPS_ORDER:
+            if _rank(self.type_of(view.operands[0])) is None and view.op in _KEEPS_ORDER:
                 return Reason(Kind.UNKNOWN_RANK)
             if not self._sizes.issuperset(view.operands[1:]):
                 return Reason(Kind.RUN_TIME_INDEX)
@@ -321,12 +325,12 @@ def _is_between(made: _Spot, write: _Spot, use: _Spot, carried: bool) -> bool:
 def _keeps_order(view: Instr) -> bool:
     """True if a view of something in C order is in C order."""
     assert view.op is not None
-    if view.op.name == "pick":
+    if view.op is Pick:
         return view.attrs.get("axis", 0) == 0
-    if view.op.name == "slice":
+    if view.op is Slice:
         steps, axes = view.attrs.get("steps"), view.attrs.get("axes")
         return len(view.attrs["starts"]) <= 1 and steps in (None, (1,)) and axes in (None, (0,))
-    return view.op.name in _KEEPS_ORDER
+    return view.op in _KEEPS_ORDER
 
 
 __all__ = ["Access", "Accesses", "Conflict"]

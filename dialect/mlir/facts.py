@@ -15,7 +15,7 @@ from ..ir.types import ScalarType, Type
 from ..ops.speculation import FusionGroup, Identity, Subgraph
 from .rewrite import defining_op, functions, is_terminator, op_class, symbol_of, type_of, walk
 
-# Ops that are no views but may return their operand, or a part of its memory, in NumPy.
+# IR text may use MLIR's own op beside ours.
 CONSTANTS = frozenset({"profuse.constant", "arith.constant"})
 
 

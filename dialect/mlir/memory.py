@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from mlir import ir
 
 from ..analysis.alias import Aliases, forbidden
-from ..ir.op import op_named
 from ..ir.program import Block, Instr
+from ..ops.create import Constant
+from ..ops.speculation import FallbackGraph
 from .rewrite import body_of, defining_op, is_terminator, op_class, ops_in, terminator_of, type_of
 from .rewrite import walk as walk_ops
 
@@ -47,7 +48,7 @@ class Memory:
         if self._aliases is None or not len(op.results):
             return None
         # Until it is converted, a fallback is taken to return anything that it is given.
-        if any(i.op is not None and i.op.name == "fallback_graph" for i in self._instrs.values()):
+        if any(i.op is FallbackGraph for i in self._instrs.values()):
             return None
         return forbidden(self._aliases, self._instrs[op.results[0]])
 
@@ -68,7 +69,7 @@ class Memory:
         return found
 
     def _instr(self, op: ir.Operation) -> Instr:
-        cls = op_named("constant") if op.name == "arith.constant" else op_class(op)
+        cls = Constant if op.name == "arith.constant" else op_class(op)
         blocks = tuple(
             self._mirror(region.blocks[0]) if len(region.blocks) else Block()
             for region in op.regions

@@ -156,6 +156,11 @@ def walk_inner_first(root: ir.Operation) -> Iterator[ir.Operation]:
                 yield op
 
 
+def walk_backwards(root: ir.Operation) -> Iterator[ir.Operation]:
+    """Every op below ``root``, last first, and thus inner before outer; those behind may change."""
+    return reversed(list(walk(root)))
+
+
 # --- functions -------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...lowering.linalg.builder import Builder, Tensor
 
 
-class _Permutation(Structural):
+class Permutation(Structural):
     """Family: reorder axes by a permutation that depends on the rank."""
 
     aliases = {0: 0}
@@ -57,7 +57,7 @@ class _Permutation(Structural):
         return b.transpose(args[0], cls.permutation(args[0].type.rank, attrs))
 
 
-class Transpose(_Permutation, name="transpose"):
+class Transpose(Permutation, name="transpose"):
     """`numpy.transpose`; without ``perm`` the axes are reversed."""
 
     perm = attr(I64_ARRAY, default=None)
@@ -80,7 +80,7 @@ class Transpose(_Permutation, name="transpose"):
         return normalize_axes(perm, rank, "repeated axis in transpose")
 
 
-class SwapAxes(_Permutation, name="swapaxes"):
+class SwapAxes(Permutation, name="swapaxes"):
     """`numpy.swapaxes`."""
 
     axis1 = attr(I64)
@@ -98,7 +98,7 @@ class SwapAxes(_Permutation, name="swapaxes"):
         return tuple(perm)
 
 
-class MoveAxis(_Permutation, name="moveaxis"):
+class MoveAxis(Permutation, name="moveaxis"):
     """`numpy.moveaxis`."""
 
     source = attr(I64_ARRAY)

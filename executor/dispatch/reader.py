@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ir.symbolic import Dim, parse_dim
+from ...dialect.ops.control import If
+from ...dialect.ops.create import Constant
+from ...dialect.ops.device_guards import SizeEq
+from ...dialect.ops.lists import ListConstruct
+from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from ..cuda.launches import DeviceKernel
@@ -24,7 +28,7 @@ from .relaxed_guards import size_tests
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": (),
 }  # fmt: skip
-_SIZES = ("dim", "list_construct", "size_eq")
+_SIZES = (DimOp, ListConstruct, SizeEq)
 
 
 @dataclass(frozen=True)
@@ -70,16 +74,14 @@ def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
 
     A loop or a branch is told of, if there is one, else an op: not the constants made for them.
     """
-    checks = {
-        r for i in instrs if issubclass(i.op, Guard) or i.op.name == "size_eq" for r in i.results
-    }
+    checks = {r for i in instrs if issubclass(i.op, (Guard, SizeEq)) for r in i.results}
     others = [
         i for i in instrs
-        if i.op.name not in _SIZES
+        if i.op not in _SIZES
         and not issubclass(i.op, (FusionGroup, Guard))
-        and not (i.op.name == "if" and i.operands[0] in checks)
+        and not (i.op is If and i.operands[0] in checks)
     ]  # fmt: skip
-    told = min([refused, *others], key=lambda i: (not i.blocks, i.op.name == "constant"))
+    told = min([refused, *others], key=lambda i: (not i.blocks, i.op is Constant))
     place = "" if told.loc is None else f" at {told.loc}"
     return f"{told.op.full_name()}{place} runs in Python"
 
@@ -142,7 +144,6 @@ class _Reader:
     def block(self, block: Block, guard: int | None, checked: set[int]) -> None:
         """The instructions of a block that runs behind the guard with this index (None: none)."""
         for instr in block.instrs:
-            name = instr.op.name
             operands = tuple(self.root(o) for o in instr.operands)
             if issubclass(instr.op, Guard):
                 *aliases, ok = instr.results
@@ -152,10 +153,10 @@ class _Reader:
                 values = [self.leaf.values[o] for o in operands]
                 types, relaxed = instr.attrs["types"], instr.op.behavior == "relaxed"
                 self.leaf.tests += guard_tests(types, values, relaxed=relaxed)
-            elif name in _SIZES:
+            elif instr.op in _SIZES:
                 self.leaf.evaluated += 1
-                getattr(self, f"read_{name}")(instr, operands, guard, checked)
-            elif name == "if" and instr.operands[0] in self.guarded:
+                self.size(instr, operands, guard, checked)
+            elif instr.op is If and instr.operands[0] in self.guarded:
                 then, other = instr.blocks
                 if any(inner.op is not CallFallback for inner in other.walk()):
                     raise Refused("the other side of a guard does more than call its fallback")
@@ -167,26 +168,25 @@ class _Reader:
             else:
                 raise Refused(_in_python(instr, block.instrs))
 
-    def read_dim(self, instr: Instr, operands: tuple[int, ...], *_: Any) -> None:
-        value = self.leaf.values.get(operands[0])
-        if not isinstance(value, (ArrayValue, MadeValue)):
-            raise Refused("a size of what is no array is asked for")
-        axis = normalize_axis(instr.attrs["axis"], len(value.sizes))
-        self.sizes[instr.results[0]] = (value.sizes[axis],)
-
-    def read_list_construct(self, instr: Instr, operands: tuple[int, ...], *_: Any) -> None:
-        if any(operand not in self.sizes for operand in operands):
-            raise Refused("a list holds something else than sizes")
-        found = (size for operand in operands for size in self.sizes[operand])
-        self.sizes[instr.results[0]] = tuple(found)
-
-    def read_size_eq(
+    def size(
         self, instr: Instr, operands: tuple[int, ...], guard: int | None, checked: set[int]
     ) -> None:
-        if operands[0] not in self.sizes:
-            raise Refused("sizes that are no list of sizes are checked")
-        self.guarded[instr.results[0]] = guard, checked
-        self.leaf.tests += size_tests(instr.attrs["reference"], self.sizes[operands[0]])
+        if instr.op is DimOp:
+            value = self.leaf.values.get(operands[0])
+            if not isinstance(value, (ArrayValue, MadeValue)):
+                raise Refused("a size of what is no array is asked for")
+            axis = normalize_axis(instr.attrs["axis"], len(value.sizes))
+            self.sizes[instr.results[0]] = (value.sizes[axis],)
+        elif instr.op is ListConstruct:
+            if any(operand not in self.sizes for operand in operands):
+                raise Refused("a list holds something else than sizes")
+            found = (size for operand in operands for size in self.sizes[operand])
+            self.sizes[instr.results[0]] = tuple(found)
+        else:
+            if operands[0] not in self.sizes:
+                raise Refused("sizes that are no list of sizes are checked")
+            self.guarded[instr.results[0]] = guard, checked
+            self.leaf.tests += size_tests(instr.attrs["reference"], self.sizes[operands[0]])
 
     def step(
         self,

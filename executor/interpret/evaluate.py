@@ -14,6 +14,7 @@ import numpy as np
 
 from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
 from ...dialect.ir.program import Block, Instr, Module, Program
+from ...dialect.ops.speculation import Identity, Profile, ProfileCounter
 
 
 class Observer(Protocol):
@@ -90,9 +91,9 @@ class Evaluator:
     def _step(self, instr: Instr) -> Step:
         if instr.op.dialect == "scf":
             return getattr(self, f"_{instr.op.name}")(instr)
-        if instr.op.name in ("profile", "profile_value"):
+        if issubclass(instr.op, Identity):
             return self._profile(instr)
-        if instr.op.name == "profile_counter":
+        if instr.op is ProfileCounter:
             return _nothing
         if "callee" in instr.op.attrs:
             return self._call(instr)
@@ -126,7 +127,7 @@ class Evaluator:
         (operand,), (result,) = instr.operands, instr.results
         site, observe = instr.attrs["site"], None
         if self._observer is not None:
-            is_type = instr.op.name == "profile"
+            is_type = instr.op is Profile
             observe = self._observer.observe_type if is_type else self._observer.observe_value
 
         def step(env: Env) -> None:

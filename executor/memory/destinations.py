@@ -11,6 +11,7 @@ import numpy as np
 from ...dialect.errors import ArgumentError, DTypeError, ShapeError
 from ...dialect.importers.tracing.pytree import TreeDef, flatten
 from ...dialect.ir.program import Block, Instr, Program
+from ...dialect.ops.control import If
 from ...dialect.ops.speculation import FusionGroup
 
 
@@ -109,7 +110,7 @@ def destined(main: Program) -> dict[int, int]:
             continue
         if maker.op is FusionGroup:
             found.setdefault(value, output)
-        elif maker.op.full_name() == "scf.if":
+        elif maker.op is If:
             index = maker.results.index(value)
             open_ += [(side, side.outputs[index], output) for side in maker.blocks]
     return found

@@ -23,6 +23,7 @@ from ...dialect.guards.checks import symbol_name
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.symbolic import Dim, Dimension, Sym, parse_dim, substitute, symbol
+from ...dialect.ops.control import If
 from ...dialect.ops.sizes import is_nonnegative
 from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
@@ -158,7 +159,7 @@ class _Finder:
 
     def block(self, block: Block) -> None:
         for instr in block.instrs:
-            if instr.op.full_name() == "scf.if":
+            if instr.op is If:
                 self.branch(instr)
             elif issubclass(instr.op, GuardOp):
                 self.guard(instr)

@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from ...dialect.errors import Loc, ProfuseError, StrictFusionError
 from ...dialect.importers.tracing.recorder import current
 from ...dialect.ir.program import Instr, Module
+from ...dialect.ops.control import If
+from ...dialect.ops.create import Constant
 from ...dialect.ops.speculation import FusionGroup, Guard
 from ...dialect.reasons import Reason
 
@@ -89,10 +91,10 @@ def unfused_ops(module: Module, guards: list[Instr]) -> list[Instr]:
     unguarded = sum(i.op is FusionGroup for i in module.main.body.instrs)
     alone = not guards and unguarded == 1
     for instr in instrs:
-        if instr.op.name == "if" and instr.operands[0] in outcomes:
+        if instr.op is If and instr.operands[0] in outcomes:
             allowed.add(id(instr))
             allowed |= {id(inner) for block in instr.blocks for inner in block.walk()}
-        elif instr.op.name == "constant" or (alone and instr.op is FusionGroup):
+        elif instr.op is Constant or (alone and instr.op is FusionGroup):
             allowed.add(id(instr))
     return [i for i in instrs if id(i) not in allowed]
 

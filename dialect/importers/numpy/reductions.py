@@ -155,42 +155,36 @@ def _spread(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any) 
 @numpy_function("argmax")
 def argmax(a: Any, axis: Any = None, keepdims: Any = False):
     """`np.argmax`."""
-    return _arg("argmax", a, axis, keepdims)
+    return _along("argmax", a, axis, keepdims=keepdims)
 
 
 @numpy_function("argmin")
 def argmin(a: Any, axis: Any = None, keepdims: Any = False):
     """`np.argmin`."""
-    return _arg("argmin", a, axis, keepdims)
-
-
-def _arg(name: str, a: Any, axis: Any, keepdims: Any) -> Any:
-    attrs: dict[str, Any] = {}
-    if axis is not None:
-        attrs["axis"] = axis_number(axis)
-    if keepdims:
-        attrs["keepdims"] = True
-    return op(name, a, **attrs)
+    return _along("argmin", a, axis, keepdims=keepdims)
 
 
 @numpy_function("cumsum")
 def cumsum(a: Any, axis: Any = None, dtype: Any = None):
     """`np.cumsum`."""
-    return _scan("cumsum", a, axis, dtype)
+    return _along("cumsum", a, axis, dtype)
 
 
 @numpy_function("cumprod")
 def cumprod(a: Any, axis: Any = None, dtype: Any = None):
     """`np.cumprod`."""
-    return _scan("cumprod", a, axis, dtype)
+    return _along("cumprod", a, axis, dtype)
 
 
-def _scan(name: str, a: Any, axis: Any, dtype: Any) -> Any:
+def _along(name: str, a: Any, axis: Any, dtype: Any = None, keepdims: Any = False) -> Any:
+    """An op along one axis, or on all elements in their order."""
     attrs: dict[str, Any] = {}
     if axis is not None:
         attrs["axis"] = axis_number(axis)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
+    if keepdims:
+        attrs["keepdims"] = True
     return op(name, a, **attrs)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import InternalError
 from ...ir.program import Block, Instr, Program
 from ...ir.types import INT_SCALAR, Type
+from ...ops.control import For, If
 from .control import join_hints, own_arguments, unknown_number
 from .operators import as_value, recorder_of, wrap
 from .recorder import Recorder, trace_error
@@ -102,8 +103,8 @@ class _Inliner:
         if "callee" in instr.op.attrs:
             raise trace_error(f"a graph that calls @{instr.attrs['callee']} cannot be traced")
         if instr.blocks:
-            kind = {"if": self._if, "for": self._for, "while": self._while}
-            kind[instr.op.name](instr)
+            flow = self._if if instr.op is If else self._for if instr.op is For else self._while
+            flow(instr)
             return
         results = self.rec.emit(instr.op, self._of(instr.operands), instr.attrs)
         self._bind(instr.results, results)

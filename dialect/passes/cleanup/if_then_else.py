@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mlir import ir
-
-from ...mlir.rewrite import (
-    create,
-    functions,
-    op_class,
-    ops_in,
-    replace,
-    terminator_of,
-    types_of,
-    walk,
-)
+from ...mlir.rewrite import create, ops_in, replace, terminator_of, types_of, walk_backwards
 from ...ops.control import If, IfThenElse
-from ..base import Pass, register_pass
+from ..base import register_pass
+from ..patterns import Match, Pattern, PatternPass
+
+
+def _choose(m: Match) -> int:
+    op = m.op
+    if len(op.results) != 1 or any(len(ops_in(region.blocks[0])) != 1 for region in op.regions):
+        return 0
+    values = [terminator_of(region.blocks[0]).operands[0] for region in op.regions]
+    new = create(IfThenElse, [op.operands[0], *values], {}, types_of(op.results), op)
+    replace(op, list(new.results))
+    return 1
 
 
 @register_pass
 @dataclass(frozen=True)
-class IfThenElsePass(Pass):
+class IfThenElsePass(PatternPass):
     """Make ``if_then_else`` of each ``scf.if`` of one result whose two blocks are both empty."""
 
     name: ClassVar[str] = "if-then-else"
-    counts_changes: ClassVar[bool] = True
-
-    def run(self, module: ir.Module) -> None:
-        for func in functions(module):
-            # Inner ones first: they may leave nothing else in an outer block.
-            for op in reversed([op for op in walk(func) if op_class(op) is If]):
-                if len(op.results) == 1 and all(map(_is_empty, op.regions)):
-                    self._choose(op)
-
-    def _choose(self, op: ir.Operation) -> None:
-        values = [terminator_of(region.blocks[0]).operands[0] for region in op.regions]
-        new = create(IfThenElse, [op.operands[0], *values], {}, types_of(op.results), op)
-        replace(op, list(new.results))
-        self.count("branches-replaced")
-
-
-def _is_empty(region: ir.Region) -> bool:
-    return len(ops_in(region.blocks[0])) == 1
+    patterns: ClassVar[Sequence[Pattern]] = (Pattern("branches-replaced", (If,), _choose),)
+    order = staticmethod(walk_backwards)  # inner ones may leave nothing else in an outer block

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mlir import ir
-
-from ...mlir.rewrite import erase, functions, op_class, replace, users, walk
+from ...mlir.rewrite import erase, op_class, replace, users
 from ...ops.lists import ListConstruct, ListUnpack
-from ..base import Pass, register_pass
+from ..base import register_pass
+from ..patterns import Match, Pattern, PatternPass
+
+
+def _forward(m: Match) -> int:
+    readers = users(m.op.results[0])
+    if any(op_class(r) is not ListUnpack for r in readers):
+        return 0
+    if any(len(r.results) != len(m.op.operands) for r in readers):
+        return 0
+    for reader in readers:
+        replace(reader, list(m.op.operands))
+    erase(m.op)
+    return 1
 
 
 @register_pass
 @dataclass(frozen=True)
-class LowerLists(Pass):
+class LowerLists(PatternPass):
     """Forward the items of a ``list_construct`` to its ``list_unpack`` users.
 
     Only where nothing else uses the list: what else has it may grow it. An unpack into another
@@ -23,20 +35,4 @@ class LowerLists(Pass):
     """
 
     name: ClassVar[str] = "lower-lists"
-    counts_changes: ClassVar[bool] = True
-
-    def run(self, module: ir.Module) -> None:
-        for func in functions(module):
-            for op in [op for op in walk(func) if op_class(op) is ListConstruct]:
-                self._list(op)
-
-    def _list(self, op: ir.Operation) -> None:
-        readers = users(op.results[0])
-        if any(op_class(r) is not ListUnpack for r in readers):
-            return
-        if any(len(r.results) != len(op.operands) for r in readers):
-            return
-        for reader in readers:
-            replace(reader, list(op.operands))
-        erase(op)
-        self.count("lists-lowered")
+    patterns: ClassVar[Sequence[Pattern]] = (Pattern("lists-lowered", (ListConstruct,), _forward),)

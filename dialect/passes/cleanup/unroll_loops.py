@@ -8,12 +8,11 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...ir.op import op_named
+from ...ir.op import Op
 from ...ir.types import INT_SCALAR
 from ...mlir.facts import CONSTANTS, constant_value
 from ...mlir.rewrite import (
     create,
-    functions,
     is_terminator,
     op_class,
     ops_in,
@@ -21,18 +20,49 @@ from ...mlir.rewrite import (
     terminator_of,
     types_of,
     walk,
+    walk_backwards,
 )
 from ...mlir.values import clone_tree
+from ...ops.binary import Add, FloorDiv, Maximum, Mul, Sub
 from ...ops.control import For
+from ...ops.create import Constant
 from ...ops.speculation import Identity
-from ..base import Pass, register_pass
+from ..base import register_pass
+from ..patterns import Match, Pattern, PatternPass
 
 _DONE = "profuse.unrolled"
 
 
+def _fully(m: Match) -> int | None:
+    lower, upper, step = (constant_value(v) for v in list(m.op.operands)[:3])
+    if _DONE in m.op.attributes or _size(m.op) > m.options.max_body:
+        return 0
+    if type(step) is not int or step < 1:
+        return 0
+    if type(lower) is not int or type(upper) is not int:
+        return None
+    trips = range(lower, upper, step)
+    if len(trips) >= m.options.max_trips or not _fits(m, len(trips)):
+        return None
+    _unroll_fully(m.op, trips)
+    return 1
+
+
+def _partly(m: Match) -> int:
+    factor = m.options.factor
+    if factor <= 1 or not _fits(m, factor):
+        return 0
+    _unroll_by(m.op, factor, constant_value(m.op.operands[2]))
+    return 1
+
+
+def _fits(m: Match, times: int) -> bool:
+    return not m.options.max_ops or _size(m.op) * times <= m.options.max_ops
+
+
 @register_pass
 @dataclass(frozen=True)
-class UnrollLoops(Pass):
+class UnrollLoops(PatternPass):
     """Unroll counted loops whose body has at most ``max-body`` ops that work, inner loops first.
 
     A constant trip count below ``max-trips`` is unrolled fully; any other by ``factor`` (1: not
@@ -41,34 +71,15 @@ class UnrollLoops(Pass):
     """
 
     name: ClassVar[str] = "unroll-loops"
-    counts_changes: ClassVar[bool] = True
+    patterns: ClassVar[Sequence[Pattern]] = (
+        Pattern("loops-unrolled", (For,), _fully),
+        Pattern("loops-unrolled-partly", (For,), _partly),
+    )
+    order = staticmethod(walk_backwards)
     max_body: int = 32
     factor: int = 8
     max_trips: int = 64
     max_ops: int = 0
-
-    def run(self, module: ir.Module) -> None:
-        for func in functions(module):
-            for op in reversed([op for op in walk(func) if op_class(op) is For]):
-                if _DONE not in op.attributes and _size(op) <= self.max_body:
-                    self._loop(op)
-
-    def _loop(self, op: ir.Operation) -> None:
-        lower, upper, step = (constant_value(v) for v in list(op.operands)[:3])
-        if type(step) is not int or step < 1:
-            return
-        if type(lower) is int and type(upper) is int:
-            trips = range(lower, upper, step)
-            if len(trips) < self.max_trips and self._fits(op, len(trips)):
-                _unroll_fully(op, trips)
-                self.count("loops-unrolled")
-                return
-        if self.factor > 1 and self._fits(op, self.factor):
-            _unroll_by(op, self.factor, step)
-            self.count("loops-unrolled-partly")
-
-    def _fits(self, op: ir.Operation, times: int) -> bool:
-        return not self.max_ops or _size(op) * times <= self.max_ops
 
 
 def _size(op: ir.Operation) -> int:
@@ -93,9 +104,9 @@ def _unroll_by(op: ir.Operation, factor: int, step: int) -> None:
     """A loop of ``factor`` iterations at a time, then the loop itself from where that ends."""
     lower, upper = list(op.operands)[:2]
     wide = _number(factor * step, op)
-    distance = _arith("sub", upper, lower, op)
-    rounds = _arith("maximum", _arith("floor_div", distance, wide, op), _number(0, op), op)
-    middle = _arith("add", lower, _arith("mul", rounds, wide, op), op)
+    distance = _arith(Sub, upper, lower, op)
+    rounds = _arith(Maximum, _arith(FloorDiv, distance, wide, op), _number(0, op), op)
+    middle = _arith(Add, lower, _arith(Mul, rounds, wide, op), op)
     inits = list(op.operands)[3:]
     main = create(For, [lower, middle, wide, *inits], {}, types_of(op.results), op)
     types = [lower.type, *(v.type for v in inits)]
@@ -106,9 +117,9 @@ def _unroll_by(op: ir.Operation, factor: int, step: int) -> None:
         here = index
         if k:
             attrs = {"value": k * step}
-            offset = create(op_named("constant"), [], attrs, [INT_SCALAR], body, op.location)
+            offset = create(Constant, [], attrs, [INT_SCALAR], body, op.location)
             here = create(
-                op_named("add"), [index, offset.results[0]], {}, [INT_SCALAR], body, op.location
+                Add, [index, offset.results[0]], {}, [INT_SCALAR], body, op.location
             ).results[0]
         carried = _iteration(op, here, carried, ip)
     ir.Operation.create("scf.yield", operands=carried, loc=op.location, ip=ip)
@@ -131,8 +142,8 @@ def _iteration(
 
 
 def _number(value: int, at: ir.Operation) -> ir.Value:
-    return create(op_named("constant"), [], {"value": value}, [INT_SCALAR], at).results[0]
+    return create(Constant, [], {"value": value}, [INT_SCALAR], at).results[0]
 
 
-def _arith(name: str, a: ir.Value, b: ir.Value, at: ir.Operation) -> ir.Value:
-    return create(op_named(name), [a, b], {}, [INT_SCALAR], at).results[0]
+def _arith(cls: type[Op], a: ir.Value, b: ir.Value, at: ir.Operation) -> ir.Value:
+    return create(cls, [a, b], {}, [INT_SCALAR], at).results[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,44 +11,16 @@ from mlir import ir
 from ...errors import IRError
 from ...ir.types import BOOL_SCALAR, TensorType
 from ...mlir.context import loc_of
-from ...mlir.rewrite import (
-    YIELD,
-    create,
-    functions,
-    op_class,
-    ops_in,
-    replace,
-    type_of,
-    types_of,
-    walk,
-)
+from ...mlir.rewrite import YIELD, create, ops_in, replace, type_of, types_of, walk_backwards
 from ...ops.control import If
 from ...ops.gradients import AnyNonzero, AutogradZero, GradOf
-from ..base import Pass, register_pass
+from ..base import register_pass
+from ..patterns import Match, Pattern, PatternPass
 
 
-@register_pass
-@dataclass(frozen=True)
-class LowerGradBlocks(Pass):
-    """Make ``scf.if(any_nonzero(grads))`` of every ``grad_of``; its else block yields undefined.
-
-    Raises IRError for a block that takes arguments or does not yield a tensor for each result.
-    """
-
-    name: ClassVar[str] = "lower-grad-blocks"
-    counts_changes: ClassVar[bool] = True
-
-    def run(self, module: ir.Module) -> None:
-        for func in functions(module):
-            # Inner blocks first: an outer one is moved as a whole.
-            for op in reversed([op for op in walk(func) if op_class(op) is GradOf]):
-                _lower(op)
-                self.count("blocks-lowered")
-
-
-def _lower(op: ir.Operation) -> None:
+def _lower(m: Match) -> int:
+    op, loc = m.op, m.op.location
     _check(op)
-    loc = op.location
     test = create(AnyNonzero, list(op.operands), {}, [BOOL_SCALAR], op, loc)
     branch = create(If, list(test.results), {}, types_of(op.results), op, loc)
     then, other = (region.blocks.append() for region in branch.regions)
@@ -60,6 +33,20 @@ def _lower(op: ir.Operation) -> None:
         ir.Operation.create("scf.yield", operands=values, loc=loc, ip=ir.InsertionPoint(block))
     end.erase()
     replace(op, list(branch.results))
+    return 1
+
+
+@register_pass
+@dataclass(frozen=True)
+class LowerGradBlocks(PatternPass):
+    """Make ``scf.if(any_nonzero(grads))`` of every ``grad_of``; its else block yields undefined.
+
+    Raises IRError for a block that takes arguments or does not yield a tensor for each result.
+    """
+
+    name: ClassVar[str] = "lower-grad-blocks"
+    patterns: ClassVar[Sequence[Pattern]] = (Pattern("blocks-lowered", (GradOf,), _lower),)
+    order = staticmethod(walk_backwards)  # an outer block is moved as a whole
 
 
 def _check(op: ir.Operation) -> None:

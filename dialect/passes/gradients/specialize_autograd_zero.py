@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
 
-from ...ir.op import Fusion, op_named
+from ...ir.op import Fusion
 from ...ir.types import BOOL_SCALAR, TensorType
 from ...mlir.facts import CONSTANTS, behind_observers, constant_value, source_of
-from ...mlir.rewrite import create, functions, op_class, replace, terminator_of, type_of, walk
+from ...mlir.rewrite import create, op_class, replace, terminator_of, type_of
+from ...ops.binary import Add
 from ...ops.control import If
+from ...ops.create import Constant
 from ...ops.gradients import AutogradAdd, AutogradZero, Definedness
 from ...ops.speculation import Profile
-from ..base import Pass, register_pass
+from ..base import register_pass
+from ..patterns import Match, Pattern, PatternPass
 
 _COMPUTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
 
 
+def _sum(m: Match) -> int:
+    op, (a, b) = m.op, m.op.operands
+    defined = [_is_defined(a), _is_defined(b)]
+    if False in defined:
+        new = b if defined[0] is False else a
+    elif all(defined):
+        new = create(Add, [a, b], {}, [type_of(op.results[0])], op).results[0]
+    else:
+        return 0
+    return _replace_by(new, op)
+
+
+def _test(m: Match) -> int:
+    assert issubclass(m.cls, Definedness)
+    found = m.cls.decide([_is_defined(v) for v in m.op.operands])
+    if found is None:
+        return 0
+    made = create(Constant, [], {"value": found}, [BOOL_SCALAR], m.op)
+    return _replace_by(made.results[0], m.op)
+
+
+def _replace_by(new: ir.Value, op: ir.Operation) -> int:
+    """Replace an op; control flow may share the type of its result with other values."""
+    if new.type != op.results[0].type:
+        attrs, out = {"site": 0}, type_of(op.results[0])
+        new = create(Profile, [new], attrs, [out], op).results[0]
+    replace(op, [new])
+    return 1
+
+
 @register_pass
 @dataclass(frozen=True)
-class SpecializeAutogradZero(Pass):
+class SpecializeAutogradZero(PatternPass):
     """Drop undefined addends, add defined ones plainly, and decide ``any_nonzero`` where known.
 
     An undefined tensor is the result of ``autograd_zero`` or of a type that says so. Defined are
@@ -29,43 +63,10 @@ class SpecializeAutogradZero(Pass):
     """
 
     name: ClassVar[str] = "specialize-autograd-zero"
-    counts_changes: ClassVar[bool] = True
-
-    def run(self, module: ir.Module) -> None:
-        for func in functions(module):
-            for op in list(walk(func)):
-                new = self._rewritten(op)
-                if new is not None:
-                    replace(op, [_as_typed(new, op.results[0], op)])
-                    self.count("ops-specialized")
-
-    def _rewritten(self, op: ir.Operation) -> ir.Value | None:
-        cls = op_class(op)
-        if cls is AutogradAdd:
-            return _sum(op)
-        if cls is not None and issubclass(cls, Definedness):
-            found = cls.decide([_is_defined(v) for v in op.operands])
-            if found is not None:
-                constant = op_named("constant")
-                return create(constant, [], {"value": found}, [BOOL_SCALAR], op).results[0]
-        return None
-
-
-def _as_typed(new: ir.Value, old: ir.Value, op: ir.Operation) -> ir.Value:
-    """``new`` with the type of ``old``, which control flow may share with other values."""
-    if new.type == old.type:
-        return new
-    return create(Profile, [new], {"site": 0}, [type_of(old)], op).results[0]
-
-
-def _sum(op: ir.Operation) -> ir.Value | None:
-    a, b = op.operands
-    for addend, other in ((a, b), (b, a)):
-        if _is_defined(addend) is False:
-            return other
-    if _is_defined(a) and _is_defined(b):
-        return create(op_named("add"), [a, b], {}, [type_of(op.results[0])], op).results[0]
-    return None
+    patterns: ClassVar[Sequence[Pattern]] = (
+        Pattern("ops-specialized", (AutogradAdd,), _sum),
+        Pattern("ops-specialized", (Definedness,), _test),
+    )
 
 
 def _is_defined(value: ir.Value) -> bool | None:

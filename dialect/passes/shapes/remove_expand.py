@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,15 +11,33 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...ir.types import TensorType, Type
 from ...mlir.facts import source_of
-from ...mlir.rewrite import attrs_of, functions, op_class, type_of, types_of, walk
+from ...mlir.rewrite import attrs_of, op_class, type_of, types_of
 from ...ops.families import Elementwise
 from ...ops.shape import BroadcastTo
-from ..base import Pass, register_pass
+from ..base import register_pass
+from ..patterns import Match, Pattern, PatternPass
+
+
+def _narrow(m: Match) -> int:
+    return sum(_narrow_operand(m, index) for index in range(len(m.op.operands)))
+
+
+def _narrow_operand(m: Match, index: int) -> bool:
+    source = source_of(m.op.operands[index])
+    if source is None or op_class(source) is not BroadcastTo:
+        return False
+    inner = source.operands[0]
+    if not isinstance(type_of(inner), TensorType):
+        return False  # a Python number promotes differently from the tensor made of it
+    if not attrs_of(source)["implicit"] and not _changes_nothing(m, index, source):
+        return False
+    m.op.operands[index] = inner
+    return True
 
 
 @register_pass
 @dataclass(frozen=True)
-class RemoveExpand(Pass):
+class RemoveExpand(PatternPass):
     """Let elementwise ops read what a ``broadcast_to`` expands, where they do so too.
 
     An ``implicit`` one says that they do. Of others it is shown, by complete types, that the result
@@ -26,40 +45,18 @@ class RemoveExpand(Pass):
     """
 
     name: ClassVar[str] = "remove-expand"
-    counts_changes: ClassVar[bool] = True
-
-    def run(self, module: ir.Module) -> None:
-        for func in functions(module):
-            for op in walk(func):
-                cls = op_class(op)
-                if cls is not None and issubclass(cls, Elementwise):
-                    for index in range(len(op.operands)):
-                        self._operand(cls, op, index)
-
-    def _operand(self, cls: type[Elementwise], op: ir.Operation, index: int) -> None:
-        source = source_of(op.operands[index])
-        if source is None or op_class(source) is not BroadcastTo:
-            return
-        inner = source.operands[0]
-        if not isinstance(type_of(inner), TensorType):
-            return  # a Python number promotes differently from the tensor made of it
-        if attrs_of(source)["implicit"] or _changes_nothing(cls, op, index, source):
-            op.operands[index] = inner
-            self.count("operands-narrowed")
+    patterns: ClassVar[Sequence[Pattern]] = (Pattern("operands-narrowed", (Elementwise,), _narrow),)
 
 
-def _changes_nothing(
-    cls: type[Elementwise], op: ir.Operation, index: int, source: ir.Operation
-) -> bool:
-    """True if the types show that ``op`` gives the same on what ``source`` expands."""
-    types, given = list(types_of(op.operands)), type_of(source.operands[0])
+def _changes_nothing(m: Match, index: int, source: ir.Operation) -> bool:
+    """True if the types show that the op gives the same on what ``source`` expands."""
+    types, given = list(types_of(m.op.operands)), type_of(source.operands[0])
     if not (_is_static(given) and _is_static(types[index])):
         return False
     try:
-        attrs = attrs_of(op)
-        old = cls.infer(types, attrs)
+        old = m.cls.infer(types, m.attrs)
         types[index] = given
-        new = cls.infer(types, attrs)
+        new = m.cls.infer(types, m.attrs)
         BroadcastTo.infer(types_of(source.operands), attrs_of(source))
     except ProfuseError:
         return False

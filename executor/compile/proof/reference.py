@@ -22,6 +22,7 @@ from ....dialect.ir.types import TensorType
 from ....dialect.ops.binary import Pow
 from ....dialect.ops.moments import Var
 from ....dialect.ops.reduce import axis_argument
+from ....dialect.ops.select import Cast
 from ....dialect.ops.special import Sigmoid
 from ....dialect.ops.unary import Exp, Exp2
 from ...interpret.evaluate import Evaluator
@@ -244,7 +245,7 @@ def _nearly_zero(evaluate: Callable[..., Any], rng: np.random.Generator) -> Call
 
 def _truncates(instr: Instr, function: Program) -> bool:
     """Casts of floats to integers, which C leaves undefined for what does not fit."""
-    if instr.op.name != "cast" or not instr.attrs["dtype"].is_int:
+    if instr.op is not Cast or not instr.attrs["dtype"].is_int:
         return False
     given = function.type_of(instr.operands[0])
     return getattr(given, "dtype", None) is None or given.dtype.is_float  # type: ignore[union-attr]
