@@ -32,13 +32,14 @@ from ...errors import (
 from ...ir.dtypes import dtype_of
 from ...ir.op import Op, op_named
 from ...ir.program import Block, Instr, Program
+from ...ir.symbolic import Dimension, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ..python.caught import catching
 from ..python.failures import may_fail
 from ..python.users_code import is_users_file
 from .derivation import Derivation
 from .pytree import check_array
-from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, TraceGuard
+from .trace_guards import Constant, Expr, TraceGuard, passed
 
 if TYPE_CHECKING:
     from ..python.journal import Journal
@@ -387,11 +388,11 @@ class Recorder:
         number = self.known[value]
         if isinstance(number, (np.generic, np.ndarray)):
             number = number.item()
-        exprs = self._derivation.expr(value)
-        if exprs is not None:
-            self._guard(exprs, number, loc)
-        else:
+        expr = self._derivation.expr(value)
+        if expr is None:
             self.pin()
+        else:
+            self._guard(expr, number, loc)
         return number
 
     def pin(self) -> None:
@@ -399,14 +400,12 @@ class Recorder:
         for leaf, example in enumerate(self.leaves):
             if isinstance(example, (np.ndarray, np.generic)):
                 for axis, size in enumerate(example.shape):
-                    self._guard(DimExpr(leaf, axis), size)
+                    self._guard(symbol(Dimension(leaf, axis)), size)
             elif type(example) in (bool, int, float, complex):
-                self._guard(LeafExpr(leaf), example)
+                self._guard(passed(leaf, type(example)), example)
 
     def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
-        if isinstance(expr, ConstExpr):
-            return
-        if not any(g.expr == expr for g in self.guards):
+        if not isinstance(expr, (int, Constant)) and not any(g.expr == expr for g in self.guards):
             self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
 
 
