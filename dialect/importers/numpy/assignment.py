@@ -8,9 +8,10 @@ import numpy as np
 
 from ...errors import BoundsError
 from ...ir.attrs import DYNAMIC
+from ..tracing.current import size_error, trace_error
 from ..tracing.mutation import check_owner, is_immutable, masked, write
 from ..tracing.operators import op
-from ..tracing.recorder import Recorder, size_error, trace_error
+from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 from .creation import array
 from .indexing import get_item, is_index_array, items_of

@@ -12,8 +12,8 @@ from ...errors import AxisError
 from ...ir.attrs import DYNAMIC
 from ...ir.device import is_foreign
 from ..handlers import CREATION
+from ..tracing.current import user_loc
 from ..tracing.operators import as_value, op, recorder_of, wrap
-from ..tracing.recorder import user_loc
 from ..tracing.traced import Traced, TracedScalar
 
 

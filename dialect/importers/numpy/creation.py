@@ -18,8 +18,10 @@ from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ..handlers import CREATION, METHODS
 from ..python.substitutes import FUNCTIONS as SUBSTITUTES
-from ..tracing.operators import NUMBERS, op, recorder_of
-from ..tracing.recorder import Recorder, current
+from ..tracing.current import current
+from ..tracing.leaves import NUMBERS
+from ..tracing.operators import op, recorder_of
+from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 from .axes import sizes
 from .registry import creation_function, numpy_function

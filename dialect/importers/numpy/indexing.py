@@ -11,10 +11,10 @@ import numpy as np
 from ...errors import BoundsError
 from ...ir.attrs import DYNAMIC
 from ...ops.slicing import encode_bound
+from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
-from ..tracing.recorder import trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .creation import array
 from .registry import array_method

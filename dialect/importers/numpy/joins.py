@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
+from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
-from ..tracing.recorder import size_error, trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, axis_number, axis_of, dtype_like, ndim, sizes
 from .creation import iota

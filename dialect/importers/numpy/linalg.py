@@ -12,9 +12,9 @@ from ...errors import ProfuseError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ops.einsum import decompose_einsum, parse_subscripts
+from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
-from ..tracing.recorder import size_error, trace_error, user_loc
 from .axes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes
 from .creation import eye, iota
 from .joins import stack

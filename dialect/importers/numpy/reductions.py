@@ -10,8 +10,8 @@ import numpy as np
 
 from ...ir.dtypes import dtype_of
 from ..handlers import FUNCTIONS
+from ..tracing.current import trace_error
 from ..tracing.operators import op
-from ..tracing.recorder import trace_error
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, axis_number, axis_of, axis_tuple, ndim, reduced_axes
 from .registry import array_method, creation_function, numpy_function

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..handlers import CREATION, FUNCTIONS, METHODS, Handler
+from ..tracing.current import trace_error
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
-from ..tracing.recorder import trace_error
 from ..tracing.traced import TracedScalar
 
 # Arguments that say where or how a result is laid out, not what it is.

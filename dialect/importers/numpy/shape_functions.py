@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import DivisionError, ShapeError
+from ..tracing.current import size_error, user_loc
 from ..tracing.operators import op
-from ..tracing.recorder import size_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes
 from .registry import numpy_function

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tracing.recorder import trace_error
+from ..tracing.current import trace_error
 from ..tracing.traced import Traced, TracedScalar
 from .calls import CALLEE, with_callees
 from .substitutes import BUILTINS, substitute

@@ -17,9 +17,10 @@ from ...ir.dtypes import BOOL, I64
 from ...ir.op import op_named
 from ...ir.program import Block, Instr
 from ...ir.types import INT_SCALAR, ScalarType, TensorType, Type
+from .current import current, trace_error, user_loc
 from .operators import as_value, op, recorder_of, wrap
 from .pytree import TreeDef, flatten, unflatten
-from .recorder import Recorder, current, trace_error, user_loc
+from .recorder import Recorder
 from .traced import Traced, TracedScalar
 
 _ROUNDS = 4  # joins of carried types until they must have settled: dtype, then each size

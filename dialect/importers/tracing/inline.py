@@ -16,8 +16,9 @@ from ...ir.program import Block, Instr, Program
 from ...ir.symbolic import Dimension, Sym
 from ...ir.types import INT_SCALAR, Type
 from .control import join_hints, own_arguments, unknown_number
+from .current import trace_error
 from .operators import as_value, recorder_of, wrap
-from .recorder import Recorder, trace_error
+from .recorder import Recorder
 from .trace_guards import Computed, Constant, Expr, Passed
 from .traced import Traced, TracedScalar
 from .tracer import Trace

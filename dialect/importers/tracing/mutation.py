@@ -14,8 +14,9 @@ from ...analysis.alias import forbidden
 from ...analysis.must_alias import Accesses
 from ...errors import TraceError
 from ...ir.op import OPS
+from .current import trace_error
 from .operators import op
-from .recorder import Recorder, trace_error
+from .recorder import Recorder
 
 if TYPE_CHECKING:
     from .traced import Traced

@@ -10,11 +10,11 @@ import numpy as np
 from ...ir.device import is_foreign
 from ...ir.types import ScalarType, TensorType
 from ..handlers import CREATION, FUNCTIONS, METHODS
-from .pytree import converted
-from .recorder import Recorder, current, trace_error
+from .current import current, trace_error
+from .leaves import NUMBERS, converted
+from .recorder import Recorder
 from .unsupported import unsupported_call
 
-NUMBERS = (bool, int, float, complex)
 _OPERATORS = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div",
     "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .current import trace_error
 from .mutation import write
-from .recorder import trace_error
 from .traced import Traced
 
 

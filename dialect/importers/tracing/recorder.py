@@ -9,13 +9,11 @@ whatever of them shapes the graph is recorded as a `TraceGuard`.
 from __future__ import annotations
 
 import math
-import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,69 +34,14 @@ from ...ir.symbolic import Dimension, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ..python.caught import catching
 from ..python.failures import may_fail
-from ..python.users_code import is_users_file
+from .current import trace_error, user_loc
 from .derivation import Derivation
-from .pytree import check_array
+from .leaves import NUMBERS, check_array
 from .trace_guards import Constant, Expr, TraceGuard, passed
 
 if TYPE_CHECKING:
     from ..python.journal import Journal
     from ..python.scope import Scope
-
-_SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
-_LOCAL = threading.local()
-
-
-def current() -> Recorder | None:
-    """The innermost trace running in this thread."""
-    stack = getattr(_LOCAL, "stack", None)
-    return stack[-1] if stack else None
-
-
-@contextmanager
-def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Make ``recorder`` this thread's current one."""
-    if not hasattr(_LOCAL, "stack"):
-        _LOCAL.stack = []
-    _LOCAL.stack.append(recorder)
-    try:
-        yield recorder
-    finally:
-        _LOCAL.stack.pop()
-
-
-def user_loc() -> Loc | None:
-    """Where the innermost frame of the user's code is; of any library's, if there is none."""
-    frame = sys._getframe(1)
-    other = None
-    while frame is not None:
-        code = frame.f_code
-        name = frame.f_globals.get("__name__") or ""
-        if not name.startswith(_SKIPPED[:2]) and name not in _SKIPPED[2:]:
-            if is_users_file(code.co_filename):
-                return Loc(code.co_filename, frame.f_lineno)
-            other = other or Loc(code.co_filename, frame.f_lineno)
-        elif other is not None and code is Recorder.entry:
-            break  # the traced function is a library's
-        frame = frame.f_back  # type: ignore[assignment]
-    return other
-
-
-def trace_error(what: str, hint: str | None = None) -> TraceError:
-    """A TraceError at the user's line; the trace is lost, even if the user's code catches it."""
-    error = TraceError(what, loc=user_loc(), hint=hint)
-    rec = current()
-    if rec is not None and rec.refused is None and rec.catching():
-        rec.refused = error
-    return error
-
-
-def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
-    """An error that sizes decide, at the user's line: if it is caught, they hold for the graph."""
-    rec = current()
-    if rec is not None:
-        rec.pin()
-    return kind(what, loc=user_loc())
 
 
 class Recorder:
@@ -108,10 +51,14 @@ class Recorder:
         name: of the main program.
         leaves: example arguments; each becomes an input.
         fn: the traced function, for messages.
+
+    Attributes:
+        entry: code of the frame that the traced function is called from.
+        scope: what the function sees.
+        journal: what it must not change.
     """
 
-    # Code of the frame that the traced function is called from; what it sees; what it may change.
-    entry: ClassVar[CodeType]
+    entry: CodeType
     scope: Scope
     journal: Journal
 
@@ -401,7 +348,7 @@ class Recorder:
             if isinstance(example, (np.ndarray, np.generic)):
                 for axis, size in enumerate(example.shape):
                     self._guard(symbol(Dimension(leaf, axis)), size)
-            elif type(example) in (bool, int, float, complex):
+            elif type(example) in NUMBERS:
                 self._guard(passed(leaf, type(example)), example)
 
     def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
@@ -420,4 +367,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Recorder", "checksum", "current", "recording", "size_error", "trace_error", "user_loc"]
+__all__ = ["Recorder", "checksum"]

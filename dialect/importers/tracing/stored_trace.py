@@ -19,11 +19,12 @@ from ...ir.dtypes import DType, dtype_of, dtype_of_mlir
 from ...ir.op import op_named
 from ...ir.serialize import module_from_json, module_to_json
 from ...ir.symbolic import Dimension, Integer, Leaf, dim_text, parse_dim
+from .leaves import NUMBERS
 from .pytree import LEAF, TreeDef
 from .trace_guards import Computed, Constant, Expr, Passed, TraceGuard
 from .tracer import Trace
 
-_NUMBERS = {cls.__name__: cls for cls in (bool, int, float, complex)}
+_NUMBERS = {cls.__name__: cls for cls in NUMBERS}
 _PLAIN = (str, type(None))
 _LEAF = re.compile(r"n(\d+)|d(\d+)_(\d+)")  # of sizes: a number, or a dimension of an array
 

@@ -18,10 +18,11 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS
+from .current import size_error, trace_error
+from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
-from .pytree import register_leaf_type
-from .recorder import Recorder, size_error, trace_error
+from .recorder import Recorder
 from .unsupported import unsupported_method
 
 

@@ -15,10 +15,12 @@ from ..numpy import assignment, creation, joins, linalg, methods, reductions, se
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
+from .current import recording, trace_error
+from .leaves import leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
-from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
-from .recorder import Recorder, recording, trace_error
+from .pytree import TreeDef, flatten, flatten_call, leaf_names, unflatten
+from .recorder import Recorder
 from .trace_guards import TraceGuard
 from .traced import Traced, TracedScalar
 
@@ -119,7 +121,7 @@ def trace(
     leaves, in_tree = flatten_call(fn, args, kwargs)
     names = tuple(leaf_names(fn, in_tree))
     rec = Recorder(name, leaves, fn)
-    rec.journal, rec.scope = Journal(), Scope(rec, fn)
+    rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
     with recording(rec), effects_refused(rec):
         traced_args, traced_kwargs = unflatten(in_tree, [
             _argument(rec, value, leaf, label)
@@ -182,6 +184,5 @@ def trace_inline(
 
 
 creation.enter_substitutes()
-Recorder.entry = trace.__code__
 
 __all__ = ["Trace", "is_tracing", "trace", "trace_inline"]
