@@ -45,7 +45,7 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
             x = get_item(x, item)
         _put(x, items[-1], value)
         return
-    target = get_item(x, key) if items else x  # of no axes, all of it
+    target = get_item(x, key) if items else x  # an array without axes is written whole
     # ``x[key] += v`` has written to the view already; Python then assigns it to itself.
     if not (isinstance(value, Traced) and _is_same_view(x.rec, target.value, value.value)):
         write(target, value, strict=False)

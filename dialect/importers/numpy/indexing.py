@@ -31,14 +31,14 @@ def get_item(x: Traced, key: Any) -> Any:
         and not any(item is None or isinstance(item, slice) for item in items)
         and any(k is Ellipsis for k in (key if type(key) is tuple else (key,)))
     ):
-        # An array of no axes that is a view, where integers alone would give a NumPy scalar.
+        # The result is a view without axes; integers alone would give a NumPy scalar.
         column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
         return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
     return _basic(x, items)
 
 
 def items_of(x: Traced, key: Any) -> list[Any]:
-    """The key with its ellipsis written out, one item per axis of ``x`` plus newaxes."""
+    """The key without its ellipsis: one item for each axis of ``x``, and the newaxes."""
     items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > x.ndim:
@@ -57,7 +57,7 @@ def items_of(x: Traced, key: Any) -> list[Any]:
 
 
 def _item(item: Any) -> Any:
-    """One index, lists as arrays; refuses masks."""
+    """One index, where a list becomes an array; raises TraceError for a mask."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (list, tuple)):
@@ -136,7 +136,7 @@ class _Slices:
 
 
 def _basic(x: Traced, items: list[Any]) -> Any:
-    """Slices first, then integers from the back, then newaxes."""
+    """``x[items]`` without index arrays: slices, then integers from the back, then newaxes."""
     slices, picks, new = _Slices(), [], []
     axis = kept = 0
     for item in items:
@@ -156,7 +156,7 @@ def _basic(x: Traced, items: list[Any]) -> Any:
         out = _pick(out, axis, item)
     if new:
         out = op("expand_dims", out, axes=tuple(new), view_of=out)
-    if out is x:  # x[:], x[...]: a view of its own
+    if out is x:  # x[:] and x[...] are new views
         out = op("slice", x, starts=(), stops=(), view_of=x)
     return out
 
@@ -168,7 +168,7 @@ def _pick(x: Any, axis: int, item: Any) -> Any:
 
 
 def _advanced(x: Traced, items: list[Any]) -> Any:
-    """Index arrays and the integers beside them, with NumPy's rule where their axes go."""
+    """``x[items]`` with index arrays; NumPy's rule says where their axes go."""
     slices = _Slices()
     arrays: list[tuple[int, Any]] = []
     places: list[int] = []
@@ -192,7 +192,7 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
     adjacent = places[-1] - places[0] == len(places) - 1
     consecutive = axes[-1] - axes[0] == len(axes) - 1
     if consecutive and not adjacent and axes[0] and rank:
-        # A newaxis between index arrays sends their axes to the front; the op does not know it.
+        # A newaxis between index arrays sends their axes to the front, but the op sees none.
         out = op("moveaxis", out, source=tuple(range(axes[0], axes[0] + rank)),
                  destination=tuple(range(rank)))  # fmt: skip
     new = []
@@ -213,5 +213,5 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
 
 
 def _is_number(item: Any) -> bool:
-    """True for an index that is a number in NumPy, of which none makes the result a copy."""
+    """True for an index that NumPy takes for a number; numbers alone give a view, no copy."""
     return is_immutable(item) if isinstance(item, Traced) else not isinstance(item, np.ndarray)

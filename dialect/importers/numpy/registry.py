@@ -95,7 +95,7 @@ def _bound(target: Callable, where: str, handler: Handler, strong: bool = False)
     first = next(iter(_parameters(target)), None)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        accepted = _accepted(handler)  # asked for here: there are many handlers to import
+        accepted = _accepted(handler)  # not earlier: inspecting every handler would slow the import
         given = _bind(target, where, args, kwargs)
         out = None if "out" in accepted else given.pop("out", None)
         for name in list(given):

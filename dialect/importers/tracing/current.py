@@ -37,7 +37,7 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 
 
 def user_loc() -> Loc | None:
-    """Where the innermost frame of the user's code is; of any library's, if there is none."""
+    """The line of the innermost frame of the user's code, or of a library's if there is none."""
     rec = current()
     frame = sys._getframe(1)
     other = None
@@ -55,7 +55,7 @@ def user_loc() -> Loc | None:
 
 
 def trace_error(what: str, hint: str | None = None) -> TraceError:
-    """A TraceError at the user's line; the trace is lost, even if the user's code catches it."""
+    """A TraceError at the user's line, which ends the trace even if the user's code catches it."""
     error = TraceError(what, loc=user_loc(), hint=hint)
     rec = current()
     if rec is not None and rec.refused is None and rec.catching():
@@ -64,7 +64,7 @@ def trace_error(what: str, hint: str | None = None) -> TraceError:
 
 
 def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
-    """An error that sizes decide, at the user's line: if it is caught, they hold for the graph."""
+    """An error at the user's line that sizes decide, so that the graph holds for these alone."""
     rec = current()
     if rec is not None:
         rec.pin()

@@ -1,4 +1,4 @@
-"""A graph recorded earlier as part of the trace in progress (R2.14).
+"""Inlining: a graph recorded earlier joins the trace in progress (R2.14).
 
 Ops are inferred anew for the values they get, so types are specialised on the way; control flow
 stays. What tracing baked into the graph is guarded by the outer trace as well.
@@ -62,7 +62,7 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
 
 
 def inline_program(rec: Recorder, program: Program, operands: Sequence[int]) -> list[int]:
-    """Record a program's instructions on these operands; its outputs."""
+    """Record a program's instructions on these operands and return its outputs."""
     return list(_Inliner(rec, dict(zip(program.inputs, operands, strict=True))).block(program.body))
 
 
@@ -94,7 +94,7 @@ class _Inliner:
         self.rec, self.values = rec, values
 
     def block(self, block: Block) -> tuple[int, ...]:
-        """Record a block's instructions; what it yields."""
+        """Record a block's instructions and return what it yields."""
         for instr in block.instrs:
             self._instr(instr)
         return self._of(block.outputs)
@@ -159,7 +159,7 @@ class _Inliner:
         return made
 
     def _widened(self, hints: list[Type], outputs: Sequence[int]) -> bool:
-        """Make hints hold after a round, too; True if that took something from them."""
+        """Widen hints so that they hold after a round, too; True if that changed them."""
         after = [unknown_number(self.rec.hints[v]) for v in outputs]
         both = [self._joined(a, b) for a, b in zip(hints, after, strict=True)]
         changed = both != hints

@@ -15,7 +15,7 @@ from ...ir.dtypes import dtype_of
 
 NUMBERS = (bool, int, float, complex)
 LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers, device tensors
-_conversions: list[Callable[[Any], Any]] = []  # of objects that are no leaves themselves
+_conversions: list[Callable[[Any], Any]] = []  # see `register_leaf_conversion`
 
 
 def register_leaf_type(cls: type) -> type:
@@ -78,7 +78,7 @@ def overrides(kind: Any) -> str | None:
     """Why arrays of this subclass of `np.ndarray` are no plain ones; None if they are.
 
     Operators, functions and methods that a class defines give its arrays another meaning (units,
-    masks, matrix products); results here would be those of plain arrays.
+    masks, matrix products), while a graph computes what plain arrays give.
     """
     if kind is np.memmap:
         return None
@@ -112,6 +112,6 @@ def check_array(array: Any, where: str) -> None:
 
 
 def _is_masked(array: Any) -> bool:
-    """Whether a masked array; there is none while its module, which is slow to load, is not."""
+    """True for a masked array, of which there is none before its module, slow to load, is."""
     module = sys.modules.get("numpy.ma")
     return isinstance(array, getattr(module, "MaskedArray", ()))

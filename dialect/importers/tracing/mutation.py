@@ -47,10 +47,10 @@ _REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxi
 
 
 def is_immutable(array: Traced) -> bool:
-    """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array of no axes.
+    """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array without axes.
 
-    That is what creation functions make, views that have lost the last axis to anything but an
-    integer index, and ``x[...]``.
+    It makes one in creation functions, in views that lose their last axis by other means than an
+    integer index, and in ``x[...]``.
     """
     value, rec = array.value, array.rec
     while not rec.shape(value):
@@ -62,7 +62,7 @@ def is_immutable(array: Traced) -> bool:
 
 
 def operate(array: Traced, name: str, *others: Any) -> Traced:
-    """``array <op>= others``; the array, or the new NumPy scalar that the name is bound to.
+    """Record ``array <op>= others``; returns the array, or a new NumPy scalar in its place.
 
     Raises TraceError for arguments, DTypeError and ShapeError as NumPy does.
     """
@@ -90,10 +90,10 @@ def _written(array: Traced) -> Traced:
 
 
 def filled_array(array: Traced) -> np.ndarray | None:
-    """The array itself, read-only, if the function has made it of one number: for other libraries.
+    """An array that the function has filled with one number, as other libraries need it: read-only.
 
-    They may keep it: from here on the traced code must not write to it. None for any other array,
-    and where something has been written that this one might share.
+    As they may keep it, traced code must not write to it from here on. It is None for any other
+    array, and where the function has written to some array, which might be this one.
     """
     rec = array.rec
     made = rec.defs.get(array.value)
@@ -113,7 +113,7 @@ def filled_array(array: Traced) -> np.ndarray | None:
 
 
 def check_writes(rec: Recorder) -> None:
-    """Raise TraceError for writes that a caller would see, or of which the layout decides who sees.
+    """Raise TraceError for writes that a caller would see, or sees in some memory layouts only.
 
     Called with the complete graph; the error names the line of the write.
     """

@@ -179,9 +179,9 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
 
 
 class _Keys(tuple):
-    """Keys of which some are no strings: 1, 1.0 and True are equal, and code may compute with them.
+    """Keys of a dict of which some are no strings, compared by type and value as statics are.
 
-    Compared by type and value, as statics are.
+    As keys, 1, 1.0 and True are equal, but code may compute with them.
     """
 
     __slots__ = ()
@@ -208,7 +208,7 @@ def _static(value: Any, path: str) -> tuple:
             f"{where}numbers of type {type(value).__name__} are not supported",
             hint="pass a plain int or float",
         )
-    # Code that has yet to run; as an argument it would run only once, while tracing.
+    # These hold code that has yet to run: it would run once, while tracing, and never again.
     if isinstance(value, (Iterator, Coroutine, AsyncIterator)):
         raise ArgumentError(
             f"{where}objects of type {type(value).__name__} are not supported: what they give is "

@@ -74,10 +74,10 @@ class Recorder:
         self.guards: list[TraceGuard] = []
         self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
-        self.unordered: set[int] = set()  # made like another array: in its memory order
+        self.unordered: set[int] = set()  # values in the memory order of another array
         self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
-        self.copied: dict[int, int] = {}  # results that NumPy has as views -> what of
-        # Holds the blocks as well: ids of dropped ones would be used again.
+        self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
+        # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self._derivation = Derivation(self)
         self._resolved = 0
@@ -86,7 +86,7 @@ class Recorder:
         self.capture_inputs: list[int] = []
         self.strict = False  # the function asks for strict fusion
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
-        self.refused: TraceError | None = None  # what the user's code may have caught
+        self.refused: TraceError | None = None  # an error that the user's code may have caught
 
     # --- values -------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Recorder:
     def emit(
         self, op: str | type[Op], operands: Sequence[int], attrs: Mapping[str, Any] | None = None
     ) -> tuple[int, ...]:
-        """Append an instruction; its result values. Errors of `infer` name the user's line."""
+        """Append an instruction and return its results; errors of `infer` name the user's line."""
         cls = op_named(op) if isinstance(op, str) else op
         attrs = dict(attrs or {})
         loc = user_loc()
@@ -164,14 +164,14 @@ class Recorder:
         return self.suppressing > 0 or catching(self.entry)
 
     def _failed(self, error: Exception) -> None:
-        """An op cannot be recorded. If the function goes on, that holds for its sizes alone."""
+        """Note that an op cannot be recorded: if the function goes on, it does so for its sizes."""
         if not isinstance(error, TypeError):
             self.pin()
 
     def _check_caught(self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]) -> None:
-        """An op is recorded where its error would be caught: no other outcome is in the graph.
+        """Make sure that an op whose error would be caught raises in all calls or in none.
 
-        Raises TraceError if contents decide whether there is one; sizes are pinned.
+        Sizes that decide are pinned; raises TraceError where contents do.
         """
         decides = may_fail(self, op, operands, hints)
         if decides == "contents":
@@ -270,7 +270,9 @@ class Recorder:
                 value = np.uint64(value)
         if isinstance(value, (np.generic, np.ndarray)):
             array = np.array(value)
-            array = array.astype(array.dtype.newbyteorder("="), copy=False)  # as all results have
+            array = array.astype(
+                array.dtype.newbyteorder("="), copy=False
+            )  # graphs know no other byte order
             key: tuple[Any, ...] = ("array", array.dtype.str, array.shape, array.tobytes())
             return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
         # repr tells 0.0 from -0.0 and NaNs apart where == does not.
@@ -295,7 +297,7 @@ class Recorder:
         shown = array if stand_in is None else stand_in
         type_ = TensorType(dtype_of(shown.dtype), shown.shape)
         value = self.new_value(type_, home=self.program.body)
-        # What is on a device is not read: whether it changes meanwhile remains unseen.
+        # Arrays on a device are not read, so that changes of them remain unseen.
         seen = stand_in is not None or self.journal.watches_array(array)
         before = None if seen else checksum(array)
         self.captured[id(array)] = (array, value, before)
@@ -343,7 +345,7 @@ class Recorder:
         return number
 
     def pin(self) -> None:
-        """Which sizes and numbers decide is not known: the graph holds for exactly these."""
+        """Guard all sizes and numbers, as any may have decided: the graph holds for these alone."""
         for leaf, example in enumerate(self.leaves):
             if isinstance(example, (np.ndarray, np.generic)):
                 for axis, size in enumerate(example.shape):

@@ -26,7 +26,7 @@ from .tracer import Trace
 
 _NUMBERS = {cls.__name__: cls for cls in NUMBERS}
 _PLAIN = (str, type(None))
-_LEAF = re.compile(r"n(\d+)|d(\d+)_(\d+)")  # of sizes: a number, or a dimension of an array
+_LEAF = re.compile(r"n(\d+)|d(\d+)_(\d+)")  # leaves in the text of integers: numbers, dimensions
 
 
 def trace_to_json(trace: Trace) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _leaf_from_text(text: str) -> Leaf:
 
 
 def _kind_to_json(kind: Any) -> list[Any]:
-    """Of `pytree.leaf_kind`: a dtype and a rank, a NumPy scalar's type, or a number's."""
+    """A `leaves.leaf_kind` as JSON data: a dtype and a rank, or the type of a scalar or number."""
     if isinstance(kind, tuple):
         dtype, rank = kind
         return ["array", dtype_of(dtype).mlir, rank]

@@ -1,4 +1,4 @@
-"""Refusals that name everything at once: all NumPy calls in a function that have no graph form."""
+"""Errors for NumPy calls without a graph form, which list all such calls of a function at once."""
 
 from __future__ import annotations
 
