@@ -33,7 +33,7 @@ class Derivation:
         """How a known number follows from the leaves; None if that cannot be told.
 
         Nor is it told of more than `MAX_OPS` ops beside the integers: a guard is checked at every
-        call, and as a tree, which repeats whatever is used twice.
+        call, and it is a tree, which repeats whatever is used twice.
         """
         for number in postorder([value], self._operands):
             if number not in self._found:
@@ -71,7 +71,7 @@ class Derivation:
         if (same and exact) or all(isinstance(a, (int, Constant)) for a in args):
             return constant(rec.known[value])
         symbolic = getattr(instr.op, "symbolic", None)
-        # In a normal form nothing may be left of a division, which Python refuses if it is by 0.
+        # In a normal form a division may cancel out, but Python raises if the divisor is 0.
         by_any = instr.op.name in _DIVISIONS and not isinstance(args[1], int)
         if symbolic and not by_any and all(isinstance(a, (int, Sym)) for a in args):
             with suppress(ShapeError):  # too long to be written down

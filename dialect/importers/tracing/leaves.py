@@ -112,6 +112,6 @@ def check_array(array: Any, where: str) -> None:
 
 
 def _is_masked(array: Any) -> bool:
-    """True for a masked array, of which there is none before its module, slow to load, is."""
+    """True for a masked array; none exists unless `numpy.ma`, which is slow to load, is loaded."""
     module = sys.modules.get("numpy.ma")
     return isinstance(array, getattr(module, "MaskedArray", ()))

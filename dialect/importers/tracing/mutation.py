@@ -90,7 +90,7 @@ def _written(array: Traced) -> Traced:
 
 
 def filled_array(array: Traced) -> np.ndarray | None:
-    """An array that the function has filled with one number, as other libraries need it: read-only.
+    """A read-only array, for other libraries, in place of one that is filled with one number.
 
     As they may keep it, traced code must not write to it from here on. It is None for any other
     array, and where the function has written to some array, which might be this one.

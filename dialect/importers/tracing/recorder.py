@@ -270,9 +270,8 @@ class Recorder:
                 value = np.uint64(value)
         if isinstance(value, (np.generic, np.ndarray)):
             array = np.array(value)
-            array = array.astype(
-                array.dtype.newbyteorder("="), copy=False
-            )  # graphs know no other byte order
+            # Results have the native byte order.
+            array = array.astype(array.dtype.newbyteorder("="), copy=False)
             key: tuple[Any, ...] = ("array", array.dtype.str, array.shape, array.tobytes())
             return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
         # repr tells 0.0 from -0.0 and NaNs apart where == does not.
