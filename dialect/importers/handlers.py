@@ -18,6 +18,6 @@ COMPOSED: dict[str, Handler] = {}  # ufuncs that are two or three ops, by name
 # ndarray method -> handler (first parameter: the array); of special methods those that NumPy's
 # indexing and ufuncs call, such as ``__getitem__``.
 METHODS: dict[str, Handler] = {}
-CREATION: dict[str, Handler] = {}  # functions that do not dispatch; see `substitutes`
+CREATION: dict[str, Handler] = {}  # functions that do not dispatch on arguments; see `substitutes`
 
 __all__ = ["COMPOSED", "CREATION", "FUNCTIONS", "METHODS", "UFUNCS", "Handler"]

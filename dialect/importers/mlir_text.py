@@ -41,7 +41,7 @@ def load_mlir(path: str | os.PathLike[str], name: str | None = None) -> Module:
 def import_mlir(text: str, name: str | None = None, *, filename: str = "-") -> Module:
     """The graph of MLIR text; ``filename`` is what messages call it. Raises IRError.
 
-    Calls are inlined and gradient blocks lowered: tier 0 runs neither (R1.8, R1.24).
+    Calls are inlined and gradient blocks are lowered: evaluation knows neither (R1.8, R1.24).
     """
     module = parse_module(text, filename)
     if any(op.name in _LOWERED_FIRST for op in walk(module)):

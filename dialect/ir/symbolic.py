@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from math import inf
 from typing import Any, ClassVar, Union
 
@@ -147,13 +148,7 @@ class Sym:
         return total
 
     def __str__(self) -> str:
-        parts = []
-        for mono, coef in self.terms:
-            factors = [_atom_text(a) for a in mono]
-            if coef != 1 or not factors:
-                factors.insert(0, str(coef))
-            parts.append("*".join(factors))
-        return " + ".join(parts)
+        return dim_text(self)
 
     __repr__ = __str__
 
@@ -189,11 +184,12 @@ def _extremum(name: str, fn: Callable, a: Dim, b: Dim) -> Dim:
     return _make({((name, a, b),): 1})
 
 
-def evaluate(dim: Dim, values: Mapping[Any, int]) -> int:
+def evaluate(dim: Dim, values: Mapping[Any, int] | Callable[[Any], int]) -> int:
     """The integer that ``dim`` has under ``values`` (leaf -> int)."""
     if isinstance(dim, int):
         return dim
-    return dim.fold(values.__getitem__, int, lambda op, a, b: BINARY[op](a, b))
+    read = values if callable(values) else values.__getitem__
+    return dim.fold(read, int, lambda op, a, b: BINARY[op](a, b))
 
 
 BINARY: dict[str, Callable[[int, int], int]] = {
@@ -301,20 +297,56 @@ def without_remainders(dim: Dim) -> Dim:
     return dim.fold(symbol, int, lambda op, a, b: operators[op](a, b))
 
 
-def parse_dim(text: str) -> Dim:
-    """Inverse of ``str``: ``"s0"``, ``"4*s0 + 1"``, ``"((s0 // 2))"``."""
-    names = {n: symbol(n) for n in re.findall(r"[A-Za-z_]\w*", text) if n not in ("max", "min")}
-    if not re.fullmatch(r"[\w\s+*/%(),-]+", text):
-        raise ValueError(f"not a size expression: {text!r}")
-    scope = {"__builtins__": {}, "max": sym_max, "min": sym_min, **names}
-    return eval(text, scope)  # only names, integers and + * // % , ( ) get past the check above
+def dim_text(dim: Dim, name: Callable[[Any], str] = str) -> str:
+    """A size as text; it is Python code if the names that leaves get are."""
+    if isinstance(dim, int):
+        return str(dim)
+    parts = []
+    for mono, coef in dim.terms:
+        factors = [_atom_text(a, name) for a in mono]
+        if coef != 1 or not factors:
+            factors.insert(0, str(coef))
+        parts.append("*".join(factors))
+    return " + ".join(parts)
 
 
-def _atom_text(atom: Atom) -> str:
+def _atom_text(atom: Atom, name: Callable[[Any], str]) -> str:
     if not isinstance(atom, tuple):
-        return str(atom)
-    op, a, b = atom
-    return f"{op}({a}, {b})" if op in ("max", "min") else f"(({a}) {op} ({b}))"
+        return name(atom)
+    op, a, b = atom[0], *(dim_text(part, name) for part in atom[1:])
+    if op in ("max", "min"):
+        return f"{op}({a}, {b})"
+    a, b = (f"({t})" if _binds(d) else t for d, t in zip(atom[1:], (a, b), strict=True))
+    return f"({a} {op} {b})"
+
+
+def _binds(dim: Dim) -> bool:
+    """True for what needs parentheses beside an operator: more than one atom or digits."""
+    if isinstance(dim, int):
+        return dim < 0
+    (mono, coef), *others = dim.terms
+    return bool(others) or coef != 1 or len(mono) != 1
+
+
+def parse_dim(text: str, leaf: Callable[[str], Leaf] = str) -> Dim:
+    """Inverse of `dim_text`: ``"s0"``, ``"4*s0 + 1"``, ``"(s0 // 2)"``.
+
+    ``leaf`` is the inverse of ``name`` there.  Raises ValueError for other text, and what ``leaf``
+    raises.
+    """
+    names = set(re.findall(r"[A-Za-z_]\w*", text)) - {"max", "min"}
+    plain = re.fullmatch(r"[\w\s+*/%(),-]+", text) and "**" not in text
+    if not plain or any(map(iskeyword, names)):
+        raise ValueError(f"not a size expression: {text!r}")
+    scope = {"__builtins__": {}, "max": sym_max, "min": sym_min}
+    scope |= {name: symbol(leaf(name)) for name in names}
+    try:  # only names, integers and + * // % , ( ) get past the check above
+        found = eval(text, scope)
+    except (SyntaxError, TypeError, ArithmeticError):
+        found = None
+    if type(found) not in (int, Sym):
+        raise ValueError(f"not a size expression: {text!r}")
+    return found
 
 
 def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ...dialect.errors import ShapeError
-from ...dialect.importers.tracing.trace_guards import (
-    ConstExpr,
-    DimExpr,
-    Expr,
-    LeafExpr,
-    OpExpr,
-    TraceGuard,
-)
-from ...dialect.ir.symbolic import Dim, Integer, Sym, fits_64_bits, sym_max, sym_min, symbol
-from ..memory.placement import Refused
+from ...dialect.importers.tracing.trace_guards import Computed, Expr, Passed, TraceGuard, text
+from ...dialect.ir.symbolic import Dim, Dimension, Integer, Sym, fits_64_bits, symbol
+from ..memory.placement import Refused, size_of
 from .argument_reads import SMALL
 from .leaf_spec import ArrayValue, NumberValue, Test, Value
 from .refs import Held
 
-_OPS: dict[str, Callable[..., Dim]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
-    "floor_div": operator.floordiv, "remainder": operator.mod,
-    "max_size": sym_max, "min_size": sym_min,
-}  # fmt: skip
 # Comparisons as a test of (a, b), and whether it has to be true.
 _COMPARISONS = {
     "eq": ("same", False, True), "ne": ("same", False, False), "lt": ("less", False, True),
@@ -51,19 +37,19 @@ class _Reader:
         """The tests of one guard."""
         expr, expected = guard.expr, guard.expected
         last = self._leaf(expr, expected)
-        if last is None and isinstance(expr, OpExpr) and expr.op in _COMPARISONS:
+        if last is None and isinstance(expr, Computed) and expr.op in _COMPARISONS:
             field, swapped, holds = _COMPARISONS[expr.op]
             a, b = (self._size(arg) for arg in expr.args)
             last = Test((field, b, a) if swapped else (field, a, b), int(holds == expected))
         elif last is None and type(expected) is int:
             last = Test(("size", self._size(expr)), expected)
         if last is None:
-            raise Refused(f"a graph holds for {expr} = {expected!r}, which Python works out")
+            raise Refused(f"a graph holds for {text(expr)} = {expected!r}, which Python works out")
         return [*self._before, last]
 
     def _leaf(self, expr: Expr, expected: Any) -> Test | None:
         """A flag or a float that was baked by itself."""
-        value = self._values[expr.leaf] if isinstance(expr, LeafExpr) else None
+        value = self._values[expr.leaf] if isinstance(expr, Passed) else None
         if not isinstance(value, NumberValue) or type(expected) is not value.kind:
             return None
         if value.kind is bool:
@@ -75,39 +61,32 @@ class _Reader:
         return None
 
     def _size(self, expr: Expr) -> Dim:
-        if isinstance(expr, DimExpr):
-            array = self._values[expr.leaf]
-            assert isinstance(array, ArrayValue)
-            return array.sizes[expr.axis]
-        if isinstance(expr, LeafExpr):
-            number = self._values[expr.leaf]
-            if not isinstance(number, NumberValue) or number.kind is not int:
-                raise Refused(f"a graph holds for a value of {expr}, which Python looks at")
-            self._before.append(Test(("fits", number.position), 1))
-            return symbol(Integer(number.position))
-        if isinstance(expr, ConstExpr) and type(expr.value) is int and abs(expr.value) < SMALL:
-            return expr.value
-        if isinstance(expr, OpExpr) and not expr.attrs:
-            return self._op(expr)
-        raise Refused(f"a graph holds for a value of {expr}, which Python works out")
-
-    def _op(self, expr: OpExpr) -> Dim:
-        args = [self._size(arg) for arg in expr.args]
-        divisor = args[-1]
-        if expr.op in ("floor_div", "remainder") and not (isinstance(divisor, int) and divisor > 0):
-            raise Refused(
-                f"a graph holds for a value of {expr}, which divides by what is not known"
-            )
-        if expr.op not in _OPS:
-            raise Refused(f"a graph holds for a value of {expr}, which Python works out")
+        by_python = Refused(f"a graph holds for a value of {text(expr)}, which Python works out")
+        if not isinstance(expr, (int, Sym)):
+            raise by_python
+        read = expr.symbols if isinstance(expr, Sym) else ()
         try:
-            made = _OPS[expr.op](*args)
-        except ShapeError as error:
-            raise Refused(error.what) from None
-        if _has_integer(made) and not fits_64_bits(made):
-            raise Refused(f"a graph holds for a value of {expr}, which may need many bits")
-        return made
+            size = size_of(expr, {leaf: self._read(leaf) for leaf in read})
+        except Refused:
+            raise by_python from None
+        has_integer = any(isinstance(leaf, Integer) for leaf in read)
+        if _largest(size) >= SMALL or (has_integer and not fits_64_bits(size)):
+            raise Refused(f"a graph holds for a value of {text(expr)}, which may need many bits")
+        return size
+
+    def _read(self, leaf: Dimension | Integer) -> Dim:
+        if isinstance(leaf, Dimension):
+            array = self._values[leaf.array]
+            assert isinstance(array, ArrayValue)
+            return array.sizes[leaf.axis]
+        number = self._values[leaf.position]
+        assert isinstance(number, NumberValue)
+        self._before.append(Test(("fits", number.position), 1))
+        return symbol(Integer(number.position))
 
 
-def _has_integer(size: Dim) -> bool:
-    return isinstance(size, Sym) and any(isinstance(leaf, Integer) for leaf in size.symbols)
+def _largest(size: Dim) -> int:
+    """The largest number in a size expression, by magnitude."""
+    if isinstance(size, int):
+        return abs(size)
+    return size.fold(lambda leaf: 0, abs, lambda op, a, b: max(a, b))

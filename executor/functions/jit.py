@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import ProfuseError
 from ...dialect.importers.tracing.inline import example_of, inline_trace
-from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call, leaf_kind
+from ...dialect.importers.tracing.leaves import leaf_kind
+from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
 from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
 from ...dialect.ir.device import HOST
 from ...dialect.reasons import Kind, Reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dialect.importers.tracing.recorder import current, user_loc
+from ...dialect.importers.tracing.current import current, user_loc
 from ...dialect.ops.effects import Warn
 from .knobs import knobs
 

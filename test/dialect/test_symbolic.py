@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.importers.tracing.trace_guards import ConstExpr, expr_of_dim
+from profuse.dialect.importers.tracing import trace_guards
+from profuse.dialect.importers.tracing.trace_guards import Constant
 from profuse.dialect.ir.symbolic import (
     Dimension,
     Integer,
@@ -60,8 +61,9 @@ def test_every_reader_of_size_expressions_agrees_with_python(tree, a, b):
     assert not is_nonnegative(dim) or want >= 0
     assert not is_positive(dim) or want > 0
     places = {"a": symbol(Dimension(0, 0)), "b": symbol(Dimension(0, 1))}
-    guard = expr_of_dim(substitute(dim, places))
-    assert guard.evaluate([np.empty((a, b))]) == want
+    guard = substitute(dim, places)
+    assert trace_guards.evaluate(guard, [np.empty((a, b))]) == want
+    assert eval(trace_guards.text(guard), {}, {"a0": np.empty((a, b))}) == want
     try:
         size = size_of(dim, places)
     except Refused:
@@ -96,7 +98,15 @@ def test_what_fits_64_bits():
 
 
 def test_numbers_that_are_equal_are_not_the_same_in_guards():
-    one, same = ConstExpr(1), ConstExpr(1)
+    one, same = Constant(1), Constant(1)
     assert one == same and hash(one) == hash(same)
-    assert len({one, ConstExpr(1.0), ConstExpr(True), ConstExpr(0.0), ConstExpr(-0.0)}) == 5
-    assert ConstExpr(float("nan")) == ConstExpr(float("nan"))
+    assert len({one, Constant(1.0), Constant(True), Constant(0.0), Constant(-0.0)}) == 5
+    assert Constant(float("nan")) == Constant(float("nan"))
+
+
+@pytest.mark.parametrize("text", [
+    "9**9", "1/2", "a b", "a(b)", "(1, 2)", "max", "1//0", "max(1)", "", "(a)if(b)else(1)", "a.b",
+])  # fmt: skip
+def test_other_text_than_of_sizes_is_refused(text):
+    with pytest.raises(ValueError, match="not a size expression"):
+        parse_dim(text)

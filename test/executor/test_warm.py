@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,8 @@ import pytest
 from internals import FOLDER, executor_of, executors
 from profuse.dialect.ir.dtypes import dtype_of_mlir
 from profuse.dialect.ir.program import Module
+from profuse.executor.compile.cache.entry import Entry
+from profuse.executor.compile.cache.key import Key
 from profuse.executor.compile.cache.store import Store
 from profuse.executor.functions.saved.file import SavedFile
 from profuse.executor.interpret.size_history import tensor_types
@@ -278,6 +281,18 @@ def test_a_profile_of_another_graph_is_told(tmp_path):
     assert counts(f).profiles_restored == 1
     assert f"profile taken from the disk cache: what {path} holds differs" in f.explain()
     assert "profiled anew" not in f.explain()
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    """What an earlier version wrote of guards is not taken for what this one writes."""
+    path = tmp_path / "f.profuse"
+    warmed(background=False).save(path)
+    with open(path, "rb") as file:
+        entry = Entry.from_file(file)
+    assert entry.key.parts == {"saved": "2"}
+    path.write_bytes(replace(entry, key=Key({"saved": "1"})).to_bytes())
+    with pytest.raises(pf.FileError, match="of format 1, not 2"):
+        pf.load(path)
 
 
 def test_only_the_target_differs(tmp_path):

@@ -8,6 +8,7 @@ from collections import OrderedDict, namedtuple
 import numpy as np
 import profuse as pf
 import pytest
+from profuse.dialect.importers.tracing.inline import inline_trace
 from profuse.dialect.importers.tracing.pytree import flatten
 from profuse.dialect.importers.tracing.stored_trace import (
     trace_from_json,
@@ -55,6 +56,36 @@ def test_guards_hold_for_the_same_arguments():
         assert back.accepts(leaves) is accepted
 
 
+def integers(x, n, scale):
+    chosen = [n // -3 % 4, max(n, 0) - 7, -(x.shape[0] // 2), x.shape[1] // n]
+    return x + sum(len(range(k)) for k in chosen) if n * scale < 2.5 else x
+
+
+@pytest.mark.parametrize("n", [-5, 3])
+def test_integers_come_back_equal(n):
+    """A number may be negative, which its name in the data must not forget."""
+    made = trace(integers, (np.ones((5, 3)), n, 0.5), {})
+    back = stored(made)
+    assert back.guards == made.guards and len(made.guards) > 4, made.explain()
+    for other in range(-9, 9):
+        for rows in (4, 5, 6):
+            leaves = [np.ones((rows, 3)), other, 0.5]
+            assert back.accepts(leaves) is made.accepts(leaves)
+
+
+@pytest.mark.parametrize("n", [-5, 3])
+def test_guards_hold_where_the_graph_joins_another_trace(n):
+    def outer(x, n, scale):
+        return inline_trace(made, [x, n, scale])
+
+    made = stored(trace(integers, (np.ones((5, 3)), n, 0.5)))
+    joined = trace(outer, (np.ones((5, 3)), n, 0.5))
+    for other in range(-9, 9):
+        for rows in (1, 4, 5):
+            leaves = [np.ones((rows, 3)), other, 0.5]
+            assert joined.accepts(leaves) is made.accepts(leaves)
+
+
 @pytest.mark.parametrize(
     "tree",
     [1.5, (1, [2.0, ()]), {"a": {2: True, None: (1j,)}}, OrderedDict(b=1, a=("text", None))],
@@ -81,6 +112,9 @@ def test_what_only_code_can_find_is_refused(argument):
         lambda d: d.update(out_tree=["pair", None, []]),
         lambda d: d["in_tree"].__setitem__(0, "namedtuple"),
         lambda d: d["guards"][0].__setitem__(0, ["call", "os.system"]),
+        lambda d: d["guards"][0].__setitem__(0, ["integer", "9**9"]),
+        lambda d: d["guards"][0].__setitem__(0, ["integer", "x0 + 1"]),
+        lambda d: d["guards"][0].__setitem__(0, ["dim", 0, 0]),
         lambda d: d["kinds"].__setitem__(0, ["array", "!llvm.ptr", 2]),
         lambda d: d.pop("module"),
     ],

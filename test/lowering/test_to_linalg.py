@@ -399,8 +399,8 @@ def test_results_of_another_size_than_loops_write_are_refused():
             function.attributes["res_attrs"] = ir.Attribute.parse(text)
         return read_graph(function).output_specs[0].dims
 
-    assert stating("((s0 + 2) // (3))") == ("((s0 + 2) // (3))",)
-    assert stating("((2 + s0 + -1*((s0 + 2) % (3))) // (3))")
-    for other in ("s0", "((s0 + 3) // (3))", "((s0) // (3)) + 1"):
+    assert stating("((s0 + 2) // 3)") == ("((s0 + 2) // 3)",)
+    assert stating("((2 + s0 + -1*((s0 + 2) % 3)) // 3)")
+    for other in ("s0", "((s0 + 3) // 3)", "(s0 // 3) + 1"):
         with pytest.raises(LoweringError, match="of which loops write"):
             stating(other)

@@ -8,9 +8,10 @@ import numpy as np
 
 from ...errors import BoundsError, ShapeError
 from ...ir.attrs import DYNAMIC
+from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import check_owner, is_immutable, masked, write
 from ..tracing.operators import op
-from ..tracing.recorder import Recorder, size_error, trace_error, user_loc
+from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 from .creation import array
 from .indexing import get_item, has_ellipsis, is_index_array, items_of
@@ -46,7 +47,7 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
             x = get_item(x, item)
         _put(x, items[-1], value)
         return
-    target = get_item(x, key) if items else x  # of no axes, all of it
+    target = get_item(x, key) if items else x  # an array without axes is written whole
     if nested and np.ndim(value) > target.ndim:
         raise ShapeError(
             "setting an array element with a sequence. The requested array would exceed the "

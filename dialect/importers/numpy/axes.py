@@ -12,8 +12,8 @@ from ...errors import AxisError
 from ...ir.attrs import DYNAMIC
 from ...ir.device import is_foreign
 from ..handlers import CREATION
+from ..tracing.current import user_loc
 from ..tracing.operators import as_value, op, recorder_of, wrap
-from ..tracing.recorder import user_loc
 from ..tracing.traced import Traced, TracedScalar
 
 
@@ -70,7 +70,7 @@ def as_array(x: Any) -> Any:
 
 
 def as_traced(x: Any) -> Any:
-    """``x`` as a traced array, ordinary arrays captured."""
+    """``x`` as a traced array; an ordinary array is captured."""
     array = as_array(x)
     if isinstance(array, Traced):
         return array
@@ -89,14 +89,14 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 def axis_number(axis: Any) -> int:
-    """``axis`` where NumPy's C functions take one: a bool is none."""
+    """``axis`` as an int; raises TypeError for a bool, as NumPy's C functions do."""
     if type(axis) is bool or (isinstance(axis, TracedScalar) and axis.kind is bool):
         raise TypeError("an integer is required for the axis")
     return operator.index(axis)
 
 
 def reduced_axes(axis: Any) -> tuple[int, ...] | None:
-    """``axis`` as reductions take it: None = all, one, or a tuple, but no list."""
+    """The axes of a reduction, None for all; raises TypeError for a list, as NumPy does."""
     if axis is None:
         return None
     return tuple(map(axis_number, axis)) if isinstance(axis, tuple) else (axis_number(axis),)

@@ -18,9 +18,11 @@ from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ..handlers import CREATION, METHODS
 from ..python.substitutes import FUNCTIONS as SUBSTITUTES
+from ..tracing.current import current
+from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory
-from ..tracing.operators import NUMBERS, op, recorder_of
-from ..tracing.recorder import Recorder, current
+from ..tracing.operators import op, recorder_of
+from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 from .axes import sizes
 from .registry import creation_function, numpy_function
@@ -78,7 +80,7 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
     numbers = [_number(x) for x in (start, stop, 1 if step is None else step)]
     start, stop, step = numbers
     if all(_is_int(x) for x in numbers):
-        # -(-a // b) rounds up, as the number of steps must; never below none.
+        # The number of steps is rounded up, which -(-a // b) does, and is 0 at least.
         count = -((start - stop) // step)
         count = _or_none(count)
     else:
@@ -89,14 +91,14 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
         out = steps if _is_one(step) else steps * step
         out = out if _is_zero(start) else out + start
         return out if out.dtype == wanted else op("cast", out, dtype=dtype_of(wanted))
-    # As NumPy fills: by the difference of the first two elements, which have their dtype.
+    # NumPy fills by the difference of the first two elements, rounded to the array's dtype.
     first, second = _element(start, wanted), _element(start + step, wanted)
     steps = METHODS["astype"](iota(count, dtype_of(np.int64)), wanted)
     return np.where(steps == 1, second, steps * (second - first) + first)
 
 
 def _or_none(count: Any) -> Any:
-    """A number of elements; 0 for a negative one."""
+    """``count`` as a number of elements: 0 where it is negative."""
     return op("maximum", count, 0) if isinstance(count, TracedScalar) else max(+count, 0)
 
 
@@ -109,7 +111,7 @@ def _kind_of(number: Any) -> type:
 
 
 def _promoting(x: Any) -> Any:
-    """What promotes as an operand does: a Python number, or a dtype."""
+    """What stands for an operand in NumPy's promotion: a Python number, or a dtype."""
     if isinstance(x, TracedScalar) or type(x) in NUMBERS:
         return _kind_of(x)(1)
     return array(x).dtype
@@ -129,7 +131,7 @@ def iota(count: Any, dtype: Any) -> Any:
 
 
 def _number(x: Any) -> Any:
-    """A Python number, a traced one, or what a rank-0 array holds."""
+    """A Python or traced number as it is; of a rank-0 array, the number that it holds."""
     if isinstance(x, Traced):
         return x.bake()
     return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
@@ -166,9 +168,9 @@ def linspace(
     for _ in range(delta.ndim):
         positions = op("expand_dims", positions, axes=(-1,))
     step = delta / last
-    # Where the step is too small for a float, the difference may not be.
+    # The step may be rounded to 0 although the difference is not 0.
     out = np.where(step == 0, positions / last * delta, positions * step) + start
-    if endpoint:  # the last point is exact; a single one is the start
+    if endpoint:  # the last point is exact; a single point is the start
         out = np.where(positions == last, stop, out)
     if wanted.kind in "iu":
         out = np.floor(out)
@@ -208,7 +210,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
 def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> Any:
     if not isinstance(object, Traced) or copy is not True:
         return in_memory(array(object, dtype, ndmin))
-    # In the memory order of what is copied.
+    # The copy has the memory order of its source, which only a call knows.
     made = op("copy", object)
     made.rec.unordered.add(made.value)
     return in_memory(array(made, dtype, ndmin))
@@ -221,7 +223,7 @@ def _asarray(a: Any, dtype: Any = None) -> Any:
 
 @creation_function("ascontiguousarray", "asfortranarray")
 def _ordered(a: Any, dtype: Any = None) -> Any:
-    # A view or a copy: what `reshape` is, too, where the shape does not change.
+    # This is a view or a copy, just as `reshape` to the same shape is.
     out = array(a, dtype, 1)
     return op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
 
@@ -295,7 +297,7 @@ def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
         rec = current()
         if rec is None:
             return original(*args, **kwargs)
-        # Traced values may be written to what is filled here.
+        # The function may write traced values to the arrays that these functions fill.
         if name in _FILLED or any(map(_traced, args)) or any(map(_traced, kwargs.values())):
             return handler(*args, **kwargs)
         made = original(*args, **kwargs)

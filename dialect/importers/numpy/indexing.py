@@ -12,10 +12,10 @@ from ...errors import BoundsError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ops.slicing import encode_bound
+from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
-from ..tracing.recorder import trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .creation import array
 from .registry import array_method
@@ -35,7 +35,7 @@ def get_item(x: Traced, key: Any) -> Any:
         and not any(item is None or isinstance(item, slice) for item in items)
         and has_ellipsis(key)
     ):
-        # An array of no axes that is a view, where integers alone would give a NumPy scalar.
+        # The result is a view without axes; integers alone would give a NumPy scalar.
         column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
         return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
     return _basic(x, items)
@@ -47,7 +47,7 @@ def has_ellipsis(key: Any) -> bool:
 
 
 def items_of(x: Traced, key: Any) -> list[Any]:
-    """The key with its ellipsis written out, one item per axis of ``x`` plus newaxes."""
+    """The key without its ellipsis: one item for each axis of ``x``, and the newaxes."""
     items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > x.ndim:
@@ -66,7 +66,7 @@ def items_of(x: Traced, key: Any) -> list[Any]:
 
 
 def _item(item: Any) -> Any:
-    """One index, lists as arrays; refuses masks."""
+    """One index, where a list becomes an array; raises TraceError for a mask."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (list, tuple)):
@@ -145,7 +145,7 @@ class _Slices:
 
 
 def _basic(x: Traced, items: list[Any]) -> Any:
-    """Slices first, then integers from the back, then newaxes."""
+    """``x[items]`` without index arrays: slices, then integers from the back, then newaxes."""
     slices, picks, new = _Slices(), [], []
     axis = kept = 0
     for item in items:
@@ -165,7 +165,7 @@ def _basic(x: Traced, items: list[Any]) -> Any:
         out = _pick(out, axis, item)
     if new:
         out = op("expand_dims", out, axes=tuple(new), view_of=out)
-    if out is x:  # x[:], x[...]: a view of its own
+    if out is x:  # x[:] and x[...] are new views
         out = op("slice", x, starts=(), stops=(), view_of=x)
     return out
 
@@ -177,7 +177,7 @@ def _pick(x: Any, axis: int, item: Any) -> Any:
 
 
 def _advanced(x: Traced, items: list[Any]) -> Any:
-    """Index arrays and the integers beside them, with NumPy's rule where their axes go."""
+    """``x[items]`` with index arrays; NumPy's rule says where their axes go."""
     slices = _Slices()
     arrays: list[tuple[int, Any]] = []
     places: list[int] = []
@@ -201,7 +201,7 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
     adjacent = places[-1] - places[0] == len(places) - 1
     consecutive = axes[-1] - axes[0] == len(axes) - 1
     if consecutive and not adjacent and axes[0] and rank:
-        # A newaxis between index arrays sends their axes to the front; the op does not know it.
+        # A newaxis between index arrays sends their axes to the front, but the op sees none.
         out = op("moveaxis", out, source=tuple(range(axes[0], axes[0] + rank)),
                  destination=tuple(range(rank)))  # fmt: skip
     new = []
@@ -222,5 +222,5 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
 
 
 def _is_number(item: Any) -> bool:
-    """True for an index that is a number in NumPy, of which none makes the result a copy."""
+    """True for an index that NumPy takes for a number; numbers alone give a view, no copy."""
     return is_immutable(item) if isinstance(item, Traced) else not isinstance(item, np.ndarray)

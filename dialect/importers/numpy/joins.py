@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
+from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
-from ..tracing.recorder import size_error, trace_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, axis_number, axis_of, dtype_like, ndim, sizes
 from .creation import iota
@@ -103,16 +103,17 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
             "result depends on the counts", "use a single integer, or np.take with indices",
         )  # fmt: skip
     number = np.asarray(repeats).reshape(()).item()
-    is_array = isinstance(repeats, (np.ndarray, list, tuple))  # NumPy converts numbers as it likes
+    # NumPy cuts a plain float to an integer, but not one in an array.
+    is_array = isinstance(repeats, (np.ndarray, list, tuple))
     count = operator.index(number) if is_array else int(number)
     place = 0 if axis is None else axis_number(axis)
-    a = ravel(a) if axis is None else at_least(1, [a])  # which has no axis, but may name it
+    a = ravel(a) if axis is None else at_least(1, [a])  # a number has axis 0 here, too
     if count < 0 and a.shape[axis_of(place, a.ndim)] == 0:
         count = 0
     return op("repeat", a, repeats=count, axis=place)
 
 
-@creation_function("pad")  # an ordinary array by traced widths
+@creation_function("pad")  # the array may be ordinary and the widths traced
 @numpy_function("pad")
 def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
     """`np.pad` with a constant, the edge, or by reflection."""

@@ -12,10 +12,10 @@ from ...errors import ProfuseError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ops.einsum import decompose_einsum, parse_subscripts
+from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
-from ..tracing.recorder import size_error, trace_error, user_loc
 from .axes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes
 from .creation import eye, iota
 from .joins import stack
@@ -39,12 +39,12 @@ def vdot(a: Any, b: Any) -> Any:
     """`np.vdot`."""
     flat = op("reshape", as_array(a), shape=(-1,))
     if dtype_like(a).kind == "c":
-        flat = op("conj", flat)  # which would make small ints of bools
+        flat = op("conj", flat)  # np.conj makes int8 of bools
     return _product(flat, op("reshape", as_array(b), shape=(-1,)))
 
 
 def _product(a: Any, b: Any) -> Any:
-    """A product in the dtype of both: np.matmul has none for bfloat16, np.dot has."""
+    """A product in the operands' own dtype: np.dot keeps bfloat16, the op does not."""
     out, dtype = op("matmul", a, b), dtype_like(a)
     if dtype_like(b) != dtype or out.dtype == dtype:
         return out
@@ -52,7 +52,7 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _scaled(a: Any, b: Any) -> Any:
-    """Elementwise, in the dtype of both: numbers have dtypes of their own here."""
+    """An elementwise product, to which a Python number comes with a dtype of its own."""
     return op("mul", as_array(a), as_array(b))
 
 
@@ -185,7 +185,7 @@ def _squared(x: Any) -> Any:
 
 @numpy_function("diagonal", "linalg.diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """`np.diagonal`: the two axes become one, last."""
+    """`np.diagonal`: the two axes become one, which is the last."""
     matrix = x = as_array(a)
     one, two = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     x = op("moveaxis", x, source=(one, two), destination=(-2, -1))
@@ -197,7 +197,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     flat = op("reshape", x, *merged, shape=(DYNAMIC,) * len(merged))
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
-    out.rec.unordered.add(out.value)  # in NumPy, elements of the matrix with gaps between
+    out.rec.unordered.add(out.value)  # NumPy's has gaps between elements
     note_copy(out, matrix)
     return out
 

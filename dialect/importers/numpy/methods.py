@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtypes import dtype_of
+from ..tracing.current import trace_error
 from ..tracing.mutation import in_memory, is_scalar, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
-from ..tracing.recorder import trace_error
 from ..tracing.traced import Traced
 from . import joins, linalg, selection
 from . import shape_functions as shapes

@@ -10,15 +10,15 @@ import numpy as np
 
 from ...ir.dtypes import dtype_of
 from ..handlers import FUNCTIONS
+from ..tracing.current import trace_error
 from ..tracing.operators import op
-from ..tracing.recorder import trace_error
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, axis_number, axis_of, axis_tuple, ndim, reduced_axes
 from .registry import array_method, creation_function, numpy_function
 
 
 def _ufunc_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
-    """Those of a ufunc's reduction: what has no axes has a first and a last one all the same."""
+    """Attributes of a ufunc's reduction, which takes axis 0 or -1 of a number for no axis."""
     if axis is not None and not isinstance(axis, tuple) and not ndim(a):
         axis = None if axis_number(axis) in (0, -1) else axis
     return _attrs(axis, keepdims)
@@ -35,13 +35,13 @@ def _attrs(axis: Any, keepdims: Any) -> dict[str, Any]:
 
 
 def _mean_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
-    """Those of what divides by a count: unlike a ufunc's reduction, it needs the axes it names."""
+    """Attributes of what divides by a count; raises AxisError for an axis that a number lacks."""
     for k in reduced_axes(axis) or ():
         axis_of(k, ndim(a))
     return _attrs(axis, keepdims)
 
 
-@creation_function("sum")  # NumPy dispatches on arrays, not on sequences of numbers
+@creation_function("sum")  # np.sum does not dispatch on numbers in sequences
 @numpy_function("sum")
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
     """`np.sum`."""
@@ -62,7 +62,7 @@ def _accumulate(
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
     if isinstance(a, (list, tuple)) and not attrs and all(map(_is_size, a)):
-        # A number again, so that it can be a size, too. In NumPy it is an np.int64.
+        # The sum stays a Python number, so that it can be a size. NumPy makes an np.int64.
         out = functools.reduce(lambda x, y: op(join, x, y), a)
     else:
         out = op(name, a, **attrs)
@@ -89,7 +89,7 @@ def _extremum(name: str, join: str, a: Any, axis: Any, keepdims: Any, initial: A
     if initial is None:
         return op(name, a, **_ufunc_attrs(a, axis, keepdims))
     if axis is not None or keepdims:
-        # Only the first element joins, so that an empty reduction still has no identity to need.
+        # Below, `initial` is put before the elements, which works along one axis only.
         raise trace_error(
             f"np.{name}(…, axis=…, initial=…) is not supported while tracing",
             f"use np.{join}(np.{name}(x, axis), initial)",
@@ -113,7 +113,7 @@ def all_(a: Any, axis: Any = None, keepdims: Any = False):
 
 @numpy_function("mean")
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
-    """`np.mean`; in a dtype of integers the sum is made of these, and the quotient cut to one."""
+    """`np.mean`; an integer dtype is that of the sum, and the quotient is cut to it."""
     if dtype is not None and np.dtype(dtype).kind in "iu":
         x, attrs = as_array(a), _attrs(axis, keepdims)
         axes = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..handlers import CREATION, FUNCTIONS, METHODS, Handler
+from ..tracing.current import trace_error
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
-from ..tracing.recorder import trace_error
 from ..tracing.traced import TracedScalar
 
 # Arguments that say where or how a result is laid out, not what it is.
@@ -95,7 +95,7 @@ def _bound(target: Callable, where: str, handler: Handler, strong: bool = False)
     first = next(iter(_parameters(target)), None)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        accepted = _accepted(handler)  # asked for here: there are many handlers to import
+        accepted = _accepted(handler)  # not earlier: inspecting every handler would slow the import
         given = _bind(target, where, args, kwargs)
         out = None if "out" in accepted else given.pop("out", None)
         for name in list(given):

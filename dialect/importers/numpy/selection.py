@@ -9,9 +9,10 @@ import numpy as np
 
 from ...errors import DTypeError
 from ...ir.dtypes import dtype_of
+from ..tracing.current import trace_error, user_loc
+from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory, is_immutable
-from ..tracing.operators import NUMBERS, op
-from ..tracing.recorder import trace_error, user_loc
+from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, axis_number, dtype_like
 from .creation import iota
@@ -87,7 +88,7 @@ def round_(a: Any, decimals: Any = 0) -> Any:
         )
     there, back = ("mul", "div") if digits > 0 else ("div", "mul")
     out = op(back, op("rint", op(there, a, scale)), scale)
-    # bfloat16 by a Python number is float32.
+    # NumPy multiplies bfloat16 by a Python number in float32.
     wanted = dtype_like(a)
     return out if dtype_like(out) == wanted else op("cast", out, dtype=dtype_of(wanted))
 
@@ -98,7 +99,7 @@ def fix(x: Any) -> Any:
     return op("trunc", x)
 
 
-@creation_function("take")  # NumPy dispatches on the array alone, not on the indices
+@creation_function("take")  # np.take does not dispatch on the indices
 @numpy_function("take")
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     return take(a, indices, axis, mode)
@@ -112,8 +113,9 @@ def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
         is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray
     )
     if index.dtype.kind == "f" and loose:
-        index = index.astype(np.int64)  # no array: NumPy converts numbers and lists as it likes
-    if index.dtype.kind == "b" or mode != "raise":  # no mask, and sizes have to fit beside it
+        index = index.astype(np.int64)  # NumPy cuts floats in lists, but not in arrays
+    # Bools are indices here, no mask; a small dtype need not hold the size of the axis.
+    if index.dtype.kind == "b" or mode != "raise":
         index = index.astype(np.int64, casting="same_kind")
     if mode == "clip":
         index = op("clip", index, 0, x.shape[place] - 1)
@@ -140,7 +142,7 @@ def nan_to_num(
     dtype = dtype_like(x)
     if dtype.kind in "iu":
         return op("positive", x)
-    if dtype.kind not in "fc":  # NumPy leaves alone also what it does not know to be floats
+    if dtype.kind not in "fc":  # NumPy does not know that bfloat16 has floats
         return as_array(x).copy()
     limits = np.finfo(dtype)
     high = float(limits.max) if posinf is None else posinf
@@ -168,7 +170,7 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
     if not x.ndim:
         raise DTypeError("a triangle is of an array of one axis or more", loc=user_loc())
     index = dtype_of(np.int64)
-    # Of one axis, every row is the array.
+    # An array of one axis is every row of the result.
     rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
     columns = iota(x.shape[-1], index)
     kept = op("gt" if upper else "le", columns, op("add", rows, k))
@@ -182,7 +184,7 @@ def _zero(x: Any) -> Any:
 @numpy_function("isclose", weak=True)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """`np.isclose`."""
-    # In floats, where integers differ by more than fits.
+    # Floats are compared, as the difference of two integers may not fit their dtype.
     if isinstance(b, (Traced, TracedScalar, np.ndarray, np.generic)):
         wanted = np.result_type(dtype_like(b), 1.0)
         b = b if dtype_like(b) == wanted else op("cast", b, dtype=dtype_of(wanted))
@@ -249,7 +251,7 @@ def imag(val: Any) -> Any:
 @numpy_function("angle")
 def angle(z: Any, deg: bool = False) -> Any:
     """`np.angle`."""
-    # Bools beside the number 0 are int64, as in NumPy.
+    # NumPy makes int64 of bools beside the number 0.
     out = op("atan2", op("imag", z) if dtype_like(z).kind == "c" else 0, op("real", z))
     return op("mul", out, 180 / np.pi) if deg else out
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import DivisionError, ShapeError
+from ..tracing.current import size_error, user_loc
 from ..tracing.operators import op
-from ..tracing.recorder import size_error, user_loc
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes
 from .registry import numpy_function
@@ -38,14 +38,14 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Any:
 
 @numpy_function("ravel")
 def exposed_ravel(a: Any, order: str = "C") -> Any:
-    """`np.ravel` for users, who may write to it: a copy of what is not contiguous."""
+    """`np.ravel` for users, who may write to the result: it copies what is not contiguous."""
     flat = ravel(a, order)
     flat.rec.raveled.add(flat.value)
     return flat
 
 
 def ravel(a: Any, order: str = "C") -> Any:
-    """All elements along one axis, to be read."""
+    """All elements along one axis, for handlers that do not write to them."""
     return reshape(a, (-1,), "C" if order == "K" else order)
 
 
@@ -93,7 +93,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None:
         axes = tuple(k for k, size in enumerate(a.shape) if bool(size == 1))
     else:
-        # NumPy takes the first and the last axis of what has none.
+        # NumPy lets a number have a first and a last axis here.
         axes = () if not ndim(a) and axis in (0, -1) else reduced_axes(axis) or ()
     return op("squeeze", a, axes=axes, view_of=a)
 
@@ -124,7 +124,7 @@ def atleast_3d(*arrays: Any) -> Any:
 
 
 def at_least(rank: int, arrays: Sequence[Any]) -> Any:
-    """Arrays of at least this rank, new axes where NumPy puts them; one array for one."""
+    """Arrays of at least this rank, with new axes where NumPy puts them; one array of one."""
     places = {(1, 0): (0,), (2, 0): (0, 1), (2, 1): (0,),
               (3, 0): (0, 1, 2), (3, 1): (0, 2), (3, 2): (2,)}  # fmt: skip
     out = []
@@ -146,7 +146,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """`np.broadcast_arrays`: all operands in their common shape."""
     arrays = [as_array(a) for a in args]
     if len({a.ndim for a in arrays}) == 1 and all(a.shape == arrays[0].shape for a in arrays):
-        return tuple(arrays)  # which can be written
+        return tuple(arrays)  # unlike broadcast ones, these can be written to
     common = _common(arrays)
     return tuple(broadcast_to(a, common.shape) for a in arrays)
 
@@ -269,12 +269,12 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     for amount, place in zip(shifts, axes, strict=True):
         where = axis_of(place, ndim(a))
         if dtype_like(amount).kind == "f":
-            amount = int(amount)  # as NumPy does
+            amount = int(amount)  # NumPy cuts floats, too
         elif isinstance(amount, (Traced, np.ndarray, np.generic)):
-            amount = as_array(amount).astype(np.int64)  # of the opposite sign
+            amount = as_array(amount).astype(np.int64)  # it is negated below
         n = out.shape[where]
-        if type(amount) is int and abs(amount) >= 2**63:  # more than a number of the graph can hold
-            amount %= max(int(n), 1)
+        if type(amount) is int and abs(amount) >= 2**63:
+            amount %= max(int(n), 1)  # numbers of a graph have 64 bits
         # An empty axis has nothing to roll, but a remainder by its size would be undefined.
         first = (0 - amount) % op("maximum", n, 1)
         before = (slice(None),) * where

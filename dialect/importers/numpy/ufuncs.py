@@ -9,10 +9,11 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
 from ..handlers import COMPOSED, FUNCTIONS, METHODS, UFUNCS
+from ..tracing.current import user_loc
+from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import check_owner, write
-from ..tracing.operators import NUMBERS, op, recorder_of
+from ..tracing.operators import op, recorder_of
 from ..tracing.outputs import traced_out
-from ..tracing.recorder import user_loc
 from ..tracing.traced import Traced, TracedScalar
 from ..tracing.unsupported import is_supported, unsupported_call
 from .axes import as_array, dtype_like, ndim
@@ -101,7 +102,7 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
     else:
         raise unsupported_call(recorder_of(inputs), ufunc, f"np.{name}.{method}")
     array, *rest = inputs
-    # Unlike np.sum, a ufunc's reduce takes the first axis.
+    # By default a ufunc's reduce is along axis 0, unlike np.sum.
     given = {"axis": 0} | kwargs | dict(zip(("axis", "dtype", "out"), rest, strict=False))
     wanted = {k: v for k, v in given.items() if v is not None or k == "axis"}
     return FUNCTIONS[target](array, **wanted)
@@ -142,7 +143,7 @@ def _weak(kind: type) -> Any:
 
 
 def _times(factor: float, x: Any) -> Any:
-    # What has no weak numbers in NumPy, as bfloat16, would become float32.
+    # NumPy has no weak numbers beside bfloat16, so that the product is float32.
     return _cast(op("mul", x, factor), x.dtype) if x.dtype.kind == "V" else op("mul", x, factor)
 
 
@@ -175,12 +176,12 @@ def _vecdot(a: Any, b: Any) -> Any:
                 loc=user_loc(),
             )
     if dtype_like(a).kind == "c":
-        a = op("conj", a)  # which would make small ints of bools
+        a = op("conj", a)  # np.conj makes int8 of bools
     product = op("mul", as_array(a), as_array(b))
     return FUNCTIONS[np.sum](product, axis=-1, dtype=product.dtype)
 
 
 def _fmax(name: str, a: Any, b: Any) -> Any:
-    """The maximum or minimum in which NaN loses."""
+    """The maximum or minimum of two operands; the other operand where one is NaN."""
     picked = op(name, a, b)
     return op("select", op("ne", a, a), b, op("select", op("ne", b, b), a, picked))

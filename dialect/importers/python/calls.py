@@ -25,13 +25,13 @@ from .users_code import is_users_name
 CALLEE = "__profuse_callee__"  # a global name that user code cannot have by accident
 _KEPT = 1024  # code objects remembered
 _LONGEST = 2000  # lines of a function that is worth compiling again
-# They look at the frame that calls them, or take it from there.
+# Builtins that look at the frame that calls them, which must stay the user's.
 _OF_FRAMES = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
-# Methods of arrays, containers and texts: calls of them need no look at what is called.
+# Names of methods of arrays, containers and texts, whose callees need no look.
 _KNOWN = frozenset(
     name for kind in (np.ndarray, list, dict, set, str, tuple, int, float) for name in dir(kind)
 )
-# Modules whose functions need no look: they are substituted as attributes, or have no effects.
+# Modules whose functions need no look: attributes are substituted, or have no effects.
 _SUBSTITUTED = frozenset({
     "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "profuse", "math", "operator", "time",
     "random", "secrets", "uuid", "contextlib", "scipy.special",
@@ -44,7 +44,7 @@ _made: dict[tuple, types.CodeType] = {}
 
 
 def with_callees(function: types.FunctionType) -> types.CodeType:
-    """The code of a function in which `CALLEE` sees what is called; its own if it need not."""
+    """Code of a function that passes its callees through `CALLEE`; its own if none needs it."""
     code = function.__code__
     key = (code.co_filename, code)
     found = _made.get(key)
@@ -73,11 +73,11 @@ _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
 _PUSH_NULL = _OPS["PUSH_NULL"]
 _EXTENDED = _OPS["EXTENDED_ARG"]
 _CACHE = _OPS["CACHE"]
-_METHOD_FLAG = sys.version_info >= (3, 12)  # from there on it is a bit of LOAD_ATTR
+_METHOD_FLAG = sys.version_info >= (3, 12)  # LOAD_ATTR has a bit for it since then
 
 
 def _instructions(code: types.CodeType) -> Iterator[tuple[int, int]]:
-    """Opcodes and arguments, caches left out."""
+    """Opcodes with their arguments, without caches."""
     raw, extended = code.co_code, 0
     for at in range(0, len(raw), 2):
         opcode, arg = raw[at], raw[at + 1] | extended
@@ -87,7 +87,7 @@ def _instructions(code: types.CodeType) -> Iterator[tuple[int, int]]:
 
 
 def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> bool:
-    """True if some callee is neither a global, nor of a module, nor a method as arrays have."""
+    """True unless every callee is a global, in a `_SUBSTITUTED` module or a `_KNOWN` method."""
     scope = function.__globals__
     for inner in _codes(code):
         names = inner.co_names
@@ -101,7 +101,7 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
                 if _is_users_class_or_object(value):
                     return True
                 in_module = isinstance(value, types.ModuleType) and value.__name__ in _SUBSTITUTED
-                called_later = bool(arg & 1)  # it, or an attribute of it
+                called_later = bool(arg & 1)  # what is called is this, or an attribute
             elif opcode == _LOAD_METHOD or (_METHOD_FLAG and opcode == _LOAD_ATTR and arg & 1):
                 name = names[arg >> 1 if _METHOD_FLAG else arg]
                 if not in_module and name not in _KNOWN:
@@ -116,7 +116,10 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
 
 
 def _imported(code: types.CodeType) -> set[str]:
-    """Names that the module imports, as far as the code shows: calls of their attributes differ."""
+    """Globals that the code takes for modules.
+
+    Python compiles calls of their attributes in another way, which new code has to keep.
+    """
     out = set()
     for inner in _codes(code):
         found = [*_instructions(inner), (-1, 0)]
@@ -128,7 +131,7 @@ def _imported(code: types.CodeType) -> set[str]:
 
 
 def _is_users_class_or_object(value: Any) -> bool:
-    """True for what runs the user's ``__init__`` or ``__call__`` where it is called."""
+    """True for a class or object whose call runs an ``__init__`` or ``__call__`` of the user's."""
     kind = value if isinstance(value, type) else type(value)
     method = getattr(kind, "__init__" if isinstance(value, type) else "__call__", None)
     return isinstance(method, types.FunctionType) and is_users_name(method.__module__)
@@ -179,14 +182,14 @@ def _candidates(tree: ast.AST, code: types.CodeType) -> list[Any]:
 def _code_of(
     node: Any, code: types.CodeType, function: types.FunctionType
 ) -> types.CodeType | None:
-    """The code object of a function's definition, compiled where its free variables are known."""
+    """The code object of a function's definition, compiled within its class and free variables."""
     body: Any = node
     line = {"lineno": node.lineno, "col_offset": 0, "end_lineno": node.lineno, "end_col_offset": 0}
     if isinstance(node, ast.Lambda):
         body = ast.Expr(node, **line)
     path = function.__qualname__.split(".")
     if len(path) > 1 and path[-2].isidentifier():
-        # In its class, whose name is part of private names, and where `super` looks.
+        # The class gives its name to private names, and `super` looks for it.
         body = ast.parse(f"class {path[-2]}: pass").body[0]
         ast.increment_lineno(body, node.lineno - 1)
         body.body = [ast.Expr(node, **line) if isinstance(node, ast.Lambda) else node]
@@ -194,7 +197,7 @@ def _code_of(
     maker = outer.body[0]
     names = [n for n in code.co_freevars if n != "__class__" or len(path) < 2]
     maker.args.args = [ast.arg(name, **line) for name in names]
-    # What is defined here is a name of the module, unless it is one of the free variables.
+    # The definition binds a global name, unless that is one of the free variables.
     defined = (body, node)
     own = {d.name for d in defined if not isinstance(d, (ast.Expr, ast.Lambda))} - {*names}
     maker.body = [*([ast.Global(sorted(own), **line)] if own else []), body]
@@ -204,7 +207,7 @@ def _code_of(
     made = compile(outer, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
     for inner in _codes(made):
         if inner.co_name == code.co_name and inner.co_firstlineno == code.co_firstlineno:
-            # What is compiled inside of a function is marked as nested.
+            # The flags of compiled code would say that it is nested.
             return inner.replace(co_flags=code.co_flags)
     return None
 

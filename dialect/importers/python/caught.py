@@ -58,7 +58,7 @@ def _ranges(code: types.CodeType) -> list[tuple[int, int, int]]:
         return found[1]
     ranges: list[tuple[int, int, int]] = []
     if is_users_file(code.co_filename):
-        # Handlers begin with PUSH_EXC_INFO; what cleans up for Python does not.
+        # Handlers of the source begin with PUSH_EXC_INFO; those that Python adds do not.
         begins = {i.offset for i in dis.get_instructions(code) if i.opname == "PUSH_EXC_INFO"}
         ranges = [(start, end, target) for start, end, target in _entries(code) if target in begins]
     if len(_made) >= _RANGES:
@@ -68,7 +68,7 @@ def _ranges(code: types.CodeType) -> list[tuple[int, int, int]]:
 
 
 def _entries(code: types.CodeType) -> list[tuple[int, int, int]]:
-    """The exception table (CPython: Objects/exception_handling_notes.txt)."""
+    """Entries of the exception table (see CPython's Objects/exception_handling_notes.txt)."""
     data = iter(code.co_exceptiontable)
     out = []
 
@@ -124,7 +124,10 @@ def _handlers(code: types.CodeType) -> dict[int, tuple[str, tuple[str, ...] | No
 def _read_handler(
     instructions: list[dis.Instruction], k: int
 ) -> tuple[str, tuple[str, ...] | None]:
-    """``except`` with the names of what it catches (None: anything), ``with``, or ``finally``."""
+    """What a handler is: ``except``, ``with`` or ``finally``, and the names of what it catches.
+
+    The names are None for an ``except`` that catches anything.
+    """
     if instructions[k + 1].opname == "WITH_EXCEPT_START":
         return "with", _context_names(instructions, k)
     names: list[str] | None = []
@@ -132,18 +135,18 @@ def _read_handler(
     for at in range(k + 1, len(instructions)):
         name = instructions[at].opname
         if name == "COPY" and instructions[at + 1].opname == "POP_EXCEPT":
-            break  # what cleans up after this handler
+            break  # from here on Python cleans up after the handler
         if name == "CHECK_EXC_MATCH":
             catches = True
             loaded = _loaded(instructions, at - 1)
             names = None if names is None or loaded is None else names + loaded
         elif name == "POP_EXCEPT" and not catches:
-            catches, names = True, None  # a bare except, or a way out of finally
+            catches, names = True, None  # a bare except, or a `finally` that is left
     return ("except", None if names is None else tuple(names)) if catches else ("finally", ())
 
 
 def _loaded(instructions: list[dis.Instruction], last: int) -> list[str] | None:
-    """Names that an ``except`` looks at, of a class or a tuple of classes; None for any more."""
+    """Names of the class or the tuple of classes after ``except``; None for other expressions."""
     first = last
     if instructions[last].opname == "BUILD_TUPLE":
         first, last = last - int(instructions[last].arg or 0), last - 1
@@ -154,7 +157,7 @@ def _loaded(instructions: list[dis.Instruction], last: int) -> list[str] | None:
 
 
 def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ...]:
-    """Names in the statement that the handler of a ``with`` belongs to, all names if unsure."""
+    """Names in the line of the ``with`` that a handler belongs to; all names if that is unknown."""
     position = instructions[k].positions
     line = position.lineno if position else None
     return tuple(
@@ -166,7 +169,7 @@ def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ..
 
 def _may_swallow(value: Any) -> bool:
     """True for a context manager of the user's that may go on after an error."""
-    made = getattr(value, "__wrapped__", value)  # @contextmanager: the generator below it
+    made = getattr(value, "__wrapped__", value)  # of a @contextmanager, its generator
     code = getattr(made, "__code__", None)
     if isinstance(code, types.CodeType):
         return (

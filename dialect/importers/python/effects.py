@@ -26,7 +26,7 @@ _CHANGING = frozenset({
 
 
 def labelled(args: tuple, kwargs: dict[str, Any], fn: Callable) -> Iterator[tuple[Any, str]]:
-    """Arguments with what messages call them."""
+    """Pairs of an argument and its name in messages."""
     yield from zip(args, positional_names(fn, len(args)), strict=True)
     yield from ((value, name) for name, value in kwargs.items())
 
@@ -110,7 +110,7 @@ _ATTRIBUTES = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 
 
 def _line(rec: Recorder, opnames: frozenset[str], name: str) -> Loc | None:
-    """Where the traced code stores to this name."""
+    """The line where the traced code stores to this name."""
     for code in _codes(rec):
         for instruction, line in _lines(code):
             if instruction.opname in opnames and instruction.argval == name:
@@ -119,7 +119,7 @@ def _line(rec: Recorder, opnames: frozenset[str], name: str) -> Loc | None:
 
 
 def _line_of_change(rec: Recorder, name: str) -> Loc | None:
-    """Where the traced code changes what it calls so: the first such line that names it, or any."""
+    """The line where the traced code changes what has this name; one that names it comes first."""
     read = None
     for code in _codes(rec):
         named: dict[int, bool] = {}

@@ -27,7 +27,7 @@ def may_fail(
 ) -> Literal["contents", "sizes"] | None:
     """What decides whether recording this op, or running it for other arguments, raises.
 
-    None: it is the same for all arguments of these dtypes and ranks.
+    It is None where the outcome is the same for all arguments of these dtypes and ranks.
     """
     if op.name in _TOTAL:
         return None
@@ -36,7 +36,7 @@ def may_fail(
     unknown = any(number not in rec.known for number in numbers)
     if issubclass(op, Elementwise):
         if op.name == "pow" and _of_ints(hints) and (arrays or unknown):
-            # Integers have no negative powers.
+            # A negative exponent raises an error where the base is an integer.
             exponent = _number(rec, operands[-1])
             if exponent is None or exponent < 0:
                 return "contents"
@@ -67,7 +67,7 @@ def _of_ints(hints: Sequence[Type]) -> bool:
 
 
 def _number(rec: Recorder, value: int) -> Any:
-    """The number that a value is for the example arguments, or always; None if it is none."""
+    """The number that a value is, for the example arguments at least; None if it is none."""
     found = rec.known.get(value)
     return found if isinstance(found, (int, float, np.number)) else None
 

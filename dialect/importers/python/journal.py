@@ -69,7 +69,7 @@ class Journal:
             self._seen[id(held)] = held
 
     def watch(self, value: Any, name: str) -> None:
-        """Note what an object holds, and what is in it."""
+        """Note what an object holds, and so on for the objects in it."""
         if type(value) in _ATOMS:
             return
         todo = [(value, name)]
@@ -84,7 +84,7 @@ class Journal:
             todo += self._enter(value, kind, name)
 
     def _enter(self, value: Any, kind: type, name: str) -> list[tuple[Any, str]]:
-        """Note one object; its parts. Types are asked, since tracers pass for arrays."""
+        """Note one object and return its parts; asks for ``type``, as tracers pass for arrays."""
         if issubclass(kind, np.ndarray):
             self._array(value, name)
             return []
@@ -155,15 +155,15 @@ class Journal:
     def undo(self) -> list[tuple[str, str, str | None]]:
         """Give every object back what it held; the journal is empty afterwards.
 
-        What had changed, each as a sentence's subject, the name of the object or attribute, and
-        the attribute, if it is one.
+        Returns what had changed: for each change the subject of a sentence, the name of the object
+        or attribute, and the attribute, if it is one.
         """
         told = []
         for watch in self._watches:
             change = _RESTORE[watch.kind](watch.target, watch.held)
             if change is not None:
                 told.append((*_told(watch, change), change or None))
-        # The trace is part of cycles, which may live on for long: the copies need not.
+        # The trace is part of reference cycles, which may live long; the copies need not.
         self._watches.clear()
         self._seen.clear()
         return told
@@ -216,7 +216,7 @@ def _attributes(target: Any, held: dict) -> str | None:
     ]  # fmt: skip
     if changed:
         kept = {k: v for k, v in found.items() if k not in held and k not in changed}
-        found.clear()  # what was deleted would come last otherwise
+        found.clear()  # so that deleted attributes come back in their order
         found.update({**held, **kept})
     return changed[0] if changed else None
 
@@ -338,7 +338,7 @@ def _state(generator: Any) -> Any:
         try:
             return generator.getstate()
         except NotImplementedError:
-            return None  # of the system: there is nothing to restore
+            return None  # the system's generator has no state to restore
     return generator.get_state(legacy=False) if hasattr(generator, "get_state") else generator.state
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tracing.recorder import trace_error
+from ..tracing.current import trace_error
 from ..tracing.traced import Traced, TracedScalar
 from .calls import CALLEE, with_callees
 from .substitutes import BUILTINS, substitute
@@ -133,7 +133,7 @@ class Scope:
         return value
 
     def function(self, fn: types.FunctionType) -> Any:
-        """A function of the user's as this trace runs it; one of a library by the table."""
+        """What this trace calls for a function: a copy of the user's, or a library's substitute."""
         globals_ = fn.__globals__
         if type(globals_) is Globals:
             if globals_.scope is self:
@@ -199,7 +199,7 @@ class Scope:
             cell.made.cell_contents = cell.given
 
     def _cached(self, value: Any) -> Callable:
-        """An ``lru_cache`` of the user's: traced numbers must not stay in it as keys."""
+        """A call of the user's ``lru_cache`` that bakes traced numbers, lest they stay as keys."""
         known = self._functions.get(id(value))
         if known is not None:
             return known[1]
@@ -224,7 +224,7 @@ class Scope:
         return call
 
     def _constructor(self, cls: type) -> Any:
-        """A class, or what makes its instances with ``__init__`` as this trace runs it."""
+        """A class, or a function that makes its instances with this trace's ``__init__``."""
         init = cls.__init__  # type: ignore[misc]
         if (
             type(cls) is not type or cls.__new__ is not object.__new__

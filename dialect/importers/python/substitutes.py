@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..tracing.recorder import current, trace_error
+from ..tracing.current import current, trace_error
 from .caught import catches
 from .generators import is_generator
 from .types_seen import traced_type

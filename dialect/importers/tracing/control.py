@@ -17,18 +17,19 @@ from ...ir.dtypes import BOOL, I64
 from ...ir.op import op_named
 from ...ir.program import Block, Instr
 from ...ir.types import INT_SCALAR, ScalarType, TensorType, Type
+from .current import current, trace_error, user_loc
 from .operators import as_value, op, recorder_of, wrap
 from .pytree import TreeDef, flatten, unflatten
-from .recorder import Recorder, current, trace_error, user_loc
+from .recorder import Recorder
 from .traced import Traced, TracedScalar
 
-_ROUNDS = 4  # joins of carried types until they must have settled: dtype, then each size
+_ROUNDS = 4  # in which a loop's carried types may widen: the dtype first, then sizes
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> Any:
     """``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
 
-    Both must return the same structure with the same dtypes and ranks; otherwise TraceError.
+    Both must return the same structure with the same dtypes and ranks, else TraceError is raised.
     Raises ArgumentError for branches that are no functions, as the loops do for their bodies.
     """
     _check_functions("cond", true_fn=true_fn, false_fn=false_fn)
@@ -62,7 +63,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> An
 def while_loop(cond_fn: Callable, body_fn: Callable, init: Any) -> Any:
     """``while cond_fn(value): value = body_fn(value)``, starting at ``init``.
 
-    The value must keep its structure, dtypes and ranks; otherwise TraceError.
+    The value must keep its structure, dtypes and ranks, else TraceError is raised.
     """
     _check_functions("while_loop", cond_fn=cond_fn, body_fn=body_fn)
     leaves, tree = flatten(init)
@@ -92,7 +93,7 @@ def while_loop(cond_fn: Callable, body_fn: Callable, init: Any) -> Any:
 def fori_loop(lower: Any, upper: Any, body_fn: Callable, init: Any) -> Any:
     """``for i in range(lower, upper): value = body_fn(i, value)``, starting at ``init``.
 
-    The value must keep its structure, dtypes and ranks; otherwise TraceError.
+    The value must keep its structure, dtypes and ranks, else TraceError is raised.
     """
     _check_functions("fori_loop", body_fn=body_fn)
     leaves, tree = flatten(init)
@@ -211,14 +212,14 @@ class _Carry:
         return joined
 
     def _promoted(self, value: int, wanted: Type) -> int:
-        """A number where the loop carries a wider number or a rank-0 array."""
+        """``value``, converted where the loop carries a wider number or a rank-0 array."""
         have = self.rec.hints[value]
         if isinstance(have, ScalarType) and _kind(have) != _kind(wanted):
             return _convert(self.rec, value, wanted)
         return value
 
     def emit(self, name: str, operands: Sequence[int], blocks: tuple[Block, ...]) -> Any:
-        """The loop itself; the carried value after it."""
+        """Record the loop itself and return the carried value after it."""
         rec = self.rec
         count = len(self.inits)
         fixed = list(operands)
@@ -241,6 +242,7 @@ def _recorder_for(leaves: Sequence[Any]) -> Recorder | None:
 
 
 def own_arguments(rec: Recorder, block: Block) -> None:
+    """Make a block the home of its arguments, outside of which they must not be used."""
     for value in block.args:
         rec.home[value] = block
 
@@ -280,7 +282,7 @@ def _is_integer_array(hint: Type) -> bool:
 
 
 def unknown_number(hint: Type) -> Type:
-    """A carried number is not the same in every round."""
+    """``hint`` without the number, as a carried one is not the same in every round."""
     return ScalarType(hint.dtype) if isinstance(hint, ScalarType) else hint
 
 

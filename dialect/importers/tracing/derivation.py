@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from ...errors import ProfuseError
+from ...errors import ProfuseError, ShapeError
 from ...ir.dtypes import I64
 from ...ir.postorder import postorder
-from ...ir.program import Instr
-from ...ir.symbolic import Dimension, Integer, symbol
+from ...ir.symbolic import Dimension, Integer, Sym, symbol
 from ...ir.types import ScalarType, TensorType, Type
-from .trace_guards import ConstExpr, Expr, LeafExpr, OpExpr, expr_of_dim
+from .trace_guards import Computed, Constant, Expr, constant, passed
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
 MAX_OPS = 64  # of one expression; see `Derivation.expr`
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_DIVISIONS = ("floor_div", "remainder")
 _FROM_TYPES = ("dim", "size")
 
 
@@ -27,21 +27,20 @@ class Derivation:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._types: dict[int, Type] = {}
+        self._found: dict[int, tuple[Expr | None, int]] = {}  # value -> expression, ops in it
 
     def expr(self, value: int) -> Expr | None:
         """How a known number follows from the leaves; None if that cannot be told.
 
-        Nor is it told of more than `MAX_OPS` ops: a guard is checked at every call, and as a tree,
-        which repeats whatever is used twice.
+        Nor is it told of more than `MAX_OPS` ops beside the integers: a guard is checked at every
+        call, and it is a tree, which repeats whatever is used twice.
         """
-        found: dict[int, Expr | None] = {}
-        ops: dict[int, int] = {}
         for number in postorder([value], self._operands):
-            ops[number] = 1 + sum(ops[o] for o in self._operands(number))
-            found[number] = self._expr(number, found) if ops[number] <= MAX_OPS else None
-            if isinstance(found[number], ConstExpr):
-                ops[number] = 1
-        return found[value]
+            if number not in self._found:
+                ops = 1 + sum(self._found[o][1] for o in self._operands(number))
+                found = self._expr(number) if ops <= MAX_OPS else None
+                self._found[number] = found, 1 if isinstance(found, (int, Sym, Constant)) else ops
+        return self._found[value][0]
 
     def _operands(self, value: int) -> tuple[int, ...]:
         """The numbers that a number is computed from."""
@@ -51,39 +50,33 @@ class Derivation:
             return ()
         return instr.operands
 
-    def _expr(self, value: int, known: Mapping[int, Expr | None]) -> Expr | None:
+    def _expr(self, value: int) -> Expr | None:
         rec = self._recorder
+        if value not in rec.known:
+            return None  # the array that held the number has been written to
         if value in rec.leaf_of:
-            return LeafExpr(rec.leaf_of[value])
-        instr = rec.defs.get(value)
-        if instr is None:
-            return None
-        if instr.op.name == "constant":
-            return ConstExpr(rec.known[value])
+            leaf = rec.leaf_of[value]
+            return passed(leaf, type(rec.leaves[leaf]))
+        instr = rec.defs[value]
         if instr.op.name in _FROM_TYPES:
-            return self._size_expr(instr)
-        args = [known[o] for o in instr.operands]
-        if any(a is None for a in args):
+            size = getattr(self._symbolic_type(value), "value", None)
+            return size if isinstance(size, (int, Sym)) else None
+        found = [self._found[o][0] for o in self._operands(value)]
+        args = tuple([a for a in found if a is not None])
+        if len(args) < len(found):
             return None
-        exprs = tuple(a for a in args if a is not None)
-        same = instr.op.name in _COMPARISONS and exprs[0] == exprs[1]
+        same = instr.op.name in _COMPARISONS and args[0] == args[1]
         # A NaN is not equal to itself.
         exact = all(rec.dtype(o).kind in "bi" for o in instr.operands)
-        if (same and exact) or all(isinstance(a, ConstExpr) for a in exprs):
-            return ConstExpr(rec.known[value])
-        return OpExpr(instr.op.name, exprs, tuple(sorted(instr.attrs.items())))
-
-    def _size_expr(self, instr: Instr) -> Expr | None:
-        type_ = self._symbolic_type(instr.operands[0])
-        if not isinstance(type_, TensorType) or type_.shape is None:
-            return None
-        dims = type_.shape if instr.op.name == "size" else (type_.shape[instr.attrs["axis"]],)
-        total: Any = 1
-        for dim in dims:
-            if dim is None:
-                return None
-            total = dim * total
-        return expr_of_dim(total)
+        if (same and exact) or all(isinstance(a, (int, Constant)) for a in args):
+            return constant(rec.known[value])
+        symbolic = getattr(instr.op, "symbolic", None)
+        # In a normal form a division may cancel out, but Python raises if the divisor is 0.
+        by_any = instr.op.name in _DIVISIONS and not isinstance(args[1], int)
+        if symbolic and not by_any and all(isinstance(a, (int, Sym)) for a in args):
+            with suppress(ShapeError):  # too long to be written down
+                return symbolic(*args)
+        return Computed(instr.op.name, args, tuple(sorted(instr.attrs.items())))
 
     # --- types with symbols for sizes ----------------------------------------------------------
 

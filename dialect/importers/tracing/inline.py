@@ -1,4 +1,4 @@
-"""A graph recorded earlier as part of the trace in progress (R2.14).
+"""Inlining: a graph recorded earlier joins the trace in progress (R2.14).
 
 Ops are inferred anew for the values they get, so types are specialised on the way; control flow
 stays. What tracing baked into the graph is guarded by the outer trace as well.
@@ -13,14 +13,20 @@ import numpy as np
 
 from ...errors import InternalError
 from ...ir.program import Block, Instr, Program
+from ...ir.symbolic import Dimension, Sym
 from ...ir.types import INT_SCALAR, Type
 from ...ops.control import For, If
 from .control import join_hints, own_arguments, unknown_number
+from .current import trace_error
 from .operators import as_value, recorder_of, wrap
-from .recorder import Recorder, trace_error
-from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr
+from .recorder import Recorder
+from .trace_guards import Computed, Constant, Expr, Passed
 from .traced import Traced, TracedScalar
 from .tracer import Trace
+
+# Ops that do to integers what the operators of `Sym` do.
+_OPS = {"+": "add", "*": "mul", "//": "floor_div", "%": "remainder",
+        "max": "maximum", "min": "minimum"}  # fmt: skip
 
 
 def example_of(leaf: Any) -> Any:
@@ -57,28 +63,29 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
 
 
 def inline_program(rec: Recorder, program: Program, operands: Sequence[int]) -> list[int]:
-    """Record a program's instructions on these operands; its outputs."""
+    """Record a program's instructions on these operands and return its outputs."""
     return list(_Inliner(rec, dict(zip(program.inputs, operands, strict=True))).block(program.body))
 
 
 def _guarded(rec: Recorder, expr: Expr, leaves: Sequence[Any]) -> int:
     """The value of a guard's expression in the outer trace."""
-    if isinstance(expr, DimExpr):
-        leaf = leaves[expr.leaf]
-        if isinstance(leaf, Traced):
-            return rec.dim(leaf.value, expr.axis)
-        return rec.constant(leaf.shape[expr.axis])
-    if isinstance(expr, LeafExpr):
+
+    def read(leaf: Any) -> int:
+        if not isinstance(leaf, Dimension):
+            return as_value(rec, leaves[leaf.position])
+        array = leaves[leaf.array]
+        if isinstance(array, Traced):
+            return rec.dim(array.value, leaf.axis)
+        return rec.constant(array.shape[leaf.axis])
+
+    if isinstance(expr, Sym):
+        return expr.fold(read, rec.constant, lambda op, a, b: rec.emit(_OPS[op], [a, b])[0])
+    if isinstance(expr, Passed):
         return as_value(rec, leaves[expr.leaf])
-    if isinstance(expr, OpExpr):
+    if isinstance(expr, Computed):
         args = [_guarded(rec, arg, leaves) for arg in expr.args]
-        if expr.op in ("max_size", "min_size"):
-            # No op of the table: the sizes themselves are guarded instead.
-            sizes = [rec.bake(arg) for arg in args]
-            return rec.constant(max(sizes) if expr.op == "max_size" else min(sizes))
         return rec.emit(expr.op, args, dict(expr.attrs))[0]
-    assert isinstance(expr, ConstExpr)
-    return rec.constant(expr.value)
+    return rec.constant(expr.value if isinstance(expr, Constant) else expr)
 
 
 class _Inliner:
@@ -88,7 +95,7 @@ class _Inliner:
         self.rec, self.values = rec, values
 
     def block(self, block: Block) -> tuple[int, ...]:
-        """Record a block's instructions; what it yields."""
+        """Record a block's instructions and return what it yields."""
         for instr in block.instrs:
             self._instr(instr)
         return self._of(block.outputs)
@@ -153,7 +160,7 @@ class _Inliner:
         return made
 
     def _widened(self, hints: list[Type], outputs: Sequence[int]) -> bool:
-        """Make hints hold after a round, too; True if that took something from them."""
+        """Widen hints so that they hold after a round, too; True if that changed them."""
         after = [unknown_number(self.rec.hints[v]) for v in outputs]
         both = [self._joined(a, b) for a, b in zip(hints, after, strict=True)]
         changed = both != hints

@@ -14,8 +14,9 @@ from ...analysis.alias import forbidden
 from ...analysis.must_alias import Accesses
 from ...errors import TraceError
 from ...ir.op import OPS
+from .current import trace_error
 from .operators import Recording, op
-from .recorder import Recorder, trace_error
+from .recorder import Recorder
 
 if TYPE_CHECKING:
     from .traced import Traced
@@ -47,7 +48,7 @@ _ARRAYS = ("", "copy", "full", "slice")
 
 
 def is_immutable(array: Traced) -> bool:
-    """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array of no axes.
+    """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array without axes.
 
     That is what creation functions and copies make, views that have lost the last axis to anything
     but an integer index, and ``x[...]``. Arguments, which may be either, are taken for scalars.
@@ -77,7 +78,7 @@ def _maker(array: Recording) -> str | None:
 
 
 def operate(array: Traced, name: str, *others: Any) -> Traced:
-    """``array <op>= others``; the array, or the new NumPy scalar that the name is bound to.
+    """Record ``array <op>= others``; returns the array, or a new NumPy scalar in its place.
 
     Raises TraceError for arguments, DTypeError and ShapeError as NumPy does.
     """
@@ -105,10 +106,10 @@ def _written(array: Traced) -> Traced:
 
 
 def filled_array(array: Traced) -> np.ndarray | None:
-    """The array itself, read-only, if the function has made it of one number: for other libraries.
+    """A read-only array, for other libraries, in place of one that is filled with one number.
 
-    They may keep it: from here on the traced code must not write to it. None for any other array,
-    and where something has been written that this one might share.
+    As they may keep it, traced code must not write to it from here on. It is None for any other
+    array, and where the function has written to some array, which might be this one.
     """
     rec = array.rec
     made = rec.defs.get(array.value)
@@ -128,7 +129,7 @@ def filled_array(array: Traced) -> np.ndarray | None:
 
 
 def check_writes(rec: Recorder) -> None:
-    """Raise TraceError for writes that a caller would see, or of which the layout decides who sees.
+    """Raise TraceError for writes that a caller would see, or sees in some memory layouts only.
 
     Called with the complete graph; the error names the line of the write.
     """

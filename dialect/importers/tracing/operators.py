@@ -10,11 +10,11 @@ import numpy as np
 from ...ir.device import is_foreign
 from ...ir.types import ScalarType, TensorType
 from ..handlers import CREATION, FUNCTIONS, METHODS
-from .pytree import converted
-from .recorder import Recorder, current, trace_error
+from .current import current, trace_error
+from .leaves import NUMBERS, converted
+from .recorder import Recorder
 from .unsupported import unsupported_call
 
-NUMBERS = (bool, int, float, complex)
 _OPERATORS = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div",
     "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
@@ -22,11 +22,11 @@ _OPERATORS = {
 }  # fmt: skip
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 IN_PLACE = {**_OPERATORS, "matmul": "matmul"}
-_CLASSES: dict[type, type[Recording]] = {}  # what stands for values of a type
+_CLASSES: dict[type, type[Recording]] = {}  # type -> the class that stands for its values
 
 
 def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
-    """Record one op on anything array-like; the traced result (a tuple if there are several).
+    """Record one op on anything array-like and return its traced result, a tuple of several.
 
     ``view_of``: the array whose memory the result shares under NumPy.
     """

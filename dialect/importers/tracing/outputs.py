@@ -1,23 +1,23 @@
-"""Where NumPy would have a result: in an array given as ``out=``, or in an operand's memory."""
+"""Results that NumPy puts into an array given as ``out=``, or into an operand's memory."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .current import trace_error
 from .mutation import write
-from .recorder import trace_error
 from .traced import Traced
 
 
 def note_copy(copy: Any, source: Any) -> None:
-    """Have later writes refused that would tell ``copy`` from the view of ``source`` in NumPy."""
+    """Note a copy where NumPy has a view of ``source``: later writes to either are refused."""
     if isinstance(source, Traced) and copy.value != source.value:
         copy.rec.copied[copy.value] = source.value
         copy.share(source)
 
 
 def write_out(where: str, out: Any, result: Any) -> Any:
-    """``out=`` of a function that is no ufunc: its dtype must be that of the result."""
+    """Write to the ``out=`` of a function that is no ufunc; raises TraceError for other dtypes."""
     targets = out if isinstance(out, tuple) else (out,)
     if len(targets) != 1 or isinstance(result, tuple):
         raise trace_error(f"{where} with several outputs cannot take out= while tracing")

@@ -10,26 +10,20 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-import sys
 import textwrap
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError, DTypeError
-from ...ir.device import DeviceTensor
-from ...ir.dtypes import dtype_of
 from ..python.generators import is_generator
+from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
 
 LEAF = ("leaf",)
-_NUMBERS = (bool, int, float, complex)
 _LONGEST_TEXT = 300  # of a call's arguments, in characters
-_LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers, device tensors
-_conversions: list[Callable[[Any], Any]] = []  # of objects that are no leaves themselves
 
 
 class TreeDef:
@@ -72,29 +66,6 @@ class TreeDef:
     def depths(self) -> list[int]:
         """How many containers each leaf is nested in."""
         return list(_depths(self.spec, 0))
-
-
-def register_leaf_type(cls: type) -> type:
-    """Make instances of exactly this class leaves."""
-    _LEAF_TYPES.append(cls)
-    return cls
-
-
-def register_leaf_conversion(convert: Callable[[Any], Any]) -> None:
-    """Ask this of every object that is none of the above; what it makes of one is the leaf.
-
-    It returns None for an object that it knows nothing of.
-    """
-    _conversions.append(convert)
-
-
-def converted(value: Any) -> Any:
-    """What the registered conversions make of an object; None if they know nothing of it."""
-    for convert in _conversions:
-        leaf = convert(value)
-        if leaf is not None:
-            return leaf
-    return None
 
 
 def unflatten(tree: TreeDef, leaves: Sequence[Any]) -> Any:
@@ -162,30 +133,10 @@ def call_text(fn: Callable, tree: TreeDef, kinds: Sequence[Any]) -> str:
     """
     args, kwargs = tree.spec[2]
     names = (*positional_names(fn, len(args[2])), *kwargs[1])
-    leaves = map(_kind_text, kinds)
+    leaves = map(kind_text, kinds)
     shown = (_show(spec, leaves) for spec in (*args[2], *kwargs[2]))
     text = ", ".join(f"{name}: {what}" for name, what in zip(names, shown, strict=True))
     return textwrap.shorten(text, _LONGEST_TEXT, placeholder=" …")
-
-
-def _kind_text(kind: Any) -> str:
-    if isinstance(kind, type):
-        return kind.__name__
-    dtype, rank, *device = kind
-    return " on ".join((f"{dtype_of(dtype)}[{', '.join('?' * rank)}]", *map(str, device)))
-
-
-def leaf_kind(leaf: Any) -> Any:
-    """What a trace assumes about a leaf, hashable: (dtype, rank) or the number's type.
-
-    A NumPy scalar is no array of rank 0: code may ask, and ``+=`` changes the one, not the other.
-    """
-    kind = type(leaf)
-    if kind in _NUMBERS or isinstance(leaf, np.generic):
-        return kind
-    if isinstance(leaf, DeviceTensor):
-        return leaf.kind
-    return leaf.dtype, leaf.ndim
 
 
 def _nested_too_deeply() -> ArgumentError:
@@ -197,7 +148,7 @@ def _nested_too_deeply() -> ArgumentError:
 
 def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
     kind = type(tree)
-    if kind in _NUMBERS or kind in _LEAF_TYPES:
+    if kind in NUMBERS or kind in LEAF_TYPES:
         leaves.append(tree)
         return LEAF
     if kind is np.ndarray or isinstance(tree, (np.generic, np.ndarray)):
@@ -228,9 +179,9 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
 
 
 class _Keys(tuple):
-    """Keys of which some are no strings: 1, 1.0 and True are equal, and code may compute with them.
+    """Keys of a dict of which some are no strings, compared by type and value as statics are.
 
-    Compared by type and value, as statics are.
+    As keys, 1, 1.0 and True are equal, but code may compute with them.
     """
 
     __slots__ = ()
@@ -249,70 +200,15 @@ def _keys(table: dict) -> tuple:
     return keys if all(type(key) is str for key in keys) else _Keys(keys)
 
 
-PLAIN_ARRAY = "pass a plain array: np.asarray(x)"
-# What a subclass may define and still compute what plain arrays do.
-_HARMLESS = frozenset({
-    "__new__", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__",
-    "__array_finalize__", "__reduce__", "__reduce_ex__", "__setstate__", "__repr__", "__str__",
-    "__format__", "__init_subclass__", "__class_getitem__", "__array_priority__", "__slots__",
-    "__firstlineno__", "__static_attributes__", "__annotations__", "__orig_bases__",
-    "__parameters__", "__hash__", "__del__", "__copy__", "__deepcopy__",
-})  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def overrides(kind: Any) -> str | None:
-    """Why arrays of this subclass of `np.ndarray` are no plain ones; None if they are.
-
-    Operators, functions and methods that a class defines give its arrays another meaning (units,
-    masks, matrix products); results here would be those of plain arrays.
-    """
-    if kind is np.memmap:
-        return None
-    for cls in kind.__mro__[: kind.__mro__.index(np.ndarray)]:
-        if cls is np.memmap:
-            continue
-        for name in vars(cls):
-            if name in _HARMLESS or not hasattr(np.ndarray, name):
-                continue
-            return f"{kind.__name__}, which has its own {name}: it differs from plain arrays"
-    return None
-
-
-def check_array(array: Any, where: str) -> None:
-    """Raise ArgumentError or DTypeError, at ``where``, for arrays that no graph can take."""
-    if type(array) is not np.ndarray and isinstance(array, np.ndarray):
-        if isinstance(array, np.matrix) or _is_masked(array):
-            raise ArgumentError(
-                f"{where}{type(array).__name__} arrays are not supported, their operators differ "
-                "from those of plain arrays",
-                hint=PLAIN_ARRAY,
-            )
-        kind: Any = type(array)
-        why = overrides(kind)
-        if why is not None:
-            raise ArgumentError(f"{where}array of type {why}", hint=PLAIN_ARRAY)
-    try:
-        dtype_of(array.dtype)
-    except DTypeError as error:
-        raise DTypeError(f"{where}{error.what}", hint=error.hint) from None
-
-
-def _is_masked(array: Any) -> bool:
-    """Whether a masked array; there is none while its module, which is slow to load, is not."""
-    module = sys.modules.get("numpy.ma")
-    return isinstance(array, getattr(module, "MaskedArray", ()))
-
-
 def _static(value: Any, path: str) -> tuple:
     where = f"{path}: " if path else ""
     # Python numbers of a subclass would lose their class as leaves; enums are meant as choices.
-    if isinstance(value, _NUMBERS) and not isinstance(value, enum.Enum):
+    if isinstance(value, NUMBERS) and not isinstance(value, enum.Enum):
         raise ArgumentError(
             f"{where}numbers of type {type(value).__name__} are not supported",
             hint="pass a plain int or float",
         )
-    # Code that has yet to run; as an argument it would run only once, while tracing.
+    # These hold code that has yet to run: it would run once, while tracing, and never again.
     if isinstance(value, (Iterator, Coroutine, AsyncIterator)):
         raise ArgumentError(
             f"{where}objects of type {type(value).__name__} are not supported: what they give is "

@@ -9,13 +9,11 @@ whatever of them shapes the graph is recorded as a `TraceGuard`.
 from __future__ import annotations
 
 import math
-import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,72 +30,18 @@ from ...errors import (
 from ...ir.dtypes import dtype_of
 from ...ir.op import Op, op_named
 from ...ir.program import Block, Instr, Program
+from ...ir.symbolic import Dimension, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ..python.caught import catching
 from ..python.failures import may_fail
-from ..python.users_code import is_users_file
+from .current import trace_error, user_loc
 from .derivation import Derivation
-from .pytree import check_array
-from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, TraceGuard
+from .leaves import NUMBERS, check_array
+from .trace_guards import Constant, Expr, TraceGuard, passed
 
 if TYPE_CHECKING:
     from ..python.journal import Journal
     from ..python.scope import Scope
-
-_SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
-_LOCAL = threading.local()
-
-
-def current() -> Recorder | None:
-    """The innermost trace running in this thread."""
-    stack = getattr(_LOCAL, "stack", None)
-    return stack[-1] if stack else None
-
-
-@contextmanager
-def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Make ``recorder`` this thread's current one."""
-    if not hasattr(_LOCAL, "stack"):
-        _LOCAL.stack = []
-    _LOCAL.stack.append(recorder)
-    try:
-        yield recorder
-    finally:
-        _LOCAL.stack.pop()
-
-
-def user_loc() -> Loc | None:
-    """Where the innermost frame of the user's code is; of any library's, if there is none."""
-    frame = sys._getframe(1)
-    other = None
-    while frame is not None:
-        code = frame.f_code
-        name = frame.f_globals.get("__name__") or ""
-        if not name.startswith(_SKIPPED[:2]) and name not in _SKIPPED[2:]:
-            if is_users_file(code.co_filename):
-                return Loc(code.co_filename, frame.f_lineno)
-            other = other or Loc(code.co_filename, frame.f_lineno)
-        elif other is not None and code is Recorder.entry:
-            break  # the traced function is a library's
-        frame = frame.f_back  # type: ignore[assignment]
-    return other
-
-
-def trace_error(what: str, hint: str | None = None) -> TraceError:
-    """A TraceError at the user's line; the trace is lost, even if the user's code catches it."""
-    error = TraceError(what, loc=user_loc(), hint=hint)
-    rec = current()
-    if rec is not None and rec.refused is None and rec.catching():
-        rec.refused = error
-    return error
-
-
-def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
-    """An error that sizes decide, at the user's line: if it is caught, they hold for the graph."""
-    rec = current()
-    if rec is not None:
-        rec.pin()
-    return kind(what, loc=user_loc())
 
 
 class Recorder:
@@ -107,10 +51,14 @@ class Recorder:
         name: of the main program.
         leaves: example arguments; each becomes an input.
         fn: the traced function, for messages.
+
+    Attributes:
+        entry: code of the frame that the traced function is called from.
+        scope: what the function sees.
+        journal: what it must not change.
     """
 
-    # Code of the frame that the traced function is called from; what it sees; what it may change.
-    entry: ClassVar[CodeType]
+    entry: CodeType
     scope: Scope
     journal: Journal
 
@@ -126,10 +74,10 @@ class Recorder:
         self.guards: list[TraceGuard] = []
         self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
-        self.unordered: set[int] = set()  # made like another array: in its memory order
+        self.unordered: set[int] = set()  # values in the memory order of another array
         self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
-        self.copied: dict[int, int] = {}  # results that NumPy has as views -> what of
-        # Holds the blocks as well: ids of dropped ones would be used again.
+        self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
+        # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self._derivation = Derivation(self)
         self._resolved = 0
@@ -138,7 +86,7 @@ class Recorder:
         self.capture_inputs: list[int] = []
         self.strict = False  # the function asks for strict fusion
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
-        self.refused: TraceError | None = None  # what the user's code may have caught
+        self.refused: TraceError | None = None  # an error that the user's code may have caught
 
     # --- values -------------------------------------------------------------------------------
 
@@ -181,7 +129,7 @@ class Recorder:
     def emit(
         self, op: str | type[Op], operands: Sequence[int], attrs: Mapping[str, Any] | None = None
     ) -> tuple[int, ...]:
-        """Append an instruction; its result values. Errors of `infer` name the user's line."""
+        """Append an instruction and return its results; errors of `infer` name the user's line."""
         cls = op_named(op) if isinstance(op, str) else op
         attrs = dict(attrs or {})
         loc = user_loc()
@@ -216,14 +164,14 @@ class Recorder:
         return self.suppressing > 0 or catching(self.entry)
 
     def _failed(self, error: Exception) -> None:
-        """An op cannot be recorded. If the function goes on, that holds for its sizes alone."""
+        """Note that an op cannot be recorded: if the function goes on, it does so for its sizes."""
         if not isinstance(error, TypeError):
             self.pin()
 
     def _check_caught(self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]) -> None:
-        """An op is recorded where its error would be caught: no other outcome is in the graph.
+        """Make sure that an op whose error would be caught raises in all calls or in none.
 
-        Raises TraceError if contents decide whether there is one; sizes are pinned.
+        Sizes that decide are pinned; raises TraceError where contents do.
         """
         decides = may_fail(self, op, operands, hints)
         if decides == "contents":
@@ -322,7 +270,8 @@ class Recorder:
                 value = np.uint64(value)
         if isinstance(value, (np.generic, np.ndarray)):
             array = np.array(value)
-            array = array.astype(array.dtype.newbyteorder("="), copy=False)  # as all results have
+            # Results have the native byte order.
+            array = array.astype(array.dtype.newbyteorder("="), copy=False)
             key: tuple[Any, ...] = ("array", array.dtype.str, array.shape, array.tobytes())
             return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
         # repr tells 0.0 from -0.0 and NaNs apart where == does not.
@@ -347,7 +296,7 @@ class Recorder:
         shown = array if stand_in is None else stand_in
         type_ = TensorType(dtype_of(shown.dtype), shown.shape)
         value = self.new_value(type_, home=self.program.body)
-        # What is on a device is not read: whether it changes meanwhile remains unseen.
+        # Arrays on a device are not read, so that changes of them remain unseen.
         seen = stand_in is not None or self.journal.watches_array(array)
         before = None if seen else checksum(array)
         self.captured[id(array)] = (array, value, before)
@@ -387,26 +336,24 @@ class Recorder:
         number = self.known[value]
         if isinstance(number, (np.generic, np.ndarray)):
             number = number.item()
-        exprs = self._derivation.expr(value)
-        if exprs is not None:
-            self._guard(exprs, number, loc)
-        else:
+        expr = self._derivation.expr(value)
+        if expr is None:
             self.pin()
+        else:
+            self._guard(expr, number, loc)
         return number
 
     def pin(self) -> None:
-        """Which sizes and numbers decide is not known: the graph holds for exactly these."""
+        """Guard all sizes and numbers, as any may have decided: the graph holds for these alone."""
         for leaf, example in enumerate(self.leaves):
             if isinstance(example, (np.ndarray, np.generic)):
                 for axis, size in enumerate(example.shape):
-                    self._guard(DimExpr(leaf, axis), size)
-            elif type(example) in (bool, int, float, complex):
-                self._guard(LeafExpr(leaf), example)
+                    self._guard(symbol(Dimension(leaf, axis)), size)
+            elif type(example) in NUMBERS:
+                self._guard(passed(leaf, type(example)), example)
 
     def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
-        if isinstance(expr, ConstExpr):
-            return
-        if not any(g.expr == expr for g in self.guards):
+        if not isinstance(expr, (int, Constant)) and not any(g.expr == expr for g in self.guards):
             self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
 
 
@@ -421,4 +368,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Recorder", "checksum", "current", "recording", "size_error", "trace_error", "user_loc"]
+__all__ = ["Recorder", "checksum"]

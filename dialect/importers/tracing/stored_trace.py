@@ -6,6 +6,7 @@ lists, dicts, numbers and text alone. Captured arrays are kept beside the data, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,13 +18,15 @@ from ...ir.attrs import VALUE
 from ...ir.dtypes import DType, dtype_of, dtype_of_mlir
 from ...ir.op import op_named
 from ...ir.serialize import module_from_json, module_to_json
+from ...ir.symbolic import Dimension, Integer, Leaf, dim_text, parse_dim
+from .leaves import NUMBERS
 from .pytree import LEAF, TreeDef
-from .trace_guards import ConstExpr, DimExpr, Expr, LeafExpr, OpExpr, TraceGuard
+from .trace_guards import Computed, Constant, Expr, Passed, TraceGuard
 from .tracer import Trace
 
-_NUMBERS = {cls.__name__: cls for cls in (bool, int, float, complex)}
+_NUMBERS = {cls.__name__: cls for cls in NUMBERS}
 _PLAIN = (str, type(None))
-_SIZE_OPS = ("max_size", "min_size")
+_LEAF = re.compile(r"n(\d+)|d(\d+)_(\d+)")  # leaves in the text of integers: numbers, dimensions
 
 
 def trace_to_json(trace: Trace) -> dict[str, Any]:
@@ -153,37 +156,50 @@ def _guard_from_json(data: list[Any]) -> TraceGuard:
 
 
 def _expr_to_json(expr: Expr) -> list[Any]:
-    if isinstance(expr, DimExpr):
-        return ["dim", expr.leaf, expr.axis]
-    if isinstance(expr, LeafExpr):
-        return ["leaf", expr.leaf]
-    if isinstance(expr, ConstExpr):
-        return ["const", VALUE.to_json(expr.value)]
-    assert isinstance(expr, OpExpr)
-    kinds = {} if expr.op in _SIZE_OPS else op_named(expr.op).attrs
+    if isinstance(expr, Passed):
+        return ["passed", expr.leaf]
+    if isinstance(expr, Constant):
+        return ["constant", VALUE.to_json(expr.value)]
+    if not isinstance(expr, Computed):
+        return ["integer", dim_text(expr, _leaf_text)]
+    kinds = op_named(expr.op).attrs
     attrs = [[name, kinds[name].kind.to_json(value)] for name, value in expr.attrs]
-    return ["op", expr.op, [_expr_to_json(arg) for arg in expr.args], attrs]
+    return ["computed", expr.op, [_expr_to_json(arg) for arg in expr.args], attrs]
 
 
 def _expr_from_json(data: list[Any]) -> Expr:
     kind, *rest = data
-    if kind == "dim":
-        leaf, axis = map(int, rest)
-        return DimExpr(leaf, axis)
-    if kind == "leaf":
-        return LeafExpr(int(*rest))
-    if kind == "const":
-        return ConstExpr(VALUE.from_json(*rest))
-    if kind != "op":
+    if kind == "passed":
+        return Passed(int(*rest))
+    if kind == "constant":
+        return Constant(VALUE.from_json(*rest))
+    if kind == "integer":
+        (integer,) = rest
+        return parse_dim(integer, _leaf_from_text)
+    if kind != "computed":
         raise ValueError(f"there is no guard expression {kind!r}")
     op, args, attrs = rest
-    kinds = {} if op in _SIZE_OPS else op_named(op).attrs
+    kinds = op_named(op).attrs
     given = tuple((name, kinds[name].kind.from_json(value)) for name, value in attrs)
-    return OpExpr(op, tuple(map(_expr_from_json, args)), given)
+    return Computed(op, tuple(map(_expr_from_json, args)), given)
+
+
+def _leaf_text(leaf: Any) -> str:
+    if isinstance(leaf, Integer):
+        return f"n{leaf.position}"
+    return f"d{leaf.array}_{leaf.axis}"
+
+
+def _leaf_from_text(text: str) -> Leaf:
+    found = _LEAF.fullmatch(text)
+    if found is None:
+        raise ValueError(f"there is no leaf {text!r} of a guard expression")
+    position, array, axis = found.groups()
+    return Integer(int(position)) if position else Dimension(int(array), int(axis))
 
 
 def _kind_to_json(kind: Any) -> list[Any]:
-    """Of `pytree.leaf_kind`: a dtype and a rank, a NumPy scalar's type, or a number's."""
+    """A `leaves.leaf_kind` as JSON data: a dtype and a rank, or the type of a scalar or number."""
     if isinstance(kind, tuple):
         dtype, rank = kind
         return ["array", dtype_of(dtype).mlir, rank]

@@ -1,7 +1,9 @@
-"""Guards of a trace: expressions over the call's leaves that Python forced to be a number.
+"""Guards of a trace: numbers that Python forced, as expressions over the call's leaves.
 
-An expression is a tree over sizes of array leaves and over Python-number leaves, evaluated by the
-ops' own `evaluate`, so a guard means on new arguments exactly what the graph would compute.
+Integers are `Sym` over the `Dimension` and `Integer` of leaves, which are told by their numbers.
+`Passed`, `Constant` and `Computed` stand for what no `Sym` can be: comparisons, floats, and what is
+computed with these.  The ops' own `evaluate` works the latter out, so that a guard means on new
+arguments exactly what the graph would compute.
 """
 
 from __future__ import annotations
@@ -9,77 +11,37 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
 from ...errors import Loc
+from ...ir import symbolic
 from ...ir.op import op_named
-from ...ir.symbolic import Dim, Dimension, Sym
+from ...ir.symbolic import Dim, Dimension, Integer, Sym, dim_text, symbol
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floor_div": "//", "remainder": "%",
     "pow": "**", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
 }  # fmt: skip
-_OF_SYMBOL = {"+": "add", "*": "mul", "//": "floor_div", "%": "remainder"}
 
 
 @dataclass(frozen=True, slots=True)
-class Expr:
-    """Base of guard expressions; picklable and hashable."""
-
-    def evaluate(self, leaves: Sequence[Any]) -> Any:
-        """The number this expression has for these argument leaves."""
-        raise NotImplementedError
-
-    def text(self, names: Sequence[str] | None = None) -> str:
-        """In words; ``names[k]`` is how leaf ``k`` is called."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return self.text()
-
-
-def _name(leaf: int, names: Sequence[str] | None) -> str:
-    return names[leaf] if names else f"a{leaf}"
-
-
-@dataclass(frozen=True, slots=True)
-class DimExpr(Expr):
-    """The size of array leaf ``leaf`` along ``axis``."""
+class Passed:
+    """The bool, float or complex number passed as leaf ``leaf``."""
 
     leaf: int
-    axis: int
-
-    def evaluate(self, leaves: Sequence[Any]) -> int:
-        return leaves[self.leaf].shape[self.axis]
-
-    def text(self, names: Sequence[str] | None = None) -> str:
-        return f"{_name(self.leaf, names)}.shape[{self.axis}]"
-
-
-@dataclass(frozen=True, slots=True)
-class LeafExpr(Expr):
-    """The Python number passed as leaf ``leaf``."""
-
-    leaf: int
-
-    def evaluate(self, leaves: Sequence[Any]) -> Any:
-        return leaves[self.leaf]
-
-    def text(self, names: Sequence[str] | None = None) -> str:
-        return _name(self.leaf, names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConstExpr(Expr):
-    """A number; 1, 1.0 and True are three, as are 0.0 and -0.0."""
+class Constant:
+    """A number that is no Python int; 1.0 and True are two, as are 0.0 and -0.0."""
 
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ConstExpr) and self._key() == other._key()
+        return isinstance(other, Constant) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -87,50 +49,71 @@ class ConstExpr(Expr):
     def _key(self) -> tuple[type, str]:
         return type(self.value), repr(self.value)
 
-    def evaluate(self, leaves: Sequence[Any]) -> Any:
-        return self.value
-
-    def text(self, names: Sequence[str] | None = None) -> str:
-        return repr(self.value)
-
 
 @dataclass(frozen=True, slots=True)
-class OpExpr(Expr):
-    """An op on expressions; ``op`` is its name in the dialect."""
+class Computed:
+    """What an op makes of numbers where that is no `Sym`; ``op`` is its name in the dialect."""
 
     op: str
     args: tuple[Expr, ...]
     attrs: tuple[tuple[str, Any], ...] = ()
 
-    def evaluate(self, leaves: Sequence[Any]) -> Any:
-        if self.op in ("max_size", "min_size"):
-            values = [a.evaluate(leaves) for a in self.args]
-            return max(values) if self.op == "max_size" else min(values)
-        args = [a.evaluate(leaves) for a in self.args]
-        return op_named(self.op).evaluate(dict(self.attrs), *args)
 
-    def text(self, names: Sequence[str] | None = None) -> str:
-        args = [a.text(names) for a in self.args]
-        if self.op in _INFIX and len(args) == 2:
-            args = [f"({t})" if isinstance(a, OpExpr) else t
-                    for a, t in zip(self.args, args, strict=True)]  # fmt: skip
-            return f"{args[0]} {_INFIX[self.op]} {args[1]}"
-        return args[0] if self.op == "to_tensor" else f"{self.op}({', '.join(args)})"
+Expr = Union[Dim, Passed, Constant, Computed]
 
 
-def expr_of_dim(dim: Dim) -> Expr:
-    """A size over each `Dimension` and `Integer` of the call's leaves as an expression."""
-    if not isinstance(dim, Sym):
-        return ConstExpr(dim)
+def passed(leaf: int, kind: type) -> Expr:
+    """The Python number of this type that is passed as leaf ``leaf``."""
+    return symbol(Integer(leaf)) if kind is int else Passed(leaf)
 
-    def binary(op: str, a: Expr, b: Expr) -> Expr:
-        return OpExpr(_OF_SYMBOL.get(op, f"{op}_size"), (a, b))
 
-    def read(leaf: Any) -> Expr:
-        is_size = isinstance(leaf, Dimension)
-        return DimExpr(leaf.array, leaf.axis) if is_size else LeafExpr(leaf.position)
+def constant(number: Any) -> Expr:
+    """The expression that is always this number."""
+    return number if type(number) is int else Constant(number)
 
-    return dim.fold(read, ConstExpr, binary)
+
+def evaluate(expr: Expr, leaves: Sequence[Any]) -> Any:
+    """The number that an expression has for these argument leaves.
+
+    Raises ArithmeticError, TypeError or ValueError where Python or NumPy would.
+    """
+    if isinstance(expr, Computed):
+        args = [evaluate(arg, leaves) for arg in expr.args]
+        return op_named(expr.op).evaluate(dict(expr.attrs), *args)
+    if isinstance(expr, Sym):
+        return symbolic.evaluate(expr, lambda leaf: _read(leaf, leaves))
+    if isinstance(expr, Passed):
+        return leaves[expr.leaf]
+    return expr.value if isinstance(expr, Constant) else expr
+
+
+def _read(leaf: Dimension | Integer, leaves: Sequence[Any]) -> int:
+    if isinstance(leaf, Integer):
+        return leaves[leaf.position]
+    return leaves[leaf.array].shape[leaf.axis]
+
+
+def text(expr: Expr, names: Sequence[str] | None = None) -> str:
+    """An expression in words; ``names[k]`` is how leaf ``k`` is called, ``ak`` without names."""
+
+    def name(leaf: Any) -> str:
+        if isinstance(leaf, Dimension):
+            return f"{name(leaf.array)}.shape[{leaf.axis}]"
+        number = leaf.position if isinstance(leaf, Integer) else leaf
+        return names[number] if names else f"a{number}"
+
+    if isinstance(expr, Passed):
+        return name(expr.leaf)
+    if isinstance(expr, Constant):
+        return repr(expr.value)
+    if not isinstance(expr, Computed):
+        return dim_text(expr, name)
+    args = [text(arg, names) for arg in expr.args]
+    if expr.op in _INFIX and len(args) == 2:
+        args = [f"({t})" if isinstance(a, Computed) or (isinstance(a, Sym) and len(a.terms) > 1)
+                else t for a, t in zip(expr.args, args, strict=True)]  # fmt: skip
+        return f"{args[0]} {_INFIX[expr.op]} {args[1]}"
+    return args[0] if expr.op == "to_tensor" else f"{expr.op}({', '.join(args)})"
 
 
 @dataclass(frozen=True)
@@ -152,7 +135,7 @@ class TraceGuard:
     def holds(self, leaves: Sequence[Any]) -> bool:
         """True if the graph is valid for these leaves."""
         try:
-            value = self.expr.evaluate(leaves)
+            value = evaluate(self.expr, leaves)
         except (ArithmeticError, ValueError, TypeError):
             return False
         if isinstance(value, (np.generic, np.ndarray)):
@@ -164,9 +147,9 @@ class TraceGuard:
 
     def explain(self) -> str:
         """One sentence: what was baked, and where."""
-        text = f"{self.expr.text(self.names)} = {self.expected!r} was baked into the graph"
+        baked = f"{text(self.expr, self.names)} = {self.expected!r} was baked into the graph"
         if self.loc is None:
-            return text
+            return baked
         source = linecache.getline(self.loc.file, self.loc.line).strip()
         why = f": `{source}` needs a number" if source else ""
-        return f"{text} at {self.loc}{why}"
+        return f"{baked} at {self.loc}{why}"

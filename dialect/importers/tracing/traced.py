@@ -5,7 +5,7 @@ included.  Both record one instruction per operation and follow NumPy's semantic
 that is needed as such (``range(n)``, ``if n > 3``) is baked into the graph under a guard.
 
 To ``isinstance`` both are what they stand for (ndarray, NumPy scalar, int, float …): code that
-asks would take another branch otherwise, without a word.
+asks would take another branch otherwise, and nobody would notice.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS
+from .current import size_error, trace_error
+from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
-from .pytree import register_leaf_type
-from .recorder import Recorder, size_error, trace_error
+from .recorder import Recorder
 from .unsupported import unsupported_method
 
 
@@ -121,10 +122,10 @@ class TracedScalar(Recording, of=ScalarType):
 
 
 def _number_power(a: Any, b: Any) -> Any:
-    """``a ** b`` of which one is a traced number.
+    """``a ** b``, where one is a traced number.
 
-    Whether a power of ints is an int or a float hangs on the sign of the exponent, and whether one
-    of floats is complex on that of the base: they are baked.
+    The sign of the exponent decides whether a power of ints is an int or a float, and the sign of
+    the base whether a power of floats is complex: these signs are baked.
     """
     whole = _is_int(b) or (type(b) is float and b.is_integer())
     if not whole and _is_real(a) and bool(op("lt", a, 0)):
@@ -163,7 +164,7 @@ class Traced(Recording, of=TensorType):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # NumPy's functions give scalars for rank 0; only what was made as an array stays one.
+        # NumPy's functions return scalars for rank 0; arrays of rank 0 are made as such.
         return np.ndarray if self.ndim or self.storage else self.dtype.type
 
     @property
@@ -318,17 +319,17 @@ class Traced(Recording, of=TensorType):
             self.storage = base.storage
 
 
-# Dtypes in which NumPy's power is not the square root for an exponent of 0.5, but ``**`` is.
+# In these dtypes ``x ** 0.5`` is the square root, but np.power(x, 0.5) is not.
 _OWN_ROOT = (np.float16, np.complex64, np.complex128)
 
 
 def _shortcut(base: Traced, exponent: Any) -> str | None:
-    """The op that NumPy's ``**`` takes for this exponent; its last bit differs from np.power's."""
+    """The op that NumPy's ``**`` runs for this exponent; np.power may differ in the last bit."""
     kind = base.dtype.kind
     if kind in "iu" and type(exponent) is int:
         return {2: "square", 1: "positive"}.get(exponent)
     if kind == "b" and not is_immutable(base) and _is_int(exponent) and bool(exponent == 2):
-        return "square"  # which makes small ints of an array of bools; np.power makes int64
+        return "square"  # of an array of bools it makes int8, where np.power makes int64
     if kind in "fc" and type(exponent) in (int, float):
         return {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(exponent)
     return None

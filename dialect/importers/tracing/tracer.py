@@ -15,14 +15,16 @@ from ..numpy import assignment, creation, joins, linalg, methods, reductions, se
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
+from .current import recording, trace_error
+from .leaves import leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
-from .pytree import TreeDef, flatten, flatten_call, leaf_kind, leaf_names, unflatten
-from .recorder import Recorder, recording, trace_error
+from .pytree import TreeDef, flatten, flatten_call, leaf_names, unflatten
+from .recorder import Recorder
 from .trace_guards import TraceGuard
 from .traced import Traced, TracedScalar
 
-# Imported for what they register.
+# These modules are imported because they register ops and handlers.
 _TABLES = (
     ops, assignment, creation, joins, linalg, methods, reductions, selection, ufuncs,
 )  # fmt: skip
@@ -41,11 +43,11 @@ class Trace:
         out_tree: structure of the result.
         captured: arrays the function closes over, by reference; a device's among them.
         guards: numbers that tracing baked into the graph.
-        kinds: per argument leaf, `pytree.leaf_kind`.
+        kinds: per argument leaf, `leaves.leaf_kind`.
         names: per argument leaf, what the user calls it.
         strict: the function asks for strict fusion (R1.46).
-        held: per captured array of the host its dtype and shape. Code that uses such an array may
-            have read either in plain Python, so that the graph holds for these alone.
+        held: per captured array of the host, its dtype and shape. Plain Python code may have read
+            either, so that the graph holds for these alone.
     """
 
     module: Module
@@ -84,7 +86,7 @@ class Trace:
 
     def depths(self) -> list[int]:
         """In how many containers each argument leaf was passed."""
-        # Two more are around all of them: of positional or keyword arguments, and of both.
+        # Around every leaf are the tuple or dict of arguments, and the pair of these two.
         return [depth - 2 for depth in self.in_tree.depths()]
 
     def explain(self) -> list[str]:
@@ -93,7 +95,7 @@ class Trace:
 
 
 def _kind_text(kind: Any) -> str:
-    """Of `pytree.leaf_kind`; a foreign byte order does not count, kernels never see it."""
+    """A `leaves.leaf_kind` in words, without the byte order, which kernels never see."""
     if isinstance(kind, type):
         return kind.__name__
     dtype, rank, *device = kind
@@ -119,7 +121,7 @@ def trace(
     leaves, in_tree = flatten_call(fn, args, kwargs)
     names = tuple(leaf_names(fn, in_tree))
     rec = Recorder(name, leaves, fn)
-    rec.journal, rec.scope = Journal(), Scope(rec, fn)
+    rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
     with recording(rec), effects_refused(rec):
         traced_args, traced_kwargs = unflatten(in_tree, [
             _argument(rec, value, leaf, label)
@@ -165,7 +167,7 @@ def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
     if isinstance(leaf, np.ndarray):
         return Traced(rec, value, owner=f"argument {label}")
     if type(leaf) is bool:
-        # There are two of them, which code tells apart by `is`.
+        # Code asks ``flag is True``, to which a traced value cannot answer.
         code = getattr(rec.fn, "__code__", None)
         return rec.bake(value, code and Loc(code.co_filename, code.co_firstlineno))
     return wrap(rec, value)
@@ -182,6 +184,5 @@ def trace_inline(
 
 
 creation.enter_substitutes()
-Recorder.entry = trace.__code__
 
 __all__ = ["Trace", "is_tracing", "trace", "trace_inline"]

@@ -1,4 +1,4 @@
-"""Refusals that name everything at once: all NumPy calls in a function that have no graph form."""
+"""Errors for NumPy calls without a graph form, which list all such calls of a function at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from ...errors import TraceError
 from ..handlers import COMPOSED, CREATION, FUNCTIONS, UFUNCS
-from .recorder import Recorder, trace_error, user_loc
+from .current import trace_error, user_loc
+from .recorder import Recorder
 
 _WAYS_OUT = {
     "nonzero": "its size depends on contents: use np.where(condition, x, y)",

@@ -27,7 +27,7 @@ from ...compile.cache.entry import MAGIC, Entry
 from ...compile.cache.key import Key, describe, nearest
 from ...compile.cache.profiles import is_profile
 
-_FORMAT = "1"
+_FORMAT = "2"
 # What a profile depends on anywhere.
 _PORTABLE = ("profile", "arguments", "history", "profiled_runs", "device")
 

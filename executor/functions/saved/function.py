@@ -11,7 +11,8 @@ import numpy as np
 from ....dialect import ops  # noqa: F401  (fills the op table)
 from ....dialect.errors import ArgumentError, FileError
 from ....dialect.importers.tracing.inline import example_of, inline_trace
-from ....dialect.importers.tracing.pytree import TreeDef, leaf_kind
+from ....dialect.importers.tracing.leaves import leaf_kind
+from ....dialect.importers.tracing.pytree import TreeDef
 from ....dialect.importers.tracing.stored_trace import trace_from_json
 from ....dialect.importers.tracing.tracer import Trace
 from ....dialect.ir.device import HOST

@@ -149,10 +149,10 @@ func.func private @layernorm(%0: tensor<64x512xbf16, {strides = "contiguous"}>) 
 // A row of any length: one kernel of three loops, each of vectors where sizes and addresses allow.
 // Where shared memory has no room for it, there are kernels that read it three times.
 // CHECK-LABEL: func.func private @any(
-// CHECK-SAME:  Choice(conditions=(Condition(kind='below', subject='16*((4*m + 15) // (16))', number=57281),), then=(Choice(
+// CHECK-SAME:  Choice(conditions=(Condition(kind='below', subject='16*((4*m + 15) // 16)', number=57281),), then=(Choice(
 // CHECK-SAME:  Condition(kind='divisible', subject='m', number=4)
-// CHECK-SAME:  kernel='any_nest0', {{[^L]*}} shared='16*((4*m + 15) // (16))'
-// CHECK-SAME:  kernel='any_nest0_general', {{[^L]*}} shared='16*((4*m + 15) // (16))'
+// CHECK-SAME:  kernel='any_nest0', {{[^L]*}} shared='16*((4*m + 15) // 16)'
+// CHECK-SAME:  kernel='any_nest0_general', {{[^L]*}} shared='16*((4*m + 15) // 16)'
 // CHECK-SAME:  otherwise=(Choice(
 // CHECK-SAME:  kernel='any_nest0_large', {{[^L]*}} shared='0'
 // CHECK:       gpu.func @any_nest0(
