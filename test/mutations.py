@@ -438,7 +438,7 @@ MUTATIONS = (
         ("executor/devices/test_device_calls.py::test_an_argument_returned_as_it_is_is_a_copy",),
     ),
     Mutation(
-        "what does not start is tried at every call", "executor/functions/on_device.py",
+        "what does not start is tried at every call", "executor/cuda/on_device.py",
         "executor.device_failure = error.what", "pass",
         ("executor/devices/test_device_faults.py::test_what_does_not_start_is_not_tried_again",),
     ),

@@ -17,6 +17,7 @@ from ..memory.placement import Refused
 from ..plans.kernel_call import native_kernel
 from ..plans.last_executed import LAST, RECENT
 from ..plans.plan import Plan
+from ..plans.processor import backend_of
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
@@ -178,16 +179,7 @@ class Dispatcher:
     def _exchanges(self, variant: Variant) -> Sequence[Exchange | None]:
         """Of the libraries that the device arrays of a graph may be of; of host arrays none."""
         processor = variant.executor.options.processor
-        if processor.is_host:
-            return (None,)
-        from ..cuda.driver import index_of
-        from ..cuda.driver_api import CudaError
-        from ..cuda.libraries import exchanges
-
-        try:
-            found, reasons = exchanges(index_of(processor.device))
-        except CudaError as error:
-            found, reasons = [], [error.what]
+        found, reasons = backend_of(processor.device).exchanges(processor.device)
         for reason in reasons:
             self._refuse(reason)
         return found
@@ -286,15 +278,6 @@ def _kernels(plan: Plan) -> tuple[dict[str, Kernel], list[Any]]:
             kernels[name] = HostKernel(artifact, loaded.address)
             keep.append(loaded)
         elif (native := getattr(runner, "native", None)) is not None:
-            kernels[name] = _device_kernel(native)
+            kernels[name] = native()
             keep.append(runner)
     return kernels, keep
-
-
-def _device_kernel(native: Callable[[], Kernel]) -> Kernel:
-    from ..cuda.driver_api import CudaError
-
-    try:
-        return native()
-    except CudaError as error:
-        raise Refused(error.what) from None

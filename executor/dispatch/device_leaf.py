@@ -12,12 +12,12 @@ from itertools import accumulate
 
 import numpy as np
 
+from ...dialect.ir.device import index_of
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.symbolic import parse_dim
 from ..cuda.dlpack import row_major
 from ..cuda.dlpack_exchange import device_word
-from ..cuda.driver import index_of
-from ..cuda.driver_api import LEGACY_STREAM, CudaError
+from ..cuda.driver_api import LEGACY_STREAM, DriverError
 from ..cuda.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
 from ..memory.placement import size_of
 from .device_reads import BYTES, address, description
@@ -193,7 +193,7 @@ class DeviceLeaf(LeafWriter):
             number = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
             numbers.append(self.own(number))
         done = self.raise_unless(
-            self.python_call(product.start, *numbers), left=(MemoryError, CudaError)
+            self.python_call(product.start, *numbers), left=(MemoryError, DriverError)
         )
         w.call("Py_DecRef", "void", f"ptr {done}")
         for number in reversed(numbers):

@@ -20,6 +20,7 @@ from ..explain.summary import dropped_traces
 from ..memory import thread_block
 from ..memory.destinations import Destinations
 from ..observe import registry
+from ..plans.processor import backend_of
 from ..settings.event_log import STDERR, say
 from ..settings.events import log, new_counters
 from ..settings.fork_lock import ForkLock
@@ -120,15 +121,9 @@ class GraphFunction:
                     hint='leave device="cpu" away',
                 )
             return leaves, home
-        if asked == HOST:
-            return leaves, HOST
-        return self._moved(leaves, asked if ":" in asked else f"{asked}:0")
-
-    def _moved(self, leaves: list, device: str) -> tuple[list, str]:
-        from ..cuda.driver import unavailable
-        from .on_device import moved
-
-        reason = unavailable(device)
+        device = asked if asked == HOST or ":" in asked else f"{asked}:0"
+        backend = backend_of(device)
+        reason = backend.unavailable(device)
         if reason:
             if not self._own.device_fallbacks:
                 log("device-fallback", self._name, f"runs on the host: {reason}")
@@ -137,15 +132,15 @@ class GraphFunction:
                 self._reasons.append(Reason(Kind.OFF_DEVICE, subject=device, detail=reason))
             self._own.device_fallbacks += 1
             return leaves, HOST
-        found = moved(leaves, device)
+        found = backend.moved(leaves, device)
         return found, home_of(found)
 
-    def _run_on_device(
+    def _run_at_home(
         self, executor: AnyExecutor, leaves: list, captured: Sequence[np.ndarray] = ()
     ) -> list:
-        from .on_device import run_on_device
-
-        return run_on_device(self._run, executor, leaves, captured)
+        """Run an executor on the processor that it is for, whatever that takes."""
+        backend = backend_of(executor.options.processor.device)
+        return backend.call(self._run, executor, leaves, captured)
 
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""

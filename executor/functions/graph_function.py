@@ -32,7 +32,7 @@ class LoadedFunction(GraphFunction):
     def __init__(self, module: Module, options: Options) -> None:
         super().__init__(options.name, options)
         self._executor = make_executor(module, options)
-        self._on_devices: dict[str, AnyExecutor] = {}
+        self._by_device: dict[str, AnyExecutor] = {HOST: self._executor}
         self._arity = len(module.main.inputs)
         self._numbers = numbers_of(module.main)
         self._enter()
@@ -51,10 +51,7 @@ class LoadedFunction(GraphFunction):
         if is_tracing(leaves):
             return self._call_traced(leaves)
         leaves, home = self._placed(self._inputs(leaves))
-        if home == HOST:
-            outputs = self._run(self._executor, leaves)
-        else:
-            outputs = self._run_on_device(self._executor_on(home), leaves)
+        outputs = self._run_at_home(self._executor_on(home), leaves)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
@@ -104,13 +101,13 @@ class LoadedFunction(GraphFunction):
     def _executor_on(self, device: str) -> AnyExecutor:
         """The executor for calls on arrays of a device."""
         with self._lock:
-            if device not in self._on_devices:
+            if device not in self._by_device:
                 options = replace(self._options, processor=Processor(device))
-                self._on_devices[device] = make_executor(self.module, options)
-            return self._on_devices[device]
+                self._by_device[device] = make_executor(self.module, options)
+            return self._by_device[device]
 
     def _executors(self) -> list[AnyExecutor]:
-        return [self._executor, *self._on_devices.values()]
+        return list(self._by_device.values())
 
     def _graphs(self) -> list[StoredGraph]:
         from .saved.file import StoredGraph

@@ -119,6 +119,16 @@ class BaseExecutor:
         adapt = self.options.processor.adapter(module)
         return evaluated_plan(kind, module, self.options.name, self._count_op, adapt)
 
+    def evaluate(self, inputs: list) -> list:
+        """Outputs of the graph for these inputs, op by op."""
+        return self._evaluated_plan("no-opt", self.module).run(inputs)
+
+    def note_slower(self, reason: Reason) -> None:
+        """Keep, once, why calls take more work than they should."""
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+            log("slower", self.options.name, str(reason))
+
     # --- what others ask ----------------------------------------------------------------------
 
     @property
