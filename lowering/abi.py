@@ -65,6 +65,16 @@ class KernelABI:
         return evaluate(parse_dim(self.workspace), sizes)
 
     @property
+    def results(self) -> tuple[TensorSpec, ...]:
+        """The outputs that are results; the others say that NumPy would raise."""
+        return tuple(spec for spec in self.outputs if spec.kind != "violation")
+
+    @property
+    def can_violate(self) -> bool:
+        """Whether the kernel tells when NumPy would raise: its results are void then."""
+        return len(self.results) < len(self.outputs)
+
+    @property
     def workspace_dim(self) -> Dim | Sym:
         """The workspace as a size expression."""
         return parse_dim(self.workspace)

@@ -52,7 +52,7 @@ class _Made:
 
 
 class Dispatcher:
-    """What a function's specialisations look like to emitted code.
+    """Keeps the builtin of a function up to date with the plans of its specialisations.
 
     Args:
         name: of the function.
@@ -91,7 +91,7 @@ class Dispatcher:
         return made.executors[number - 1] if made and number else None
 
     def forget_current(self) -> None:
-        """The Python dispatcher has run something."""
+        """Note that the Python dispatcher has run something."""
         made = self._made
         if made:
             made.entry.forget()
@@ -109,7 +109,7 @@ class Dispatcher:
         return knobs.native_dispatch and self._chains(variants) != self._served
 
     def _chains(self, variants: Sequence[Variant]) -> list[tuple[Variant, Chain, int]]:
-        """The plans of graphs, and of how many types device arrays may be."""
+        """Graphs that emitted code may serve, their plans, and the count of device array types."""
         out = []
         for variant in variants:
             on_host, chain = variant.executor.options.processor.is_host, _chain(variant.executor)
@@ -177,7 +177,7 @@ class Dispatcher:
         return _Made(entry, tuple(executors), tuple(counts))
 
     def _exchanges(self, variant: Variant) -> Sequence[Exchange | None]:
-        """Of the libraries that the device arrays of a graph may be of; of host arrays none."""
+        """The ways for emitted code to read arrays of a graph; why it has no others is noted."""
         processor = variant.executor.options.processor
         found, reasons = backend_of(processor.device).exchanges(processor.device)
         for reason in reasons:

@@ -71,7 +71,7 @@ class DeviceLeaf(LeafWriter):
     # --- memory -----------------------------------------------------------------------------
 
     def new_array(self, words: Sequence[str], dtype: np.dtype) -> Made:
-        """A new contiguous array of the library, owned. Python meets what fails again."""
+        """A new contiguous array of the library, owned; where that fails, Python takes the call."""
         w, exchange = self.w, self.exchange
         made_of = [w.object(given) for given in exchange.made_of(dtype, self.index)]
         static = [int(word) for word in words if is_literal(word)]

@@ -50,23 +50,15 @@ class LoadedFunction(GraphFunction):
         leaves = self._checked(args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves)
-        leaves, home = self._placed(self._inputs(leaves))
+        leaves, home = self._placed([readable(leaf, self._executor.counters) for leaf in leaves])
         outputs = self._run_at_home(self._executor_on(home), leaves)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
-        leaves = self._checked(args, kwargs)
-        if is_tracing(leaves):
-            raise self._not_traced()
-        leaves, home = self._placed(self._inputs(leaves))
-        if home != HOST:
-            raise self._host_only()
+        leaves = self._host_leaves(self._checked(args, kwargs), self._executor.counters)
         count = len(self.module.main.outputs)
         _, tree = flatten(0 if count == 1 else (0,) * count)
         return self._executor, leaves, tree
-
-    def _inputs(self, leaves: list) -> list:
-        return [readable(leaf, self._executor.counters) for leaf in leaves]
 
     def _checked(self, args: tuple, kwargs: dict[str, Any]) -> list:
         """The leaves of a call; raises ArgumentError for arguments that do not fit."""

@@ -93,7 +93,7 @@ class JitFunction(DispatchedFunction):
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Any call; those of settled specialisations reach it only without emitted code."""
+        """Run any call; one of a settled specialisation comes here only without emitted code."""
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
@@ -158,12 +158,7 @@ class JitFunction(DispatchedFunction):
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
         leaves, tree = flatten_call(self._fn, args, kwargs)
-        if is_tracing(leaves):
-            raise self._not_traced()
-        flat = None if kwargs else flat_key(args)
-        leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
-        if home != HOST:
-            raise self._host_only()
+        flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
 
