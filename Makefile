@@ -44,8 +44,9 @@ check: lint types ## everything static
 
 # One file or two of each part, chosen to be quick and to notice most of what breaks.
 QUICK := test/test_import.py test/dialect/test_types.py test/dialect/test_guards.py \
-	test/dialect/test_pipeline.py test/importers/test_trace.py test/executor/test_tiers.py \
-	test/executor/test_explain.py test/executor/test_settings.py test/tools/test_requirements.py
+	test/dialect/test_pipeline.py test/importers/test_trace.py test/executor/tiers/test_tiers.py \
+	test/executor/explain/test_explain.py test/executor/settings/test_settings.py \
+	test/tools/test_requirements.py
 quick: check ## lint, types and a chosen set of tests, in under a minute
 	$(BIN)/python -m pytest -n 2 $(QUICK)
 	$(BIN)/lit -q -j2 test/passes/cse.mlir test/passes/insert-guards.mlir test/lowering/loops.mlir

@@ -64,6 +64,16 @@ class KernelABI:
         """Workspace bytes under these symbol values."""
         return evaluate(parse_dim(self.workspace), sizes)
 
+    @property
+    def results(self) -> tuple[TensorSpec, ...]:
+        """The outputs that are results; the others say that NumPy would raise."""
+        return tuple(spec for spec in self.outputs if spec.kind != "violation")
+
+    @property
+    def can_violate(self) -> bool:
+        """Whether the kernel tells when NumPy would raise: its results are void then."""
+        return len(self.results) < len(self.outputs)
+
 
 @dataclass(frozen=True)
 class KernelArtifact:

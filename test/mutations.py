@@ -18,7 +18,7 @@ MUTATIONS = (
     Mutation(
         "a switch gives a fallback more depth than is left", "executor/tiers/profiling.py",
         "self.work, depth=depth)", "self.work)",
-        ("executor/test_plan_choice.py::test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile",),
+        ("executor/tiers/test_plan_choice.py::test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile",),
     ),
     Mutation(
         "gradient mode is not asked", "dialect/ir/gradient_mode.py",
@@ -40,12 +40,12 @@ MUTATIONS = (
     Mutation(
         "emitted code keeps what is to be released", "executor/functions/dispatched.py",
         "            function.come_to_python()\n", "            pass\n",
-        ("executor/test_release.py::test_a2_the_switch_and_its_delay_are_read_at_every_request",),
+        ("executor/tiers/test_release.py::test_a2_the_switch_and_its_delay_are_read_at_every_request",),
     ),
     Mutation(
         "waiting for a worker has no name", "executor/compile/worker/job.py",
         "        add(made, WORKER, starting)\n", "",
-        ("executor/test_stages.py::test_stages_of_the_first_compiles_of_a_process_add_up",),
+        ("executor/compile/test_stages.py::test_stages_of_the_first_compiles_of_a_process_add_up",),
     ),
     Mutation(
         "what users call on objects gets NumPy itself", "dialect/importers/python/calls.py",
@@ -81,110 +81,110 @@ MUTATIONS = (
     Mutation(
         "memory in use is given to another call", "executor/memory/thread_block.py",
         "free = kept is None or _holders(kept) == _ALONE", "free = True",
-        ("executor/test_plan_memory.py::test_a_call_within_a_call_gets_memory_of_its_own",
-         "executor/test_plan_memory.py::test_whoever_holds_a_block_keeps_it"),
+        ("executor/memory/test_plan_memory.py::test_a_call_within_a_call_gets_memory_of_its_own",
+         "executor/memory/test_plan_memory.py::test_whoever_holds_a_block_keeps_it"),
     ),
     Mutation(
         "places are reused a step too early", "executor/dispatch/memory.py",
         "if last[v] == index", "if last[v] <= index + 1",
-        ("executor/test_plan_memory.py::test_places_of_live_arrays_never_overlap",),
+        ("executor/memory/test_plan_memory.py::test_places_of_live_arrays_never_overlap",),
     ),
     Mutation(
         "plans keep what is dead", "executor/plans/plan.py",
         '        if values:\n            self.emit(depth, f"del',
         '        if False:\n            self.emit(depth, f"del',
-        ("executor/test_plan_memory.py::test_peak_of_a_long_chain",),
+        ("executor/memory/test_plan_memory.py::test_peak_of_a_long_chain",),
     ),
     Mutation(
         "a frame is given to a call within a call", "executor/memory/thread_block.py",
         "    if kept is not None and _holders(kept) == _ALONE:\n", "    if kept is not None:\n",
-        ("executor/test_intermediates_meet.py::test_a_finalizer_that_calls_between_kernels",),
+        ("executor/memory/test_intermediates_meet.py::test_a_finalizer_that_calls_between_kernels",),
     ),
     Mutation(
         "the block stays in use after a fallback", "executor/plans/plan.py",
         "block, frame = forfeit(block, inner)", "forfeit(block, inner)",
-        ("executor/test_intermediates.py::test_fallbacks_may_keep_what_they_are_given",),
+        ("executor/memory/test_intermediates.py::test_fallbacks_may_keep_what_they_are_given",),
     ),
     Mutation(
         "calls get memory that a fallback may keep", "executor/memory/thread_block.py",
         "        arena.kept = None\n    return None, inner.nowhere",
         "        pass\n    return None, inner.nowhere",
-        ("executor/test_intermediates.py::test_fallbacks_may_keep_what_they_are_given",),
+        ("executor/memory/test_intermediates.py::test_fallbacks_may_keep_what_they_are_given",),
     ),
     Mutation(
         "a guard that always misses costs a block each time", "executor/memory/thread_block.py",
         "min(2 * inner.last_pause + 1, _LONGEST_PAUSE)", "0",
-        ("executor/test_intermediates.py::test_a_guard_that_always_misses_costs_few_blocks",),
+        ("executor/memory/test_intermediates.py::test_a_guard_that_always_misses_costs_few_blocks",),
     ),
     Mutation(
         "kernels write beyond the places they are given", "executor/plans/kernel_call.py",
         'fits = f"{g}.shape == {shape} and ', 'fits = f"',
-        ("executor/test_intermediates.py::test_predicted_sizes_that_are_wrong",
-         "executor/test_into.py"),
+        ("executor/memory/test_intermediates.py::test_predicted_sizes_that_are_wrong",
+         "executor/functions/test_into.py"),
     ),
     Mutation(
         "evaluated ops see the block", "executor/memory/intermediates.py",
         "            else:\n                self.expose((*instr.operands, *instr.results))",
         "            else:\n                self.touch(instr)",
-        ("executor/test_intermediates.py::test_what_evaluated_ops_read_is_not_placed",
-         "executor/test_intermediates_meet.py::test_random_graphs_agree_without_the_block_and_in_emitted_code"),
+        ("executor/memory/test_intermediates.py::test_what_evaluated_ops_read_is_not_placed",
+         "executor/memory/test_intermediates_meet.py::test_random_graphs_agree_without_the_block_and_in_emitted_code"),
     ),
     Mutation(
         "what a loop reads dies in its first round", "executor/memory/intermediates.py",
         "uses(instr) - inside", "set()",
-        ("executor/test_intermediates.py::test_loops",),
+        ("executor/memory/test_intermediates.py::test_loops",),
     ),
     Mutation(
         "interpreted groups see the block", "executor/memory/intermediates.py",
         "            self.expose(instr.operands)\n", "            pass\n",
-        ("executor/test_intermediates.py::test_operands_of_groups_that_may_be_interpreted",),
+        ("executor/memory/test_intermediates.py::test_operands_of_groups_that_may_be_interpreted",),
     ),
     Mutation(
         "results lie in the block", "executor/memory/intermediates.py",
         "self.expose((*main.inputs, *main.outputs))", "self.expose(main.inputs)",
-        ("executor/test_intermediates.py::test_results_are_never_placed",),
+        ("executor/memory/test_intermediates.py::test_results_are_never_placed",),
     ),
     Mutation(
         "an array dies although a guard's alias of it lives", "executor/memory/intermediates.py",
         "        self.join(alias, value)\n", "",
-        ("executor/test_intermediates.py::test_places_are_used_again",
-         "executor/test_intermediates_meet.py::test_random_graphs_agree_without_the_block_and_in_emitted_code"),
+        ("executor/memory/test_intermediates.py::test_places_are_used_again",
+         "executor/memory/test_intermediates_meet.py::test_random_graphs_agree_without_the_block_and_in_emitted_code"),
     ),
     Mutation(
         "results are written over arguments that overlap", "executor/memory/destinations.py",
         "not any(np.may_share_memory(array, x) for x in read)", "True",
-        ("executor/test_into.py::test_overlapping_an_argument_changes_no_value",),
+        ("executor/functions/test_into.py::test_overlapping_an_argument_changes_no_value",),
     ),
     Mutation(
         "emitted code writes over arguments that overlap", "executor/dispatch/host_reads.py",
         "or i1 {before}, {behind}", "or i1 {before}, true",
-        ("executor/test_into.py::test_overlapping_an_argument_changes_no_value",
-         "executor/test_donation.py::test_only_plain_memory_that_nobody_else_has_is_overwritten"),
+        ("executor/functions/test_into.py::test_overlapping_an_argument_changes_no_value",
+         "executor/memory/test_donation.py::test_only_plain_memory_that_nobody_else_has_is_overwritten"),
     ),
     Mutation(
         "donated views are overwritten", "executor/memory/donation.py",
         "is_view = type(array.base) is np.ndarray", "is_view = False",
-        ("executor/test_donation.py::test_only_plain_memory_that_nobody_else_has_is_overwritten",),
+        ("executor/memory/test_donation.py::test_only_plain_memory_that_nobody_else_has_is_overwritten",),
     ),
     Mutation(
         "an argument is overwritten that is read later", "executor/memory/donation.py",
         "elif after and id(instr) not in others:", "elif False:",
-        ("executor/test_donation.py::test_an_early_result_leaves_alone_what_is_read_later",),
+        ("executor/memory/test_donation.py::test_an_early_result_leaves_alone_what_is_read_later",),
     ),
     Mutation(
         "elements are overwritten before they are read", "lowering/schedule/in_place.py",
         "return len(written) == 1 and read == written", "return True",
-        ("executor/test_donation.py::test_kernels_that_cannot_leave_the_argument_alone",),
+        ("executor/memory/test_donation.py::test_kernels_that_cannot_leave_the_argument_alone",),
     ),
     Mutation(
         "a fallback keeps its parent's depth", "executor/tiers/profiling.py",
         "self.depth - 1", "self.depth",
-        ("executor/test_tiers.py::test_static_chain_down_to_depth_0",),
+        ("executor/tiers/test_tiers.py::test_static_chain_down_to_depth_0",),
     ),
     Mutation(
         "an input is returned as it is", "executor/plans/link.py",
         "        return out.copy()\n", "        return out\n",
-        ("executor/test_calls.py::test_outputs_are_fresh",),
+        ("executor/functions/test_calls.py::test_outputs_are_fresh",),
     ),
     Mutation(
         "the compile lock is not taken", "executor/tiers/profiling.py",
@@ -196,29 +196,29 @@ MUTATIONS = (
         "flush keeps the optimised plan", "executor/tiers/profiling.py",
         "        self.optimized: Plan | None = None\n",
         '        self.optimized = getattr(self, "optimized", None)\n',
-        ("executor/test_tiers.py::test_flush_profiles_again",),
+        ("executor/tiers/test_tiers.py::test_flush_profiles_again",),
     ),
     Mutation(
         "the quick check forgets contiguity", "executor/plans/guard.py",
         'f"({o.value}.flags.carray or', 'f"(True or',
-        ("executor/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
+        ("executor/functions/test_calls.py::test_a_layout_that_was_not_profiled_misses",),
     ),
     Mutation(
         "the quick check forgets that sizes must be equal", "executor/plans/guard.py",
         'return place if first == place else f"{place} == {first}"', "return place",
-        ("executor/test_explain.py::test_sizes_that_were_equal_while_profiling",),
+        ("executor/explain/test_explain.py::test_sizes_that_were_equal_while_profiling",),
     ),
     Mutation(
         "evaluated results count as fresh", "executor/plans/plan.py",
         "        evaluate = bound_evaluate(instr)\n",
         "        evaluate = bound_evaluate(instr)\n        self.fresh.update(instr.results)\n",
-        ("executor/test_calls.py::test_outputs_are_fresh",),
+        ("executor/functions/test_calls.py::test_outputs_are_fresh",),
     ),
     Mutation(
         "a size of 0 passes for a symbol", "dialect/guards/checks.py",
         '    yield "positive", want, axis\n', "",
         ("dialect/test_guards.py",
-         "executor/test_explain.py::test_mismatches_are_empty_exactly_where_the_guard_passes"),
+         "executor/explain/test_explain.py::test_mismatches_are_empty_exactly_where_the_guard_passes"),
     ),
     Mutation(
         "a size of 1 is generalised", "dialect/guards/checks.py",
@@ -228,7 +228,7 @@ MUTATIONS = (
     Mutation(
         "strategies are read from the front", "executor/settings/strategy.py",
         "for behavior, count in reversed(strategy)", "for behavior, count in strategy",
-        ("executor/test_settings.py::test_behavior_at_depth",),
+        ("executor/settings/test_settings.py::test_behavior_at_depth",),
     ),
     Mutation(
         "two threads trace the same graph", "executor/functions/jit.py",
@@ -243,7 +243,8 @@ MUTATIONS = (
     Mutation(
         "live memory is lent twice", "executor/memory/output_pool.py",
         "found.blocks.pop() if found.blocks", "found.blocks[-1] if found.blocks",
-        ("executor/test_arrays.py", "executor/test_memory.py::test_output_pool_over_500_sizes"),
+        ("executor/memory/test_arrays.py",
+         "executor/test_memory.py::test_output_pool_over_500_sizes"),
     ),
     Mutation(
         "a full pool keeps everything", "executor/memory/output_pool.py",
@@ -257,74 +258,74 @@ MUTATIONS = (
     Mutation(
         "counts of flushed fallbacks are lost", "executor/settings/events.py",
         "            counters.move(into)\n", "            pass\n",
-        ("executor/test_state.py::test_totals_outlive_flushes_and_functions",),
+        ("executor/explain/test_state.py::test_totals_outlive_flushes_and_functions",),
     ),
     Mutation(
         "Ctrl-C ends workers that are starting", "executor/compile/worker/process.py",
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})",
         "signal.pthread_sigmask(signal.SIG_BLOCK, ())",
-        ("executor/test_worker_contexts.py::test_ctrl_c_is_not_for_workers_that_are_starting",),
+        ("executor/compile/test_worker_contexts.py::test_ctrl_c_is_not_for_workers_that_are_starting",),
     ),
     Mutation(
         "Perfetto shows letters as escapes", "executor/observe/perfetto.py",
         "ensure_ascii=False", "ensure_ascii=True",
-        ("executor/test_trace_perfetto.py::test_times_are_exact_and_any_text_is_read",),
+        ("executor/observe/test_trace_perfetto.py::test_times_are_exact_and_any_text_is_read",),
     ),
     Mutation(
         "Perfetto cannot read a backslash at the end of a text", "executor/observe/perfetto.py",
         "return _BACKSLASHES_AT_END.sub(r'\\1 \"', text)", "return text",
-        ("executor/test_trace_perfetto.py::test_times_are_exact_and_any_text_is_read",),
+        ("executor/observe/test_trace_perfetto.py::test_times_are_exact_and_any_text_is_read",),
     ),
     Mutation(
         "stress mode fails no guard", "executor/settings/stress.py", "draw() * every < 1.0",
         "draw() < 0.0",
-        ("executor/test_stress.py::test_every_guard_fails_where_k_is_1",),
+        ("executor/settings/test_stress.py::test_every_guard_fails_where_k_is_1",),
     ),
     Mutation(
         "stress mode takes the group all the same", "executor/plans/plan.py",
         'forced = f"v{ok} = False; {g}.forced', 'forced = f"{g}.forced',
-        ("executor/test_stress.py::test_every_guard_fails_where_k_is_1",),
+        ("executor/settings/test_stress.py::test_every_guard_fails_where_k_is_1",),
     ),
     Mutation(
         "the last graph is that of the plan before", "executor/plans/link.py",
         "    LAST.plan, RECENT[0] = plan.ref, 0\n",
         "    LAST.plan, RECENT[0] = LAST.plan or plan.ref, 0\n",
-        ("executor/test_state.py::test_last_executed_graph",),
+        ("executor/explain/test_state.py::test_last_executed_graph",),
     ),
     Mutation(
         "kernels that are wrong serve", "executor/compile/compiler.py",
         "    if verdict.outcome == FAILED:\n", "    if False:\n",
-        ("executor/test_proof.py::test_a_wrong_kernel_never_serves",),
+        ("executor/compile/test_proof.py::test_a_wrong_kernel_never_serves",),
     ),
     Mutation(
         "checks do not look whether all of a result is written", "executor/compile/proof/check.py",
         "if not same_bits(a, b):", "if False:",
-        ("executor/test_proof.py::test_memory_that_is_not_the_kernels",),
+        ("executor/compile/test_proof.py::test_memory_that_is_not_the_kernels",),
     ),
     Mutation(
         "other rows are evaluated than compared", "executor/compile/proof/rows.py",
         "a[self.picked] if c else a", "a[: self.picked.size] if c else a",
-        ("executor/test_proof_large.py::test_rows_of_large_results_are_what_the_definition_gives",),
+        ("executor/compile/test_proof_large.py::test_rows_of_large_results_are_what_the_definition_gives",),
     ),
     Mutation(
         "sums along an axis are taken for rows", "executor/compile/proof/rows.py",
         'and 0 not in reduced_axes(attrs["axes"], given)', "",
-        ("executor/test_proof_large.py::test_rows_of_large_results_are_what_the_definition_gives",),
+        ("executor/compile/test_proof_large.py::test_rows_of_large_results_are_what_the_definition_gives",),
     ),
     Mutation(
         "checks take as long as it takes", "executor/compile/proof/check.py",
         "self.compares = launches + reference <= limit", "self.compares = True",
-        ("executor/test_proof_large.py::test_what_there_is_no_time_for_is_left_out",),
+        ("executor/compile/test_proof_large.py::test_what_there_is_no_time_for_is_left_out",),
     ),
     Mutation(
         "a worker lost while it checks is told as any other", "executor/compile/worker/lane.py",
         "    if not lost.checking:\n", "    if True:\n",
-        ("executor/test_proof.py::test_a_kernel_that_crashes_costs_a_worker_and_its_kernel",),
+        ("executor/compile/test_proof.py::test_a_kernel_that_crashes_costs_a_worker_and_its_kernel",),
     ),
     Mutation(
         "a void launch keeps its results", "executor/plans/kernel_call.py",
         'f"    if {void}:"', '"    if False:"',
-        ("executor/test_violations.py::test_several_checks_in_one_kernel",),
+        ("executor/plans/test_violations.py::test_several_checks_in_one_kernel",),
     ),
     Mutation(
         "what is far below the range of exp underflows to 0", "lowering/math/exp.py",
@@ -334,7 +335,7 @@ MUTATIONS = (
     Mutation(
         "kernels do not report indices out of range", "lowering/linalg/builder.py",
         "        self._violations.append(found)\n", "        pass\n",
-        ("executor/test_violations.py::test_a_number_as_index",),
+        ("executor/plans/test_violations.py::test_a_number_as_index",),
     ),
     Mutation(
         "what there is one of per row is not stored", "lowering/gpu/pointwise.py",
@@ -413,66 +414,66 @@ MUTATIONS = (
         '        """A copy of an array on the host, counted; waits for all that makes it."""\n'
         "        self.flush()\n",
         "",
-        ("executor/devices/test_device_graphs.py::test_what_reads_results_starts_them_first",),
+        ("executor/cuda/test_device_graphs.py::test_what_reads_results_starts_them_first",),
     ),
     Mutation(
         "graphs are replayed with old arguments", "executor/cuda/graphs.py",
         "if values != known.values[index]:", "if False:",
-        ("executor/devices/test_device_graphs.py::"
+        ("executor/cuda/test_device_graphs.py::"
          "test_the_second_run_makes_a_graph_and_later_ones_replay_it",),
     ),
     Mutation(
         "graphs let go of their kernels", "executor/cuda/graphs.py",
         "self.functions = [node.function for node in nodes]", "self.functions = []",
-        ("executor/devices/test_device_graphs.py::test_graphs_hold_on_to_their_kernels",),
+        ("executor/cuda/test_device_graphs.py::test_graphs_hold_on_to_their_kernels",),
     ),
     Mutation(
         "streams do not wait for arguments", "executor/cuda/call.py",
         "driver().wait(index, self.stream(index), array.stream)", "pass",
-        ("executor/devices/test_device_calls.py::"
+        ("executor/cuda/test_device_calls.py::"
          "test_streams_wait_for_arguments_made_elsewhere",),
     ),
     Mutation(
         "an argument is returned as it is by a device", "executor/cuda/call.py",
         "id(array.owner) in inputs or ", "",
-        ("executor/devices/test_device_calls.py::test_an_argument_returned_as_it_is_is_a_copy",),
+        ("executor/cuda/test_device_calls.py::test_an_argument_returned_as_it_is_is_a_copy",),
     ),
     Mutation(
-        "what does not start is tried at every call", "executor/functions/on_device.py",
+        "what does not start is tried at every call", "executor/cuda/on_device.py",
         "executor.device_failure = error.what", "pass",
-        ("executor/devices/test_device_faults.py::test_what_does_not_start_is_not_tried_again",),
+        ("executor/cuda/test_device_faults.py::test_what_does_not_start_is_not_tried_again",),
     ),
     Mutation(
         "guards of the host take device arrays", "dialect/guards/checks.py",
         'for field in ("device", "requires_grad")', 'for field in ("requires_grad",)',
-        ("executor/devices/test_device_guards.py::test_type_checks_compare_devices",),
+        ("executor/cuda/test_device_guards.py::test_type_checks_compare_devices",),
     ),
     Mutation(
         "operands of products are swapped", "executor/cuda/products.py",
         "right_swapped, left_swapped,\n", "left_swapped, right_swapped,\n",
-        ("executor/devices/test_device_products.py::test_values",),
+        ("executor/cuda/test_device_products.py::test_values",),
     ),
     Mutation(
         "a bias is lost where the library does not add it", "executor/cuda/products.py",
         "replace(product, bias=0, beta=1.0)", "replace(product, bias=0)",
-        ("executor/devices/test_device_biases.py::test_dtypes",),
+        ("executor/cuda/test_device_biases.py::test_dtypes",),
     ),
     Mutation(
         "a bias is spread past the end of its product", "executor/cuda/products.py",
         "more = min(filled, whole - filled)", "more = filled",
-        ("executor/devices/test_device_biases.py::test_a_bias_is_spread_by_copies_of_copies",),
+        ("executor/cuda/test_device_biases.py::test_a_bias_is_spread_by_copies_of_copies",),
     ),
     Mutation(
         "threads write their biases into one another's products", "executor/cuda/cublaslt.py",
         "with plan.lock:", "if plan:",
-        ("executor/devices/test_cublaslt.py::"
+        ("executor/cuda/test_cublaslt.py::"
          "test_threads_share_a_plan_and_keep_their_biases",),
     ),
     Mutation(
         "algorithms for aligned matrices run on any", "executor/cuda/cublaslt.py",
         "key = (device, *product.shape, *alignments(product))",
         "key = (device, *product.shape)",
-        ("executor/devices/test_cublaslt.py::"
+        ("executor/cuda/test_cublaslt.py::"
          "test_alignment_is_part_of_what_a_plan_is_for",),
     ),
     Mutation(
@@ -499,17 +500,17 @@ MUTATIONS = (
     Mutation(
         "the spec-keyed executor compiles the same spec again", "executor/tiers/keyed.py",
         "        self.cache[spec] = self.current = entry\n", "        self.current = entry\n",
-        ("executor/test_keyed.py::test_same_spec_twice",),
+        ("executor/tiers/test_keyed.py::test_same_spec_twice",),
     ),
     Mutation(
         "a flush recalls what is stored", "executor/tiers/profiling.py",
         "            self.options = replace(self.options, recall=False)\n", "",
-        ("executor/test_warm.py::test_a_flush_forgets_what_is_stored",),
+        ("executor/tiers/test_warm.py::test_a_flush_forgets_what_is_stored",),
     ),
     Mutation(
         "a profile is that of any history", "executor/compile/cache/key.py",
         '            "history": history,\n', '            "history": "",\n',
-        ("executor/test_warm.py::test_a_profile_of_the_same_history_only",),
+        ("executor/tiers/test_warm.py::test_a_profile_of_the_same_history_only",),
     ),
     Mutation(
         "text goes into a report as it is", "tools/report/markup.py",
@@ -519,50 +520,50 @@ MUTATIONS = (
     Mutation(
         "recording stays on", "executor/observe/timeline.py",
         "        setattr(cls, name, original)", "        _ = original",
-        ("executor/test_trace_file.py::test_calls_are_as_ever_when_nobody_records",),
+        ("executor/observe/test_trace_file.py::test_calls_are_as_ever_when_nobody_records",),
     ),
     Mutation(
         "a child keeps its parent's calls", "executor/observe/timeline.py",
         "        timeline._forget()\n", "        pass\n",
-        ("executor/test_trace_file.py::test_a_child_inside_of_the_block_leaves_the_parents_trace_alone",),
+        ("executor/observe/test_trace_file.py::test_a_child_inside_of_the_block_leaves_the_parents_trace_alone",),
     ),
     Mutation(
         "a log that cannot be written is tried for ever", "executor/settings/event_log.py",
         "    if not _first(_lost, where):\n        return \"\"\n", "",
-        ("executor/test_log.py::test_a_log_that_cannot_be_written_costs_one_warning",),
+        ("executor/settings/test_log.py::test_a_log_that_cannot_be_written_costs_one_warning",),
     ),
     Mutation(
         "the cache trusts what it reads", "executor/compile/cache/entry.py",
         "            if _checksum(data).hex() != checksum:\n", "            if False:\n",
-        ("executor/test_cache_faults.py::test_no_flipped_bit_and_no_cut_goes_unnoticed",),
+        ("executor/compile/test_cache_faults.py::test_no_flipped_bit_and_no_cut_goes_unnoticed",),
     ),
     Mutation(
         "an entry appears before it is whole", "executor/compile/cache/store.py",
         "            temporary.write_bytes(data)\n",
         "            path.write_bytes(data)\n            temporary.write_bytes(data)\n",
-        ("executor/test_cache_faults.py::test_what_a_writer_could_not_finish_is_never_seen",),
+        ("executor/compile/test_cache_faults.py::test_what_a_writer_could_not_finish_is_never_seen",),
     ),
     Mutation(
         "an edited compiler finds what it compiled before", "executor/settings/fingerprint.py",
         "        digest.update(content)\n", "",
-        ("executor/test_cache_key.py::test_the_digest_of_sources_depends_on_content_and_names_alone",),
+        ("executor/compile/test_cache_key.py::test_the_digest_of_sources_depends_on_content_and_names_alone",),
     ),
     Mutation(
         "kernels that may write in place answer for others", "executor/compile/cache/key.py",
         'f"in_place={request.in_place} check', 'f"check',
-        ("executor/test_cache_key.py::test_a_miss_names_the_part_that_differs",),
+        ("executor/compile/test_cache_key.py::test_a_miss_names_the_part_that_differs",),
     ),
     Mutation(
         "what lacks a pinned kernel is kept", "executor/compile/compiler.py",
         "result.failures[name], result.faulty = _no_kernel(pinned[name], name), True",
         "result.failures[name] = _no_kernel(pinned[name], name)",
-        ("executor/test_cache_key.py"
+        ("executor/compile/test_cache_key.py"
          "::test_what_lacks_a_pinned_kernel_is_not_kept_and_a_whole_result_serves",),
     ),
     Mutation(
         "a profile in a file is for any device", "executor/functions/saved/file.py",
         '"profiled_runs", "device")', '"profiled_runs")',
-        ("executor/test_cache_key.py::test_every_part_of_a_profiles_key",),
+        ("executor/compile/test_cache_key.py::test_every_part_of_a_profiles_key",),
     ),
     Mutation(
         "what ravel copies is taken for a view", "dialect/analysis/must_alias.py",
@@ -584,149 +585,149 @@ MUTATIONS = (
     Mutation(
         "the cache evicts what was used last", "executor/compile/cache/store.py",
         "for file in reversed(files):", "for file in files:",
-        ("executor/test_cache_room.py::test_what_was_not_used_for_longest_is_evicted",),
+        ("executor/compile/test_cache_room.py::test_what_was_not_used_for_longest_is_evicted",),
     ),
     Mutation(
         "cached code is told of at its old lines", "executor/compile/cache/codec.py",
         "[Reason.from_json(data, places) for data in",
         '[Reason.from_json(data, [Loc("old", 1)] * len(places)) for data in',
-        ("executor/test_cache.py::test_moved_code_is_found_and_told_at_its_new_place",),
+        ("executor/compile/test_cache.py::test_moved_code_is_found_and_told_at_its_new_place",),
     ),
     Mutation(
         "others may put code into the cache", "executor/compile/cache/store.py",
         "if found.st_mode & stat.S_IWOTH:", "if False:",
-        ("executor/test_cache_faults.py::test_a_folder_that_others_can_write_is_refused",),
+        ("executor/compile/test_cache_faults.py::test_a_folder_that_others_can_write_is_refused",),
     ),
     Mutation(
         "profiling mode off makes no other executor", "executor/tiers/choice.py",
         "if not knobs.profiling_mode:", "if False:",
-        ("executor/test_keyed.py::test_profiling_mode_picks_the_executor_for_good",),
+        ("executor/tiers/test_keyed.py::test_profiling_mode_picks_the_executor_for_good",),
     ),
     Mutation(
         "emitted guards take 0 for a symbol", "executor/dispatch/guards.py",
         '[Test(("positive", o.size(check)), 1)]', "True",
-        ("executor/test_dispatch_guards.py::test_random_guards",),
+        ("executor/dispatch/test_dispatch_guards.py::test_random_guards",),
     ),
     Mutation(
         "emitted guards forget contiguity", "executor/dispatch/guards.py",
         "isinstance(o.value, MadeValue) or [o.value.is_contiguous()]", "True",
-        ("executor/test_dispatch_guards.py::test_random_guards",),
+        ("executor/dispatch/test_dispatch_guards.py::test_random_guards",),
     ),
     Mutation(
         "emitted code takes any dtype", "executor/dispatch/leaf_spec.py",
         '                Test(("dtype", value.ref), dtype_word(value.dtype)),\n', "",
-        ("executor/test_dispatch_guards.py::test_random_guards",),
+        ("executor/dispatch/test_dispatch_guards.py::test_random_guards",),
     ),
     Mutation(
         "a way out of emitted code keeps what it has made", "executor/dispatch/body.py",
         "            self.drop([reference])\n            w.jump", "            w.jump",
-        ("executor/test_dispatch_leaks.py::test_ways_out_leak_nothing",),
+        ("executor/dispatch/test_dispatch_leaks.py::test_ways_out_leak_nothing",),
     ),
     Mutation(
         "emitted code reads tensors that require gradients", "executor/cuda/libraries.py",
         'false=("requires_grad",), ', "",
-        ("executor/devices/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
+        ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
     Mutation(
         "emitted code reads lazily negated tensors as they lie", "executor/cuda/libraries.py",
         'negative=("is_neg",),', "",
-        ("executor/devices/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
+        ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
     Mutation(
         "emitted code takes tensors of any device", "executor/dispatch/leaf_spec.py",
         '        Test(("device", ref), device_word(value.device)),\n', "",
-        ("executor/devices/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
+        ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
     Mutation(
         "emitted code takes single elements for gaps", "executor/dispatch/device_reads.py",
         "or i1 {single}, {right}", "or i1 false, {right}",
-        ("executor/devices/test_device_dispatch.py::test_random_guards",),
+        ("executor/cuda/test_device_dispatch.py::test_random_guards",),
     ),
     Mutation(
         "emitted code takes the aligned kernel always", "executor/dispatch/device_leaf.py",
         "urem i64 {inputs[subject]}, {number}", "urem i64 0, {number}",
-        ("executor/devices/test_device_dispatch.py::test_kernels_are_chosen_by_alignment",),
+        ("executor/cuda/test_device_dispatch.py::test_kernels_are_chosen_by_alignment",),
     ),
     Mutation(
         "emitted code launches in any context", "executor/dispatch/device_leaf.py",
         "icmp eq i64 {current}, ", "icmp ne i64 {current}, 1 ; ",
-        ("executor/devices/test_device_dispatch.py::test_a_thread_with_another_context_is_pythons",),
+        ("executor/cuda/test_device_dispatch.py::test_a_thread_with_another_context_is_pythons",),
     ),
     Mutation(
         "emitted code overlooks launches that fail", "executor/dispatch/device_leaf.py",
         "        self.check_status(status)\n", "",
-        ("executor/devices/test_device_dispatch.py::test_a_launch_that_fails_is_pythons",),
+        ("executor/cuda/test_device_dispatch.py::test_a_launch_that_fails_is_pythons",),
     ),
     Mutation(
         "emitted code keeps what kernels hand to each other", "executor/dispatch/device_leaf.py",
         "        self.own(self.raise_unless(array, (Exception,)))\n",
         "        self.raise_unless(array, (Exception,))\n",
-        ("executor/devices/test_device_dispatch.py::test_kernels_hand_each_other_memory_that_is_let_go",
-         "executor/devices/test_device_dispatch.py::test_nothing_is_leaked"),
+        ("executor/cuda/test_device_dispatch.py::test_kernels_hand_each_other_memory_that_is_let_go",
+         "executor/cuda/test_device_dispatch.py::test_nothing_is_leaked"),
     ),
     Mutation(
         "what C functions say of tensors is taken on trust", "executor/cuda/libraries.py",
         "    verify(made, library, device)\n", "",
-        ("executor/devices/test_device_exchange.py"
+        ("executor/cuda/test_device_exchange.py"
          "::test_a_library_that_is_not_as_expected_is_read_by_python",),
     ),
     Mutation(
         "emitted relaxed guards forget the order of strides", "executor/dispatch/relaxed_guards.py",
         "or i1 {skipped}, {smaller}", "or i1 true, {smaller}",
-        ("executor/test_dispatch_relaxed.py::test_random_relaxed_guards",),
+        ("executor/dispatch/test_dispatch_relaxed.py::test_random_relaxed_guards",),
     ),
     Mutation(
         "emitted relaxed guards forget gaps", "executor/dispatch/relaxed_guards.py",
         "if self.order[k] in wanted:", "if False:",
-        ("executor/test_dispatch_relaxed.py::test_random_relaxed_guards",),
+        ("executor/dispatch/test_dispatch_relaxed.py::test_random_relaxed_guards",),
     ),
     Mutation(
         "emitted size checks cannot be switched off", "executor/dispatch/host_reads.py",
         "or i1 {same}, {off}", "or i1 {same}, false",
-        ("executor/test_dispatch_relaxed.py::test_size_checks_behind_relaxed_guards",),
+        ("executor/dispatch/test_dispatch_relaxed.py::test_size_checks_behind_relaxed_guards",),
     ),
     Mutation(
         "emitted code takes dicts of any keys", "executor/dispatch/argument_reads.py",
         '        checked.same(w.load("ptr", key), wanted.value)\n', "",
-        ("executor/test_dispatch_arguments.py::test_dicts_of_another_order_are_another_graph",),
+        ("executor/dispatch/test_dispatch_arguments.py::test_dicts_of_another_order_are_another_graph",),
     ),
     Mutation(
         "emitted code takes any keywords", "executor/dispatch/argument_reads.py",
         '        checked.same(w.call("PyTuple_GetItem"', '        str(w.call("PyTuple_GetItem"',
-        ("executor/test_dispatch_arguments.py::test_keywords_are_told_apart_by_name_and_order",),
+        ("executor/dispatch/test_dispatch_arguments.py::test_keywords_are_told_apart_by_name_and_order",),
     ),
     Mutation(
         "emitted code borrows what containers hold", "executor/dispatch/leaf.py",
         "        self.keep_items()\n", "",
-        ("executor/test_dispatch_arguments.py::test_items_live_until_the_call_ends",),
+        ("executor/dispatch/test_dispatch_arguments.py::test_items_live_until_the_call_ends",),
     ),
     Mutation(
         "emitted code reads big ints as small ones", "executor/dispatch/argument_reads.py",
         "and i1 {exact}, {small}", "or i1 {exact}, {small}",
-        ("executor/test_dispatch_arguments.py::test_random_baked_numbers",
-         "executor/test_dispatch_arguments.py::test_baked_numbers"),
+        ("executor/dispatch/test_dispatch_arguments.py::test_random_baked_numbers",
+         "executor/dispatch/test_dispatch_arguments.py::test_baked_numbers"),
     ),
     Mutation(
         "emitted code forgets numbers that were baked", "executor/dispatch/attach.py",
         "    arguments.tests += baked_tests(trace.guards, arguments.values)\n", "",
-        ("executor/test_dispatch_arguments.py::test_baked_numbers",),
+        ("executor/dispatch/test_dispatch_arguments.py::test_baked_numbers",),
     ),
     Mutation(
         "emitted code delivers no signals", "executor/dispatch/leaf.py",
         "        self.check_signals(timed, result)\n", "",
-        ("executor/test_dispatch.py::test_keyboard_interrupt_is_delivered",),
+        ("executor/dispatch/test_dispatch.py::test_keyboard_interrupt_is_delivered",),
         slow=True,
     ),
     Mutation(
         "emitted code keeps the GIL", "executor/dispatch/host_leaf.py",
         "or i1 {big}, {slow}", "and i1 {big}, false",
-        ("executor/test_dispatch_threads.py::test_long_kernels_release_the_gil",),
+        ("executor/dispatch/test_dispatch_threads.py::test_long_kernels_release_the_gil",),
     ),
     Mutation(
         "emitted code outlives a flush", "executor/functions/dispatched.py",
         "        self._native = self._native_into = self._dispatcher = self._writer = None\n",
         "        self._dispatcher = None\n",
-        ("executor/test_dispatch.py::test_flush_goes_back_to_python",),
+        ("executor/dispatch/test_dispatch.py::test_flush_goes_back_to_python",),
     ),
     Mutation(
         "kernels divide sizes towards zero", "lowering/emit/base.py",
@@ -751,27 +752,27 @@ MUTATIONS = (
     Mutation(
         "what dropped executors will count is lost", "executor/settings/events.py",
         "        self.heir = into ", "        #",
-        ("executor/test_dispatch_threads.py::test_counts_move_with_what_will_be_counted",),
+        ("executor/dispatch/test_dispatch_threads.py::test_counts_move_with_what_will_be_counted",),
     ),
     Mutation(
         "kernels get captured arrays that they cannot read", "executor/functions/jit.py",
         "*(readable(array, self._own) for array in captured)", "*captured",
-        ("executor/test_captured.py::test_r1_39_layouts_and_in_place_changes",),
+        ("executor/functions/test_captured.py::test_r1_39_layouts_and_in_place_changes",),
     ),
     Mutation(
         "a graph is reused for a captured array of another shape", "executor/functions/jit.py",
         "if variant is None or not variant.trace.holds_what_it_held():", "if variant is None:",
-        ("executor/test_captured.py::test_captured_arrays_that_change_shape_or_dtype",),
+        ("executor/functions/test_captured.py::test_captured_arrays_that_change_shape_or_dtype",),
     ),
     Mutation(
         "emitted code takes a captured array of any shape", "executor/dispatch/arguments.py",
         "for have, want in zip(value.sizes, shape, strict=True)", "for have, want in ()",
-        ("executor/test_captured.py::test_captured_arrays_that_change_shape_or_dtype",),
+        ("executor/functions/test_captured.py::test_captured_arrays_that_change_shape_or_dtype",),
     ),
     Mutation(
         "the quick check of a guard does not look at alignment", "executor/plans/guard.py",
         " and {o.value}.flags.aligned)", ")",
-        ("executor/test_dispatch_guards.py::"
+        ("executor/dispatch/test_dispatch_guards.py::"
          "test_r1_39_quick_checks_and_explanations_say_what_the_definition_says",),
     ),
     Mutation(
@@ -788,12 +789,12 @@ MUTATIONS = (
     Mutation(
         "graphs of all ranks share a profile", "executor/compile/cache/key.py",
         '"arguments": arguments,', '"arguments": "",',
-        ("executor/test_warm_ranks.py::test_saved_profiles_are_those_of_a_rank",),
+        ("executor/tiers/test_warm_ranks.py::test_saved_profiles_are_those_of_a_rank",),
     ),
     Mutation(
         "functions of main are pickled by name alone", "executor/functions/jit.py",
         "if self._by_name is None or", "if True or",
-        ("executor/test_pickling.py::test_functions_of_main_are_pickled_by_value",),
+        ("executor/functions/test_pickling.py::test_functions_of_main_are_pickled_by_value",),
     ),
 )  # fmt: skip
 

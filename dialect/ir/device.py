@@ -5,6 +5,7 @@ The executor has the class that holds such memory; nothing here touches a device
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable
 from typing import Any
@@ -84,6 +85,12 @@ def is_foreign(value: Any) -> bool:
     if issubclass(kind, (np.ndarray, np.generic)):
         return False
     return hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack__")
+
+
+@functools.cache
+def index_of(device: str) -> int:
+    """The index of a device such as ``"cuda:1"``."""
+    return int(device.partition(":")[2] or 0)
 
 
 def device_of(value: Any) -> str | None:

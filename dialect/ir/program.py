@@ -64,6 +64,11 @@ class Program:
     def type_of(self, value: int) -> Type:
         return self.types.get(value, TENSOR)
 
+    def callees(self, op: type[Op]) -> list[str]:
+        """Functions that ops of this class call, once each, in order."""
+        names = [instr.attrs["callee"] for instr in self.body.walk() if instr.op is op]
+        return list(dict.fromkeys(names))
+
     @property
     def inputs(self) -> tuple[int, ...]:
         return self.body.args

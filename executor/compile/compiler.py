@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...dialect.errors import LoweringError, ProfuseError
-from ...dialect.ir.program import Module
 from ...dialect.ops.speculation import FusionGroup
 from ...dialect.reasons import Effect, Kind, Reason
 from ..settings.events import Counters
@@ -51,10 +50,10 @@ def compile_graph(
     """Run the pipeline and compile every fusion function.
 
     ``on_group`` is told the name of each fusion function before it is compiled, ``on_check`` before
-    its kernel is run for the first time. One that cannot
-    be lowered is reported in ``failures``; errors of the pipeline itself are raised as
-    PipelineError or IRError, any other as InternalError. ``boundary`` is called between passes,
-    see `run_pipeline`; None = what the request dumps.
+    its kernel is run for the first time. One that cannot be lowered is reported in ``failures``.
+    ``boundary`` is called between passes, see `run_pipeline`; None = what the request dumps.
+
+    Raises PipelineError or IRError for errors of the pipeline itself, InternalError for any other.
     """
     start = time.perf_counter()
     from ...dialect.mlir.context import context
@@ -91,7 +90,7 @@ def compile_graph(
     )  # fmt: skip
     timings["decode"] = time.perf_counter() - start
     pinned = dict(request.pinned)
-    for name in kernel_names(decoded):
+    for name in decoded.main.callees(FusionGroup):
         if name in pinned:
             result.failures[name], result.faulty = _no_kernel(pinned[name], name), True
             if pinned[name].kind is Kind.CHECK_CRASHED:
@@ -107,12 +106,6 @@ def compile_graph(
 def _no_kernel(reason: Reason, name: str) -> Reason:
     """Why a fusion function is left to the interpreter."""
     return replace(reason, subject=name, effect=Effect.INTERPRETED)
-
-
-def kernel_names(module: Module) -> list[str]:
-    """Fusion functions that the optimised graph calls, in order."""
-    names = [instr.attrs["callee"] for instr in module.main.body.walk() if instr.op is FusionGroup]
-    return list(dict.fromkeys(names))
 
 
 def _compile_kernel(

@@ -50,24 +50,16 @@ class Pending:
         self._outcome: Outcome | None = None
         self._made: Any = None
 
-    @classmethod
-    def submitted(
-        cls,
-        request: CompileRequest,
-        make: Callable[[CompileResult], Any],
-        swap: Callable[[Pending, Any], None],
-        lock: ForkLock,
-    ) -> Pending | None:
-        """One whose request is handed over; None if that has to be tried again later.
+    def submit(self) -> bool:
+        """Hand the request over; False if that has to be tried again later.
 
         The caller holds the lock, so that ``swap`` is not called before this has returned.
         """
-        pending = cls(request, make, swap, lock)
         try:
-            pending._ticket = _pool().submit(request, pending._arrive)
+            self._ticket = _pool().submit(self.request, self._arrive)
         except WorkerError:
-            return None
-        return pending
+            return False
+        return True
 
     def report(self, counters: Counters, reasons: list[Reason]) -> None:
         """Tell the executor what the compile counts, and why no worker did it."""
@@ -87,7 +79,7 @@ class Pending:
         self._swapped.wait(seconds)
 
     def cancel(self) -> None:
-        """It is obsolete: nobody wants the result."""
+        """Give the compile up, as nobody wants its result any more."""
         if self._ticket is not None:
             self._ticket.cancel()
 

@@ -63,6 +63,10 @@ def optimizing_pipeline(
     return f"profile-insensitive,{driven},final,prepare-kernels"
 
 
+DIFFERENTIATED = "required,propagate,differentiable-optimization,dce"
+"""The pipeline for graphs that have to be differentiated: nothing in them is fused (R2.12)."""
+
+
 def keyed_pipeline(
     min_size: int,
     max_values: int,
@@ -83,7 +87,7 @@ def keyed_pipeline(
         before, after: passes of users, the first and the last of those (R2.12).
     """
     if not fuse:
-        return "required,propagate,differentiable-optimization,dce"
+        return DIFFERENTIATED
     given = {"unit-axes": units, "contiguous": contiguous}
     given |= {n: f"({t})" for n, t in (("pre-fusion", before), ("post-fusion", after)) if t}
     options = [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]

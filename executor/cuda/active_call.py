@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from .driver_api import CudaError
+from .driver_api import DriverError
 
 if TYPE_CHECKING:
     from .call import DeviceCall
@@ -19,7 +19,7 @@ active = _Active()
 
 
 def current_call() -> DeviceCall:
-    """The call that this thread is in; raises CudaError outside of any."""
+    """The call that this thread is in; raises DriverError outside of any."""
     if active.call is None:
-        raise CudaError("a kernel of a device runs outside of a call", "internal")
+        raise DriverError("a kernel of a device runs outside of a call", "internal")
     return active.call

@@ -9,11 +9,11 @@ import numpy as np
 
 from ...dialect.errors import ArgumentError, DeviceError, DTypeError
 from ...dialect.importers.tracing.leaves import register_leaf_type
-from ...dialect.ir.device import DeviceTensor
+from ...dialect.ir.device import DeviceTensor, index_of
 from ...dialect.ir.dtypes import dtype_of
 from .active_call import current_call
 from .dlpack import row_major
-from .driver_api import CudaError
+from .driver_api import DriverError
 from .libraries import Library, Place, library_of
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class DeviceArray(DeviceTensor):
     def place(self) -> Place:
         """Where the elements are on the device."""
         assert self._pointer is not None
-        index = int(self.device.partition(":")[2])
+        index = index_of(self.device)
         return Place(
             index, self._pointer, self.shape, self.strides, self.dtype, self.stream, self.owner
         )
@@ -153,7 +153,7 @@ def as_leaf(array: Any) -> DeviceArray | None:
         place = library.place(array)
     except ValueError as error:
         raise DTypeError(f"an array of {library.name} cannot be read: {error}") from None
-    except CudaError as error:
+    except DriverError as error:
         raise DeviceError(f"an array of {library.name} cannot be read: {error.what}") from None
     if place is None:
         raise ArgumentError(

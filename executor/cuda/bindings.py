@@ -13,7 +13,7 @@ import numpy as np
 from ..settings.knobs import knobs
 from .cublas import Cublas
 from .cublaslt import CublasLt
-from .driver_api import CudaError, Direct, Node, NoEpilogueError
+from .driver_api import Direct, DriverError, Node, NoEpilogueError
 from .products import Gemm
 
 # After these the context is lost (cuda.h: "This leaves the process in an inconsistent state").
@@ -33,7 +33,7 @@ _SHARED = 48 << 10  # bytes of shared memory that a block may have without being
 class BindingsDriver:
     """See `driver_api.Driver`. Works in the primary contexts, as array libraries do.
 
-    Raises CudaError if `cuda-bindings`, the driver, or a device is missing.
+    Raises DriverError if `cuda-bindings`, the driver, or a device is missing.
     """
 
     image = "cubin"
@@ -42,7 +42,7 @@ class BindingsDriver:
         try:
             from cuda.bindings import driver as api
         except ImportError as error:
-            raise CudaError(
+            raise DriverError(
                 f"cuda-bindings is missing: pip install profuse[cuda] ({error})"
             ) from None
         self._api = api
@@ -52,19 +52,19 @@ class BindingsDriver:
         self._lock = threading.Lock()
         try:
             self._call(api.cuInit, 0)
-        except CudaError:
+        except DriverError:
             raise
         except Exception as error:  # the loader of cuda-bindings has errors of its own
-            raise CudaError(f"there is no NVIDIA driver: {error}", "absent") from None
+            raise DriverError(f"there is no NVIDIA driver: {error}", "absent") from None
         if not self.device_count():
-            raise CudaError("there is no NVIDIA device", "absent")
+            raise DriverError("there is no NVIDIA device", "absent")
 
     def _call(self, function: Any, *args: Any) -> Any:
         """What a function of the driver returns; one value, a tuple of several, or None."""
         status, *values = function(*args)
         if status:
             name = getattr(status, "name", str(status))
-            raise CudaError(
+            raise DriverError(
                 f"{function.__name__} fails with {name}", name, sticky=name in _STICKY,
                 transient=name == "CUDA_ERROR_OUT_OF_MEMORY",
             )  # fmt: skip
@@ -136,7 +136,7 @@ class BindingsDriver:
                 for name in ("cuLaunchKernel", "cuCtxGetCurrent")
             )
         except (OSError, AttributeError) as error:
-            raise CudaError(f"the driver's functions have no addresses: {error}") from None
+            raise DriverError(f"the driver's functions have no addresses: {error}") from None
         return Direct(launch, current, context)
 
     def handle(self, device: int, function: Any, shared: int | None) -> int:
@@ -223,7 +223,7 @@ class BindingsDriver:
             plan = self._cublaslt.plan(device, product)
             try:
                 space = self.allocate(device, plan.workspace, stream) if plan.workspace else 0
-            except CudaError as error:
+            except DriverError as error:
                 if not error.transient:
                     raise
                 raise NoEpilogueError(f"there is no workspace: {error.what}") from error

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.ir.device import index_of
 from ...dialect.reasons import Kind, Reason
 from ..settings.events import Counters
 from .active_call import active
 from .arrays import DeviceArray
-from .driver import driver, index_of
+from .driver import driver
 from .driver_api import Node, NoEpilogueError
 from .graphs import launch_all
 from .libraries import NUMPY, Library

@@ -7,7 +7,7 @@ import importlib.util
 import threading
 from pathlib import Path
 
-from .driver_api import CudaError
+from .driver_api import DriverError
 from .products import Gemm
 
 # Values of cudaDataType and cublasComputeType_t; plain f32 stays f32, without TF32.
@@ -22,7 +22,7 @@ _ALLOC_FAILED = 3
 class Cublas:
     """The library, and a handle per thread and device: a handle serves one stream at a time.
 
-    Raises CudaError where the library is missing.
+    Raises DriverError where the library is missing.
     """
 
     def __init__(self) -> None:
@@ -65,14 +65,14 @@ def factor(product: Gemm, value: float) -> ctypes.c_double | ctypes.c_float:
 
 
 def check(status: int, library: str = "cuBLAS") -> None:
-    """Raise CudaError unless a call of a library succeeded."""
+    """Raise DriverError unless a call of a library succeeded."""
     if status != _SUCCESS:
         no_memory = status == _ALLOC_FAILED
-        raise CudaError(f"{library} fails with status {status}", "cublas", transient=no_memory)
+        raise DriverError(f"{library} fails with status {status}", "cublas", transient=no_memory)
 
 
 def load(stem: str) -> ctypes.CDLL:
-    """A library of the ``nvidia-cublas`` wheel, else the system's; CudaError if there is neither.
+    """A library of the ``nvidia-cublas`` wheel, else the system's; DriverError if there is neither.
 
     Args:
         stem: ``"cublas"`` or ``"cublasLt"``.
@@ -82,7 +82,7 @@ def load(stem: str) -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise CudaError(f"there is no {stem}; install profuse[cuda]", "absent")
+    raise DriverError(f"there is no {stem}; install profuse[cuda]", "absent")
 
 
 def _installed(name: str) -> list[str]:

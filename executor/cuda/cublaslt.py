@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .cublas import COMPUTE, TYPES, check, factor, load
-from .driver_api import CudaError, NoEpilogueError
+from .driver_api import DriverError, NoEpilogueError
 from .products import ITEMSIZE, Gemm
 
 # Values of cublasLt.h, by the names they have there behind CUBLASLT_.
@@ -112,7 +112,7 @@ class CublasLt:
         self._absent = ""
         try:
             self._library = load("cublasLt")
-        except CudaError as error:
+        except DriverError as error:
             self._absent = error.what
             return
         for name, types in SIGNATURES.items():
@@ -141,7 +141,7 @@ class CublasLt:
     def start(self, plan: Plan, product: Gemm, workspace: int, stream: int) -> None:
         """Start a product as planned.
 
-        Raises NoEpilogueError if the library does not take it after all, CudaError if it fails.
+        Raises NoEpilogueError if the library does not take it after all, DriverError if it fails.
         """
         one, zero = factor(product, 1.0), factor(product, 0.0)
         operation, a, b, c, _ = plan.described
@@ -191,7 +191,7 @@ class CublasLt:
                 # Whoever still holds a plan that is not kept any more may start it.
                 weakref.finalize(plan, made.pop_all().close).atexit = False
                 return plan
-        except CudaError as error:
+        except DriverError as error:
             if error.transient:
                 raise NoEpilogueError(error.what) from error
             return error.what
@@ -203,7 +203,7 @@ class CublasLt:
             handle, operation, a, b, c, c, preference, 1, ctypes.byref(result), ctypes.byref(count)
         )
         if status in _REFUSED or (not status and not count.value):
-            raise CudaError("cuBLASLt has no algorithm for it", "epilogue")
+            raise DriverError("cuBLASLt has no algorithm for it", "epilogue")
         check(status or result.state, "cuBLASLt")
         return Plan(handle, described, result)
 

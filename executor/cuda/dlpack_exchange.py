@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...dialect.ir.device import index_of
 from ..memory.placement import Refused
 from .dlpack import CUDA, Device, Tensor, data_type, pointer_of
-from .driver import index_of
-from .driver_api import CudaError
+from .driver_api import DriverError
 
 if TYPE_CHECKING:
     from .libraries import Library
@@ -101,7 +101,7 @@ _SAMPLES = (
 def verify(exchange: Exchange, library: Library, index: int) -> None:
     """Make arrays on a device as emitted code will, and compare them with what Python reports.
 
-    Raises Refused at the first difference; CudaError where no array can be made.
+    Raises Refused at the first difference; DriverError where no array can be made.
     """
     describe: Callable[..., Any] = _describe_type(exchange.describe)
     for dtype in (np.dtype(np.float32), np.dtype(np.int64)):
@@ -117,7 +117,7 @@ def verify(exchange: Exchange, library: Library, index: int) -> None:
                 raise Refused(f"an array of {library.name} is not described as expected")
             place = library.place(array)
             if place is None:
-                raise CudaError(f"{library.name} makes no array on the device", "library")
+                raise DriverError(f"{library.name} makes no array on the device", "library")
             given = place.device, place.pointer, place.shape, place.strides, place.dtype
             steps = [s * dtype.itemsize for s in tensor.strides[: tensor.ndim]]
             found = (

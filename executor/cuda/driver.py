@@ -7,13 +7,13 @@ then on nothing here touches the device, in whatever process-wide state it is.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .driver_api import CudaError, Driver
+from ...dialect.ir.device import index_of
+from .driver_api import Driver, DriverError
 
 
 class _Process:
@@ -31,9 +31,9 @@ _process = _Process()
 
 
 def driver() -> Driver:
-    """The driver; raises CudaError where there is none, or where the device is lost."""
+    """The driver; raises DriverError where there is none, or where the device is lost."""
     if _process.lost:
-        raise CudaError(_process.lost, "lost", sticky=True)
+        raise DriverError(_process.lost, "lost", sticky=True)
     found = _process.driver
     if found is None:
         found = _find()
@@ -47,10 +47,10 @@ def _find() -> Driver:
 
             try:
                 _process.driver = BindingsDriver()
-            except CudaError as error:
+            except DriverError as error:
                 _process.absent = error.what
         if _process.driver is None:
-            raise CudaError(_process.absent, "absent")
+            raise DriverError(_process.absent, "absent")
         return _process.driver
 
 
@@ -66,7 +66,7 @@ def module_of(device: int, image: bytes) -> Any:
     return found
 
 
-def lose(error: CudaError) -> None:
+def lose(error: DriverError) -> None:
     """Remember a sticky error: nothing on the device works from now on."""
     _process.lost = f"the device was lost to an earlier error: {error.what}"
 
@@ -75,7 +75,7 @@ def unavailable(device: str) -> str:
     """Why nothing can run on a device; "" = it can."""
     try:
         count = driver().device_count()
-    except CudaError as error:
+    except DriverError as error:
         return error.what
     return "" if index_of(device) < count else f"there are {count} devices, and no {device}"
 
@@ -89,9 +89,3 @@ def using(other: Driver | None, absent: str = "") -> Iterator[None]:
         yield
     finally:
         _process.driver, _process.absent, _process.lost, _process.modules = before
-
-
-@functools.cache
-def index_of(device: str) -> int:
-    """The index of a device such as ``"cuda:1"``."""
-    return int(device.partition(":")[2] or 0)

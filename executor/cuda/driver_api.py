@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LEGACY_STREAM = 1  # the default stream, by the handle that needs no context
 
 
-class CudaError(Exception):
+class DriverError(Exception):
     """Something did not work on a device; callers fall back, users see it as a reason.
 
     Attributes:
@@ -31,7 +31,7 @@ class CudaError(Exception):
         self.what, self.name, self.sticky, self.transient = what, name, sticky, transient
 
 
-class NoEpilogueError(CudaError):
+class NoEpilogueError(DriverError):
     """A library does not add the bias of a product; nothing has been started."""
 
 
@@ -78,7 +78,7 @@ class Direct:
 class Driver(Protocol):
     """A CUDA driver; devices by index, streams and pointers as integers.
 
-    Every method may raise CudaError. Only `to_host` waits for the device.
+    Every method may raise DriverError. Only `to_host` waits for the device.
 
     Attributes:
         image: the stage whose text or code `load` takes (``"cubin"``).

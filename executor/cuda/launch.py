@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.ir.device import index_of
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.symbolic import evaluate, parse_dim
 from ...lowering.gpu.abi import Launch, LibraryProduct, stride_name
 from ...lowering.gpu.artifact import GpuArtifact
+from ..memory.placement import Refused
 from .active_call import current_call
 from .argument_block import ArgumentBlock, float_bits
 from .arrays import DeviceArray
 from .call import DeviceCall
-from .driver import driver, index_of, module_of
-from .driver_api import Node
+from .driver import driver, module_of
+from .driver_api import DriverError, Node
 from .launches import DeviceKernel
 from .products import SizedProduct, sized_product
 
@@ -86,17 +88,20 @@ class GroupRunner:
         )  # fmt: skip
 
     def native(self) -> DeviceKernel:
-        """What emitted code needs to do the same; raises CudaError."""
+        """What emitted code needs to do the same; raises Refused without the driver's functions."""
 
         def handle(kernel: str, shared: int | None) -> int:
             return driver().handle(self.index, self._function(kernel), shared)
 
         plan = self.artifact.plan
-        direct = driver().direct(self.index)
+        try:
+            direct = driver().direct(self.index)
+        except DriverError as error:
+            raise Refused(error.what) from None
         return DeviceKernel(plan.abi, plan.steps, self.device, handle, direct, self._starter)
 
     def __call__(self, *args: Any) -> Any:
-        """The results; one, or a tuple of several. Raises CudaError."""
+        """The results; one, or a tuple of several. Raises DriverError."""
         if any(type(a) is int and not -(2**63) <= a < 2**63 for a in args):
             return self.interpreted(*args)  # NumPy says what comes of it
         call = current_call()
@@ -207,7 +212,7 @@ class GroupRunner:
 
     def _starter(self, product: LibraryProduct) -> Callable[..., None]:
         """Starts a product, given the stream, where its operands begin, and the values of size
-        symbols and run-time strides in the order of the ABI. Raises CudaError."""
+        symbols and run-time strides in the order of the ABI. Raises DriverError."""
         names = (*self._abi.symbols, *(stride_name(*stride) for stride in self._abi.strides))
         count = len(product.operands)
 

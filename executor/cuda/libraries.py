@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dialect.errors import ArgumentError
+from ...dialect.ir.device import index_of
 from ...dialect.ir.dtypes import BF16
 from ...dialect.ir.gradient_mode import requires_grad
 from ..memory.placement import Refused
 from .dlpack import CUDA, Loan, read, row_major
 from .dlpack_exchange import Exchange, functions_of, verify
 from .driver import driver
-from .driver_api import LEGACY_STREAM, CudaError
+from .driver_api import LEGACY_STREAM, DriverError
 
 
 class Place(NamedTuple):
@@ -307,12 +308,12 @@ _LOST = ("illegal memory access", "misaligned address", "launch failure", "devic
 
 @contextmanager
 def _errors(name: str) -> Iterator[None]:
-    """Make a CudaError of whatever a library raises in a ``with`` block."""
+    """Make a DriverError of whatever a library raises in a ``with`` block."""
     try:
         yield
     except Exception as error:
         said = str(error).partition("\n")[0]
-        raise CudaError(
+        raise DriverError(
             f"{name} fails: {said}", "library",
             sticky=any(words in str(error) for words in _LOST),
             transient="out of memory" in str(error).lower(),
@@ -340,15 +341,18 @@ def library_of(array: Any) -> Library | None:
     return found
 
 
-def exchanges(device: int) -> tuple[list[Exchange], list[str]]:
+def exchanges(device: str) -> tuple[list[Exchange], list[str]]:
     """Of the libraries met so far, as to a device: those that were found to be as expected, and why
-    the others cannot be used. Raises CudaError where no arrays can be made to find out."""
-    found, reasons = [], []
+    the others cannot be used. There is none where no arrays can be made to find out."""
+    found: list[Exchange] = []
+    reasons: list[str] = []
     for library in tuple(_known.values()):
         try:
-            found.append(_verified(library, device))
+            found.append(_verified(library, index_of(device)))
         except Refused as reason:
             reasons.append(str(reason))
+        except DriverError as error:
+            return [], [error.what]
     return found, reasons
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...lowering.gpu.abi import LibraryProduct, Matrix
-from .driver_api import CudaError, Driver
+from .driver_api import Driver, DriverError
 
 Size = Callable[[str], int]
 Pointer = Callable[[tuple], int]
@@ -80,7 +80,7 @@ class _Operand:
             return False, max(down, columns, 1)
         if (down == 1 or rows <= 1) and (right >= max(rows, 1) or columns <= 1):
             return True, max(right, rows, 1)
-        raise CudaError(
+        raise DriverError(
             f"the {what} operand of a product has strides {self.strides[1:]}, no axis without gaps",
             "layout",
         )
@@ -93,10 +93,10 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
         size: value of a size expression.
         pointer: of an argument.
 
-    Raises CudaError for layouts that cuBLAS does not take.
+    Raises DriverError for layouts that cuBLAS does not take.
     """
     if product.dtype not in ITEMSIZE:
-        raise CudaError(f"there is no library product of {product.dtype}", "dtype")
+        raise DriverError(f"there is no library product of {product.dtype}", "dtype")
     vector_left = product.kind in ("vecmat", "dot")
     vector_right = product.kind in ("matvec", "dot")
     left = _operand(product.left, product.dtype, size, pointer, row=vector_left)
@@ -112,7 +112,7 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
     right_swapped, right_step = right.layout("right")
     swapped, step = output.layout("output")
     if swapped:
-        raise CudaError("the output of a product is not contiguous", "layout")
+        raise DriverError("the output of a product is not contiguous", "layout")
     return Gemm(
         product.dtype, product.output_dtype, right_swapped, left_swapped,
         columns, rows, left.dims[2],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...dialect.errors import LoweringError
+from ...dialect.ir.device import index_of
 from ...lowering.gpu.ptxas import find_ptxas
 from ...lowering.target import Target, host_target
 from ..settings.events import log
-from .driver import driver, index_of
-from .driver_api import CudaError
+from .driver import driver
+from .driver_api import DriverError
 
 
 def device_target(device: str) -> Target:
@@ -20,7 +21,7 @@ def device_target(device: str) -> Target:
     try:
         current = driver()
         chip, image = current.chip(index_of(device)), current.image
-    except CudaError:
+    except DriverError:
         return host_target()  # groups for the device then say that there is none
     if image == "cubin":
         try:

@@ -30,7 +30,7 @@ def keywords(w: Writer, names: tuple[str, ...]) -> str:
     """Whether these arguments, and in this order, are passed by keyword."""
     if not names:
         return w.op(f"zext i1 {w.op('icmp eq ptr %names, null')} to i64")
-    checked = _Checked(w)
+    checked = Checked(w)
     checked.unless(w.op("icmp ne ptr %names, null"))
     size = w.call("PyTuple_Size", "i64", "ptr %names")
     checked.unless(w.op(f"icmp eq i64 {size}, {len(names)}"))
@@ -44,7 +44,7 @@ def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) ->
 
     ``keys`` of tuples and lists are indices.
     """
-    checked, given = _Checked(w), f"ptr {pointer(w, position)}"
+    checked, given = Checked(w), f"ptr {pointer(w, position)}"
     checked.unless(w.op(f"icmp eq ptr {w.type_of(given)}, {w.object(kind)}"))
     name = next(base for base in (tuple, list, dict) if issubclass(kind, base))
     prefix = f"Py{name.__name__.capitalize()}"
@@ -60,7 +60,7 @@ def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) ->
 
 
 def _open_dict(
-    w: Writer, position: Position, given: str, keys: tuple[Held, ...], checked: _Checked
+    w: Writer, position: Position, given: str, keys: tuple[Held, ...], checked: Checked
 ) -> None:
     at, key = w.shared_alloca(("at",), "i64"), w.shared_alloca(("key",), "ptr")
     w.store("i64", 0, at)
@@ -89,19 +89,23 @@ def owned(w: Writer, positions: tuple[Position, ...]) -> str:
 
 def static(w: Writer, position: Position, held: Held) -> str:
     """Whether an argument is this very object, or an equal string."""
-    checked = _Checked(w)
+    checked = Checked(w)
     checked.same(pointer(w, position), held.value)
     return checked.answer()
 
 
-class _Checked:
-    """Conditions, the first of which to fail makes the answer 0."""
+class Checked:
+    """Conditions, the first of which to fail makes the answer 0.
+
+    Attributes:
+        failed: the label to go to where one fails.
+    """
 
     def __init__(self, w: Writer) -> None:
-        self.w, self._failed, self._done = w, w.name(), w.name()
+        self.w, self.failed, self._done = w, w.name(), w.name()
 
     def unless(self, condition: str) -> None:
-        self.w.unless(condition, self._failed)
+        self.w.unless(condition, self.failed)
 
     def same(self, found: str, wanted: object) -> None:
         """Go on if it is this object, or an equal string."""
@@ -120,16 +124,17 @@ class _Checked:
         w.jump(on)
         w.label(on)
 
-    def answer(self) -> str:
+    def answer(self, *, clear: bool = False) -> str:
+        """1 or 0, as an i64; ``clear``: what failed may have set an exception."""
         w = self.w
-        good = w.name()
-        w.jump(good)
-        w.label(good)
+        good = w.here()
         w.jump(self._done)
-        w.label(self._failed)
+        w.label(self.failed)
+        if clear:
+            w.call("PyErr_Clear", "void")
         w.jump(self._done)
         w.label(self._done)
-        return w.op(f"phi i64 [ 1, %{good} ], [ 0, %{self._failed} ]")
+        return w.op(f"phi i64 [ 1, %{good} ], [ 0, %{self.failed} ]")
 
 
 def integer(w: Writer, position: Position) -> str:

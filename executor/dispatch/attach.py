@@ -17,6 +17,7 @@ from ..memory.placement import Refused
 from ..plans.kernel_call import native_kernel
 from ..plans.last_executed import LAST, RECENT
 from ..plans.plan import Plan
+from ..plans.processor import backend_of
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
@@ -51,7 +52,7 @@ class _Made:
 
 
 class Dispatcher:
-    """What a function's specialisations look like to emitted code.
+    """Keeps the builtin of a function up to date with the plans of its specialisations.
 
     Args:
         name: of the function.
@@ -90,7 +91,7 @@ class Dispatcher:
         return made.executors[number - 1] if made and number else None
 
     def forget_current(self) -> None:
-        """The Python dispatcher has run something."""
+        """Note that the Python dispatcher has run something."""
         made = self._made
         if made:
             made.entry.forget()
@@ -108,7 +109,7 @@ class Dispatcher:
         return knobs.native_dispatch and self._chains(variants) != self._served
 
     def _chains(self, variants: Sequence[Variant]) -> list[tuple[Variant, Chain, int]]:
-        """The plans of graphs, and of how many types device arrays may be."""
+        """Graphs that emitted code may serve, their plans, and the count of device array types."""
         out = []
         for variant in variants:
             on_host, chain = variant.executor.options.processor.is_host, _chain(variant.executor)
@@ -176,18 +177,9 @@ class Dispatcher:
         return _Made(entry, tuple(executors), tuple(counts))
 
     def _exchanges(self, variant: Variant) -> Sequence[Exchange | None]:
-        """Of the libraries that the device arrays of a graph may be of; of host arrays none."""
+        """The ways for emitted code to read arrays of a graph; why it has no others is noted."""
         processor = variant.executor.options.processor
-        if processor.is_host:
-            return (None,)
-        from ..cuda.driver import index_of
-        from ..cuda.driver_api import CudaError
-        from ..cuda.libraries import exchanges
-
-        try:
-            found, reasons = exchanges(index_of(processor.device))
-        except CudaError as error:
-            found, reasons = [], [error.what]
+        found, reasons = backend_of(processor.device).exchanges(processor.device)
         for reason in reasons:
             self._refuse(reason)
         return found
@@ -286,15 +278,6 @@ def _kernels(plan: Plan) -> tuple[dict[str, Kernel], list[Any]]:
             kernels[name] = HostKernel(artifact, loaded.address)
             keep.append(loaded)
         elif (native := getattr(runner, "native", None)) is not None:
-            kernels[name] = _device_kernel(native)
+            kernels[name] = native()
             keep.append(runner)
     return kernels, keep
-
-
-def _device_kernel(native: Callable[[], Kernel]) -> Kernel:
-    from ..cuda.driver_api import CudaError
-
-    try:
-        return native()
-    except CudaError as error:
-        raise Refused(error.what) from None

@@ -201,15 +201,11 @@ class Body:
         w.branch(w.op(f"icmp ult i64 {self.size(nbytes)}, {ALIGN_FROM}"), little, big)
         w.label(little)
         first = self.small_array(words, descr)
-        from_little = w.name()
-        w.jump(from_little)
-        w.label(from_little)
+        from_little = w.here()
         w.jump(both)
         w.label(big)
         second = self.big_array(words, descr)
-        from_big = w.name()
-        w.jump(from_big)
-        w.label(from_big)
+        from_big = w.here()
         w.jump(both)
         w.label(both)
         return w.op(f"phi ptr [ {first}, %{from_little} ], [ {second}, %{from_big} ]")
@@ -228,7 +224,7 @@ class Body:
         return self.check(made)
 
     def big_array(self, words: list[str], descr: str) -> str:
-        """A new array from `arrays.empty`, aligned or out of its pool."""
+        """A new array from `output_pool.empty`, aligned or out of the pool."""
         shape = self.tuple_of(words)
         made = self.python_call(self.settings.empty, shape, descr)
         self.let_go(shape)

@@ -77,7 +77,7 @@ class Settings:
     Attributes:
         time_every: one hit in so many is timed.
         release_from: nanoseconds from which a kernel runs with the GIL released.
-        recent: address of `last_graph.RECENT`.
+        recent: address of `last_executed.RECENT`.
         last: the object whose attribute ``plan`` says what this thread ran last.
         empty: (shape, dtype) -> array, for big ones.
         workspace: bytes -> address of scratch memory of this thread.

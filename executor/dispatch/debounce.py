@@ -22,7 +22,7 @@ class Later:
 
     It begins once nobody has asked for a while, or when somebody waits for it. Asked for while it
     runs, it runs once more. A forked child starts without the thread, and gets one when it asks. No
-    fork happens while it runs (`gate`).
+    fork happens while it runs (`fork_gate`).
 
     ``work`` is a method, whose object is not kept alive.
     """

@@ -12,12 +12,12 @@ from itertools import accumulate
 
 import numpy as np
 
+from ...dialect.ir.device import index_of
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.symbolic import parse_dim
 from ..cuda.dlpack import row_major
 from ..cuda.dlpack_exchange import device_word
-from ..cuda.driver import index_of
-from ..cuda.driver_api import LEGACY_STREAM, CudaError
+from ..cuda.driver_api import LEGACY_STREAM, DriverError
 from ..cuda.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
 from ..memory.placement import size_of
 from .device_reads import BYTES, address, description
@@ -71,7 +71,7 @@ class DeviceLeaf(LeafWriter):
     # --- memory -----------------------------------------------------------------------------
 
     def new_array(self, words: Sequence[str], dtype: np.dtype) -> Made:
-        """A new contiguous array of the library, owned. Python meets what fails again."""
+        """A new contiguous array of the library, owned; where that fails, Python takes the call."""
         w, exchange = self.w, self.exchange
         made_of = [w.object(given) for given in exchange.made_of(dtype, self.index)]
         static = [int(word) for word in words if is_literal(word)]
@@ -193,7 +193,7 @@ class DeviceLeaf(LeafWriter):
             number = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
             numbers.append(self.own(number))
         done = self.raise_unless(
-            self.python_call(product.start, *numbers), left=(MemoryError, CudaError)
+            self.python_call(product.start, *numbers), left=(MemoryError, DriverError)
         )
         w.call("Py_DecRef", "void", f"ptr {done}")
         for number in reversed(numbers):

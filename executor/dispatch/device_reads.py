@@ -1,4 +1,4 @@
-"""Reading arrays of a device in machine code: as `reads`, from what their library says of them.
+"""Reading arrays of a device in machine code: as `host_reads`, from what their library says.
 
 A description (``DLTensor``) lies on the stack, one per argument. The test ``described`` fills it
 in, and all others rely on that.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 
 from ..cuda.dlpack import Tensor
-from .argument_reads import pointer
+from .argument_reads import Checked, pointer
 from .llvm_writer import Writer
 from .refs import OnDevice
 
@@ -25,9 +25,9 @@ def described(w: Writer, ref: OnDevice) -> str:
     """Have an argument described; 0 where it cannot be, or is not plain."""
     given = f"ptr {pointer(w, ref.position)}"
     exchange = ref.exchange
-    done, failed = w.name(), w.name()
+    checked = Checked(w)
     for name in exchange.false:
-        _expect_false(w, w.call("PyObject_GetAttr", "ptr", given, f"ptr {w.object(name)}"), failed)
+        _expect_false(w, w.call("PyObject_GetAttr", "ptr", given, f"ptr {w.object(name)}"), checked)
     for name in exchange.negative:
         asked = w.alloca("[1 x ptr]")
         w.do(f"store {given}, ptr {asked}")
@@ -35,34 +35,26 @@ def described(w: Writer, ref: OnDevice) -> str:
             "PyObject_VectorcallMethod", "ptr", f"ptr {w.object(name)}", f"ptr {asked}", "i64 1",
             "ptr null",
         )  # fmt: skip
-        _expect_false(w, found, failed)
+        _expect_false(w, found, checked)
     at = description(w, ref)
     status = w.call_address(exchange.describe, "i32", given, f"ptr {at}")
-    w.unless(w.op(f"icmp eq i32 {status}, 0"), failed)
+    checked.unless(w.op(f"icmp eq i32 {status}, 0"))
     # Before version 1.2 of DLPack, contiguous tensors might come without strides.
     scalar = w.op(f"icmp eq i32 {w.field('i32', at, Tensor.ndim.offset)}, 0")
     some = w.op(f"icmp ne ptr {w.field('ptr', at, Tensor.strides.offset)}, null")
-    w.unless(w.op(f"or i1 {scalar}, {some}"), failed)
-    here = w.name()
-    w.jump(here)
-    w.label(here)
-    w.jump(done)
-    w.label(failed)
-    w.call("PyErr_Clear", "void")
-    w.jump(done)
-    w.label(done)
-    return w.op(f"phi i64 [ 1, %{here} ], [ 0, %{failed} ]")
+    checked.unless(w.op(f"or i1 {scalar}, {some}"))
+    return checked.answer(clear=True)
 
 
-def _expect_false(w: Writer, found: str, failed: str) -> None:
+def _expect_false(w: Writer, found: str, checked: Checked) -> None:
     """Go on if this is Python's False, of which there is one that never dies."""
     wrong, drop, on = w.name(), w.name(), w.name()
     w.branch(w.op(f"icmp eq ptr {found}, {w.object(False)}"), on, wrong)
     w.label(wrong)
-    w.branch(w.op(f"icmp eq ptr {found}, null"), failed, drop)
+    w.branch(w.op(f"icmp eq ptr {found}, null"), checked.failed, drop)
     w.label(drop)
     w.call("Py_DecRef", "void", f"ptr {found}")
-    w.jump(failed)
+    w.jump(checked.failed)
     w.label(on)
     w.call("Py_DecRef", "void", f"ptr {found}")
 

@@ -112,7 +112,7 @@ class Entry:
         self.table[self.emitted.shared.clock] = value
 
     def forget(self) -> None:
-        """Something else than a leaf has run."""
+        """Note that something else than a leaf has run."""
         self.table[self.emitted.shared.current] = 0
 
 

@@ -20,7 +20,7 @@ def pointer_to(w: Writer, ref: Ref) -> str:
 
 
 def emit_test(w: Writer, field: tuple) -> str:
-    """What a `spec.Test` compares: a pointer for ``type``, else an i64."""
+    """What a `leaf_spec.Test` compares: a pointer for ``type``, else an i64."""
     return _FIELDS[field[0]](w, *field[1:])
 
 

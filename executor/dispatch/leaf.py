@@ -144,9 +144,7 @@ class LeafWriter(Body):
     def start(self, step: Step, timed: str) -> str:
         """Nanoseconds now if this hit is timed, else 0."""
         w = self.w
-        before, ask, on = w.name(), w.name(), w.name()
-        w.jump(before)
-        w.label(before)
+        ask, on, before = w.name(), w.name(), w.here()
         w.branch(timed, ask, on)
         w.label(ask)
         now = self.now()

@@ -162,7 +162,7 @@ class Leaf:
         missed: what the guards of outer specialisations check, which have sent the call here.
         targets: outputs -> arguments that they are written into.
         donated: how many of them are donated arguments.
-        remembered: weak reference to the plan, what `last_graph.LAST.plan` is to hold.
+        remembered: weak reference to the plan, which a call puts into `last_executed.LAST.plan`.
         exchange: of the library that arguments and outputs are of; None on the host.
         evaluated: ops that Python would evaluate, and a hit need not.
     """
@@ -218,7 +218,11 @@ class Leaf:
         self.donated = len(pairs)
 
     def _aim(self, output: int, position: Position, others: Sequence[Value]) -> None:
-        """Fit only arguments that are of the output's type, contiguous, writable, and apart."""
+        """Have an output written into an argument.
+
+        The leaf then fits only arguments of the output's type that are contiguous, writable, and
+        apart from all others.
+        """
         made = self.values[output]
         assert isinstance(made, MadeValue)
         if not made.sizes:

@@ -154,7 +154,7 @@ class Writer:
     def branch(self, condition: str, then: str, other: str) -> None:
         self.do(f"br i1 {condition}, label %{then}, label %{other}")
 
-    def unless(self, condition: str, target: str, weights: str = "") -> None:
+    def unless(self, condition: str, target: str) -> None:
         """Go to ``target`` where the condition is false."""
         on = self.name()
         self.branch(condition, on, target)
@@ -162,6 +162,13 @@ class Writer:
 
     def jump(self, target: str) -> None:
         self.do(f"br label %{target}")
+
+    def here(self) -> str:
+        """The name of the block that is being written, which begins anew: for a ``phi`` to tell."""
+        name = self.name()
+        self.jump(name)
+        self.label(name)
+        return name
 
     def add_to_cell(self, index: int, amount: str | int = 1) -> str:
         """Add to a cell; the new value."""

@@ -8,7 +8,7 @@ from ..plans.plan import Guard, Plan
 from ..tiers.choice import AnyExecutor
 from ..tiers.keyed import KeyedExecutor
 from ..tiers.profiling import Executor
-from .state import guard_text, tier_of
+from .state import guard_text
 from .summary import count, doing, keyed_summary, summary
 from .value_names import Checked, guards_of
 
@@ -18,7 +18,7 @@ def explain(executor: AnyExecutor, name: str, serves: str = "") -> str:
 
     ``serves`` is the calls it is for, told where other graphs of the function are for others.
     """
-    if isinstance(executor, KeyedExecutor):
+    if executor.many_plans:
         told, inside = keyed_summary(executor), _keyed(executor)
     else:
         chain = list(guards_of(executor))
@@ -51,7 +51,7 @@ def _keyed(executor: KeyedExecutor) -> list[str]:
 def _member(executor: Executor, chain: list[Checked]) -> list[str]:
     """The inside of an executor, and under it that of its fallbacks that have run."""
     c, plan, result = executor.counters, executor.optimized, executor.result
-    lines = [f"Tier: {tier_of(executor)}, depth {executor.depth} left"]
+    lines = [f"Tier: {executor.tier}, depth {executor.depth} left"]
     if c.profiled_runs:
         lines.append(f"Profile: {count(c.profiled_runs, 'run')}")
     if result is not None:

@@ -115,22 +115,12 @@ def state_of(
     for e in every:
         reasons += [*e.notes, *(reason.told for reason in tuple(e.reasons))]
     return ExecutorState(
-        tier=tier_of(current) if current else "profiling",
-        remaining_depth=remaining_depth(current) if current else 0,
+        tier=current.tier if current else "profiling",
+        remaining_depth=current.remaining_depth if current else 0,
         specializations=tuple(s for e in every for s in specializations_of(e)),
         counters=MappingProxyType(sums.as_dict()),
         reasons=tuple(dict.fromkeys(reasons)),
     )
-
-
-def tier_of(executor: AnyExecutor) -> str:
-    """Tier of the plan that the executor's next call would start on."""
-    return executor.tier
-
-
-def remaining_depth(executor: AnyExecutor) -> int:
-    """Depth left below the deepest executor that is already specialised; 0 without profiling."""
-    return executor.remaining_depth
 
 
 def specializations_of(executor: AnyExecutor) -> tuple[Specialization, ...]:

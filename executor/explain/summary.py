@@ -12,7 +12,7 @@ from ..tiers.keyed import KeyedExecutor
 from ..tiers.profiling import Executor
 from ..tiers.slow_calls import Work
 from .advice import MORE_DEPTH, advice, remedy
-from .state import guard_text, tier_of, type_text
+from .state import guard_text, type_text
 from .value_names import Checked
 
 _TIERS = {
@@ -66,7 +66,7 @@ def summary(executor: Executor, chain: list[Checked]) -> list[str]:
     ``chain``: the guards of its fallback chain, outermost first.
     """
     lines = [f"{doing(executor)}."]
-    tier = tier_of(executor)
+    tier = executor.tier
     if tier in _FIXES and not _failed(executor):
         lines.append(_FIXES[tier])
     lines += _native(chain)
@@ -99,7 +99,7 @@ def keyed_summary(executor: KeyedExecutor) -> list[str]:
 
 def doing(executor: Executor) -> str:
     """What calls of a graph run, in the words after its name."""
-    tier, record, result = tier_of(executor), executor.record, executor.result
+    tier, record, result = executor.tier, executor.record, executor.result
     if tier == "profiling" and record is not None and record.ready:
         return _PROFILED
     if _failed(executor):
@@ -126,7 +126,7 @@ def _covered(results: list[CompileResult]) -> str:
 
 def _failed(executor: Executor) -> bool:
     """True if the compiler gave up; the reason is among the executor's reasons."""
-    return tier_of(executor) == "simple" and executor.depth > 0
+    return executor.tier == "simple" and executor.depth > 0
 
 
 def _native(chain: list[Checked]) -> list[str]:

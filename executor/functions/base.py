@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.errors import ArgumentError, TraceError
+from ...dialect.importers.tracing.tracer import is_tracing
 from ...dialect.ir.device import HOST
 from ...dialect.reasons import Kind, Reason
 from ..arguments.checks import check_environment, check_path
@@ -19,9 +20,11 @@ from ..explain.state import DebugState, ExecutorState, debug_state_of, state_of
 from ..explain.summary import dropped_traces
 from ..memory import thread_block
 from ..memory.destinations import Destinations
+from ..memory.output_pool import readable
 from ..observe import registry
+from ..plans.processor import backend_of
 from ..settings.event_log import STDERR, say
-from ..settings.events import log, new_counters
+from ..settings.events import Counters, log, new_counters
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
@@ -51,7 +54,7 @@ class GraphFunction:
         self._reasons: list[Reason] = []
 
     def _enter(self) -> None:
-        """It has been made, and is ready: let those know who look at all functions."""
+        """Make this function, which is ready now, known to whoever looks at all functions."""
         if knobs.trace:
             from ..observe.perfetto import trace_from_environment
 
@@ -94,17 +97,20 @@ class GraphFunction:
         executor.counters.output_copies += found.copied
         return out
 
-    def _not_traced(self) -> TraceError:
-        return TraceError(
-            f"{self._name}.into is called while another function is traced",
-            hint="call the function itself: in a trace there is no memory to write to yet",
-        )
-
-    def _host_only(self) -> ArgumentError:
-        return ArgumentError(
-            f"{self._name}.into is for host arrays, and the call is one on a device",
-            hint="call the function itself; its library makes the results",
-        )
+    def _host_leaves(self, leaves: list, counters: Counters) -> list:
+        """The leaves of a call of `into`, as kernels can read them; raises for other calls."""
+        if is_tracing(leaves):
+            raise TraceError(
+                f"{self._name}.into is called while another function is traced",
+                hint="call the function itself: in a trace there is no memory to write to yet",
+            )
+        leaves, home = self._placed([readable(leaf, counters) for leaf in leaves])
+        if home != HOST:
+            raise ArgumentError(
+                f"{self._name}.into is for host arrays, and the call is one on a device",
+                hint="call the function itself; its library makes the results",
+            )
+        return leaves
 
     def _placed(self, leaves: list) -> tuple[list, str]:
         """The leaves, moved to the device that the user asked for, and the device of the call.
@@ -120,15 +126,9 @@ class GraphFunction:
                     hint='leave device="cpu" away',
                 )
             return leaves, home
-        if asked == HOST:
-            return leaves, HOST
-        return self._moved(leaves, asked if ":" in asked else f"{asked}:0")
-
-    def _moved(self, leaves: list, device: str) -> tuple[list, str]:
-        from ..cuda.driver import unavailable
-        from .on_device import moved
-
-        reason = unavailable(device)
+        device = asked if asked == HOST or ":" in asked else f"{asked}:0"
+        backend = backend_of(device)
+        reason = backend.unavailable(device)
         if reason:
             if not self._own.device_fallbacks:
                 log("device-fallback", self._name, f"runs on the host: {reason}")
@@ -137,15 +137,15 @@ class GraphFunction:
                 self._reasons.append(Reason(Kind.OFF_DEVICE, subject=device, detail=reason))
             self._own.device_fallbacks += 1
             return leaves, HOST
-        found = moved(leaves, device)
+        found = backend.moved(leaves, device)
         return found, home_of(found)
 
-    def _run_on_device(
+    def _run_at_home(
         self, executor: AnyExecutor, leaves: list, captured: Sequence[np.ndarray] = ()
     ) -> list:
-        from .on_device import run_on_device
-
-        return run_on_device(self._run, executor, leaves, captured)
+        """Run an executor on the processor that it is for, whatever that takes."""
+        backend = backend_of(executor.options.processor.device)
+        return backend.call(self._run, executor, leaves, captured)
 
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""

@@ -47,7 +47,7 @@ class DispatchedFunction(GraphFunction):
         return self._call_python(args, kwargs)
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Any call; those of settled specialisations reach it only without emitted code."""
+        """Run any call; one of a settled specialisation comes here only without emitted code."""
         raise NotImplementedError
 
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -32,7 +32,7 @@ class LoadedFunction(GraphFunction):
     def __init__(self, module: Module, options: Options) -> None:
         super().__init__(options.name, options)
         self._executor = make_executor(module, options)
-        self._on_devices: dict[str, AnyExecutor] = {}
+        self._by_device: dict[str, AnyExecutor] = {HOST: self._executor}
         self._arity = len(module.main.inputs)
         self._numbers = numbers_of(module.main)
         self._enter()
@@ -50,26 +50,15 @@ class LoadedFunction(GraphFunction):
         leaves = self._checked(args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves)
-        leaves, home = self._placed(self._inputs(leaves))
-        if home == HOST:
-            outputs = self._run(self._executor, leaves)
-        else:
-            outputs = self._run_on_device(self._executor_on(home), leaves)
+        leaves, home = self._placed([readable(leaf, self._executor.counters) for leaf in leaves])
+        outputs = self._run_at_home(self._executor_on(home), leaves)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
-        leaves = self._checked(args, kwargs)
-        if is_tracing(leaves):
-            raise self._not_traced()
-        leaves, home = self._placed(self._inputs(leaves))
-        if home != HOST:
-            raise self._host_only()
+        leaves = self._host_leaves(self._checked(args, kwargs), self._executor.counters)
         count = len(self.module.main.outputs)
         _, tree = flatten(0 if count == 1 else (0,) * count)
         return self._executor, leaves, tree
-
-    def _inputs(self, leaves: list) -> list:
-        return [readable(leaf, self._executor.counters) for leaf in leaves]
 
     def _checked(self, args: tuple, kwargs: dict[str, Any]) -> list:
         """The leaves of a call; raises ArgumentError for arguments that do not fit."""
@@ -104,13 +93,13 @@ class LoadedFunction(GraphFunction):
     def _executor_on(self, device: str) -> AnyExecutor:
         """The executor for calls on arrays of a device."""
         with self._lock:
-            if device not in self._on_devices:
+            if device not in self._by_device:
                 options = replace(self._options, processor=Processor(device))
-                self._on_devices[device] = make_executor(self.module, options)
-            return self._on_devices[device]
+                self._by_device[device] = make_executor(self.module, options)
+            return self._by_device[device]
 
     def _executors(self) -> list[AnyExecutor]:
-        return [self._executor, *self._on_devices.values()]
+        return list(self._by_device.values())
 
     def _graphs(self) -> list[StoredGraph]:
         from .saved.file import StoredGraph

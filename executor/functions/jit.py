@@ -76,9 +76,8 @@ class Variant:
         for name, array in zip(names, self.trace.captured, strict=True):
             why = unreadable(array)
             reason = Reason(Kind.COPIED, subject=name, detail=why or "")
-            if why and reason not in self.executor.reasons:
-                self.executor.reasons.append(reason)
-                log("slower", self.executor.options.name, str(reason))
+            if why:
+                self.executor.note_slower(reason)
 
 
 @registry.kind
@@ -95,7 +94,7 @@ class JitFunction(DispatchedFunction):
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Any call; those of settled specialisations reach it only without emitted code."""
+        """Run any call; one of a settled specialisation comes here only without emitted code."""
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
@@ -141,40 +140,45 @@ class JitFunction(DispatchedFunction):
             flat, leaves = found
             variant = self._on_device.get(flat)
             if variant is not None and variant.trace.holds_what_it_held():
-                captured = self._inputs(variant, ())
-                outputs = self._run_on_device(variant.executor, leaves, captured)
-                return variant.trace.out_tree.unflatten(outputs)
+                return self._run_on_device(variant, leaves)
         leaves, tree = flatten_call(self._fn, args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves, tree, args, kwargs)
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
-            return self._call_device(None if found is None else flat, leaves, tree, home)
-        variant, inputs = self._lookup(flat, leaves, tree, args, kwargs)
-        return variant.trace.out_tree.unflatten(self._run(variant.executor, inputs))
+            flat = None if found is None else flat
+            variant = self._lookup(flat, leaves, tree, args, kwargs, home)
+            return self._run_on_device(variant, leaves)
+        variant = self._lookup(flat, leaves, tree, args, kwargs)
+        outputs = self._run(variant.executor, self._inputs(variant, leaves))
+        return variant.trace.out_tree.unflatten(outputs)
+
+    def _run_on_device(self, variant: Variant, leaves: list) -> Any:
+        outputs = self._run_at_home(variant.executor, leaves, self._inputs(variant, ()))
+        return variant.trace.out_tree.unflatten(outputs)
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
         leaves, tree = flatten_call(self._fn, args, kwargs)
-        if is_tracing(leaves):
-            raise self._not_traced()
-        flat = None if kwargs else flat_key(args)
-        leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
-        if home != HOST:
-            raise self._host_only()
-        variant, inputs = self._lookup(flat, leaves, tree, args, kwargs)
-        return variant.executor, inputs, variant.trace.out_tree
+        flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
+        variant = self._lookup(flat, leaves, tree, args, kwargs)
+        return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
 
     def _lookup(
-        self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict
-    ) -> tuple[Variant, list]:
-        """The graph of a call, traced if it is new, and its inputs."""
+        self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict,
+        home: str = HOST,
+    ) -> Variant:  # fmt: skip
+        """The graph of a call, traced if it is new; later calls with the key find it at once."""
         key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
         if variant is None:
-            variant = self._trace(key, leaves, args, kwargs)
-        if self._options.device in (None, HOST):
+            if home != HOST:
+                args, kwargs = tree.unflatten(stand_ins(leaves))
+            variant = self._trace(key, leaves, args, kwargs, home)
+        if home != HOST:
+            self._remember(self._on_device, flat, variant)
+        elif self._options.device in (None, HOST):
             self._remember(self._flat, flat, variant)
-        return variant, self._inputs(variant, leaves)
+        return variant
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
         """The inputs of a graph: leaves, then captured arrays with what is in them now.
@@ -190,17 +194,6 @@ class JitFunction(DispatchedFunction):
         if self._own.input_copies != before:
             variant.note_copies()
         return inputs
-
-    def _call_device(self, flat: tuple | None, leaves: list, tree: TreeDef, home: str) -> Any:
-        key = (tree, tuple(map(leaf_kind, leaves)))
-        variant = self._find(self._variants.get(key, ()), leaves)
-        if variant is None:
-            args, kwargs = tree.unflatten(stand_ins(leaves))
-            variant = self._trace(key, leaves, args, kwargs, home)
-        self._remember(self._on_device, flat, variant)
-        captured = self._inputs(variant, ())
-        outputs = self._run_on_device(variant.executor, leaves, captured)
-        return variant.trace.out_tree.unflatten(outputs)
 
     def _remember(self, table: dict[tuple, Variant], flat: tuple | None, variant: Variant) -> None:
         """Let later calls with this key find the graph at once."""

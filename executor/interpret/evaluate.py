@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...dialect.analysis.alias import uses
 from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.speculation import Identity, Profile, ProfileCounter
@@ -78,11 +79,7 @@ class Evaluator:
         seen = set(keep)
         out: list[Step] = []
         for instr, step in zip(reversed(block.instrs), reversed(steps), strict=True):
-            used = set(instr.operands) | set(instr.results)
-            for inner in (i for b in instr.blocks for i in b.walk()):
-                used |= set(inner.operands)
-            for inner_block in _blocks(instr):
-                used |= set(inner_block.outputs)
+            used = uses(instr) | set(instr.results)
             dead = tuple(used - seen)
             seen |= used
             out.append(_dropping(step, dead) if dead else step)
@@ -238,14 +235,6 @@ def _counted(instr: Instr) -> Callable[..., Any]:
         return out[0] if count == 1 else out
 
     return run
-
-
-def _blocks(instr: Instr) -> list[Block]:
-    out = list(instr.blocks)
-    for block in instr.blocks:
-        for inner in block.instrs:
-            out += _blocks(inner)
-    return out
 
 
 def _bind(env: Env, slots: Sequence[int], values: Sequence[Any]) -> None:

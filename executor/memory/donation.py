@@ -120,7 +120,7 @@ def _is_last(
             after = True
         elif after and id(instr) not in others:
             return False
-    if not after or any(spec.kind == "violation" for spec in abi.outputs):
+    if not after or abi.can_violate:
         return False  # after a violation the group is computed once more, from the same arguments
     read = [k for k, operand in enumerate(group.operands) if operand in names]
     return all((number, k) in abi.in_place for k in read)

@@ -1,4 +1,4 @@
-"""Which arrays that a plan's kernels hand to each other can lie in the block of `thread_block`.
+"""Which arrays that a plan's kernels hand to each other can lie in the thread's block.
 
 Those that only kernels read. Whatever else is given an array may keep it, or a view of it: an op
 that is evaluated, the caller, a group that is interpreted (after a violation, too). Guards look at
@@ -216,7 +216,7 @@ class _Finder:
 
     def group(self, instr: Instr) -> None:
         abi = self.abis.get(instr.attrs["callee"])
-        if abi is None or any(spec.kind == "violation" for spec in abi.outputs):
+        if abi is None or abi.can_violate:
             self.expose(instr.operands)
         if abi is None:
             return self.touch(instr)
@@ -224,8 +224,7 @@ class _Finder:
             name: size for name, (index, axis) in abi.symbols.items()
             if (size := self.size(instr.operands[index], axis)) is not None
         }  # fmt: skip
-        outs = [spec for spec in abi.outputs if spec.kind != "violation"]
-        for result, spec in zip(instr.results, outs, strict=True):
+        for result, spec in zip(instr.results, abi.results, strict=True):
             dtype = dtype_named(spec.dtype).numpy
             try:
                 shape = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)

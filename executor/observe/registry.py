@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
+
+from ..settings.fork_lock import hold_over_forks
 
 if TYPE_CHECKING:
     from ..functions.base import GraphFunction
@@ -21,9 +22,7 @@ holders: list[Callable[[GraphFunction], None]] = []
 """What every new function is handed to: recordings keep those that are made meanwhile."""
 kinds: list[type[GraphFunction]] = []
 """The classes of functions, without their subclasses: recordings measure calls of each."""
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+hold_over_forks(_lock)
 
 
 def kind(cls: type[Function]) -> type[Function]:
@@ -33,7 +32,7 @@ def kind(cls: type[Function]) -> type[Function]:
 
 
 def add(function: GraphFunction) -> None:
-    """A function has been made, and is ready."""
+    """Enter a function that is ready for calls, and hand it to all `holders`."""
     with _lock:
         _functions[function] = next(_numbers)
     for holder in tuple(holders):

@@ -181,17 +181,15 @@ def _switch(timeline: Timeline, on: bool) -> None:
         if bool(before) == bool(_recording):
             return
         if on:
-            _put_in(counts)
+            _sums.clear()
+            _sums.update(counts)
+            _measure_kinds()
         else:
-            _take_out()
+            for (cls, name), original in _originals.items():
+                setattr(cls, name, original)
+            _originals.clear()
         for watcher in _watchers:
             watcher(on)
-
-
-def _put_in(counts: dict[AnyExecutor, tuple[int, ...]]) -> None:
-    _sums.clear()
-    _sums.update(counts)
-    _measure_kinds()
 
 
 def _measure_kinds() -> None:
@@ -200,12 +198,6 @@ def _measure_kinds() -> None:
         if (cls, name) not in _originals:
             _originals[cls, name] = getattr(cls, name)
             setattr(cls, name, _measured(getattr(cls, name)))
-
-
-def _take_out() -> None:
-    for (cls, name), original in _originals.items():
-        setattr(cls, name, original)
-    _originals.clear()
 
 
 def _measured(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -67,8 +67,7 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
         "StructError": struct.error,
     }  # fmt: skip
     args = [f"a{i}" for i in range(len(abi.inputs))]
-    count = sum(out.kind != "violation" for out in abi.outputs)
-    given = [f"given{k}=None" for k in range(count)]
+    given = [f"given{k}=None" for k in range(len(abi.results))]
     lines = [f"def call({', '.join([*args, *given])}):"]
     formats, slots = [], []
     for name, spec in zip(args, abi.inputs, strict=True):

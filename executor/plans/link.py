@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...dialect.ir.device import DeviceTensor
-from ...dialect.ir.program import Module
 from ...dialect.ops.speculation import CallFallback
 from ...dialect.reasons import Reason, summed
 from ..compile.proof.verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
@@ -108,18 +107,12 @@ def link(
     reasons: list[Reason] = []
     name, on = options.name, options.processor
     runners = group_runners(result, counters, reasons, name, on)
-    fallbacks = {callee: fallback(callee) for callee in called_fallbacks(result.module)}
+    fallbacks = {callee: fallback(callee) for callee in result.module.main.callees(CallFallback)}
     plan = build_plan(
         result.module, runners, fallbacks, counters, donated, on.adapter(result.module)
     )  # fmt: skip
     plan.name, plan.counters = name, counters
     return Linked(result, plan, reasons)
-
-
-def called_fallbacks(module: Module) -> list[str]:
-    """Functions on the other side of the guards of an optimised graph, in order."""
-    names = [i.attrs["callee"] for i in module.main.body.walk() if i.op is CallFallback]
-    return list(dict.fromkeys(names))
 
 
 def own(out: Any, inputs: Sequence[Any]) -> Any:

@@ -53,7 +53,7 @@ class Plan:
         counters: of its executor.
         donations: outputs and the inputs in whose memory they may be made.
         intermediates: arrays between kernels that have places in the thread's block, if any.
-        ref: weak reference to this plan, for `last_graph`.
+        ref: weak reference to this plan, for `last_executed_graph`.
     """
 
     kind: str

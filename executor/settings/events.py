@@ -6,7 +6,6 @@ Events are kept in a bounded ring; the ``log`` knob has each written as a line, 
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from . import event_log
+from .fork_lock import hold_over_forks
 from .knobs import knobs
 
 # Kinds of events that are not of level "info".
@@ -73,10 +73,7 @@ class Event:
 _lock = threading.Lock()
 _ring: deque[Event] | None = None
 _subscribers: tuple[Callable[[Event], None], ...] = ()
-# No child of a fork may start with the lock held by a thread that it does not have.
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+hold_over_forks(_lock)
 
 
 def log(

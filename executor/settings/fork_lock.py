@@ -59,6 +59,16 @@ class ForkLock:
             self._generation = _generation
 
 
+def hold_over_forks(lock: Any) -> None:
+    """Have a plain lock of this module's users taken around every fork.
+
+    No child may start with the lock held by a thread that it does not have.
+    """
+    os.register_at_fork(
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+    )
+
+
 _renewing = threading.RLock()
 
 
@@ -68,5 +78,4 @@ def _in_forked_child() -> None:
     _renewing = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_forked_child)
+os.register_at_fork(after_in_child=_in_forked_child)

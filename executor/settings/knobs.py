@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialect.errors import KnobError
+from .fork_lock import hold_over_forks
 from .stress import Stress, parse_stress
 
 _CHECKS = ("off", "sampled", "all")  # which inputs a new kernel is compared on
@@ -280,8 +281,4 @@ class Knobs:
 
 
 knobs = Knobs()
-# No child of a fork may start with the lock held by a thread that it does not have.
-_lock = knobs.__dict__["_lock"]
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+hold_over_forks(knobs.__dict__["_lock"])

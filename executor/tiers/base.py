@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
 from ...dialect.ir.program import Module
-from ...dialect.reasons import Reason
+from ...dialect.reasons import Kind, Reason
 from ..compile.pending import Pending, compile_now
 from ..compile.request import CompileRequest, CompileResult, compiler_errors
 from ..compile.timings import LINK, REQUEST, about, add, rest_of
@@ -80,6 +80,7 @@ class BaseExecutor:
     takes_undefined: ClassVar[bool] = False  # None among the arguments is an undefined tensor
     joins_traces: ClassVar[bool] = False  # a call within another trace records this graph (R2.14)
     python_only: ClassVar[str] = ""  # why calls are never dispatched in emitted code
+    many_plans: ClassVar[bool]  # one plan per kind of call, and not one with its fallbacks
 
     def __init__(self, options: Options, work: WorkLog | None = None) -> None:
         self._counters = new_counters(self)
@@ -118,6 +119,16 @@ class BaseExecutor:
     def _evaluated_plan(self, kind: str, module: Module) -> Plan:
         adapt = self.options.processor.adapter(module)
         return evaluated_plan(kind, module, self.options.name, self._count_op, adapt)
+
+    def evaluate(self, inputs: list) -> list:
+        """Outputs of the graph for these inputs, op by op."""
+        return self._evaluated_plan("no-opt", self.module).run(inputs)
+
+    def note_slower(self, reason: Reason) -> None:
+        """Keep, once, why calls take more work than they should."""
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+            log("slower", self.options.name, str(reason))
 
     # --- what others ask ----------------------------------------------------------------------
 
@@ -161,6 +172,14 @@ class BaseExecutor:
     def _fail(self, key: Any, error: ProfuseError) -> Plan:
         """Remember that a key cannot be compiled; what runs instead. The lock is held."""
         raise NotImplementedError
+
+    def _note_failure(
+        self, kind: Kind, error: ProfuseError, subject: str = "", **details: Any
+    ) -> None:
+        """Count, keep and log why something was not compiled."""
+        self.counters.compile_failures += 1
+        self.reasons.append(Reason.of_error(kind, error, subject=subject))
+        log("compile-failed", self.options.name, str(error), **details)
 
     def _told(self, key: Any, result: CompileResult) -> tuple[str, str]:
         """What a plan is, for the event log and for the log of slow calls."""
@@ -230,13 +249,13 @@ class BaseExecutor:
         try:
             with compiler_errors("asking for the specialised graph"):
                 arrive = partial(self._arrive, key)
-                pending = Pending.submitted(ask(), self._link, arrive, self._lock)
+                pending = Pending(ask(), self._link, arrive, self._lock)
+                if pending.submit():
+                    self._pending[key] = pending
         except KnobError:
             raise
         except ProfuseError as error:
             return self._fail(key, error)
-        if pending is not None:
-            self._pending[key] = pending
         return None
 
     def _arrive(self, key: Any, pending: Pending, made: Made | ProfuseError) -> None:

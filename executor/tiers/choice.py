@@ -1,9 +1,10 @@
 """Which executor a graph gets: the one place that reads the modes for a new graph (R1.2, R2.1).
 
-The modes differ in when they are read. Both count when a graph is made, and that graph keeps what
-it got. ``profiling_mode`` and ``optimize`` count at each request for a plan too: an executor that
-profiles runs its graph as it is for as long as one is off (R1.8, in `Executor.plan`). A spec-keyed
-executor keeps the ``optimize`` that it was made with (A3).
+The modes differ in when they are read. ``executor_mode`` and ``profiling_mode`` are read when a
+graph is made, and that graph keeps the executor that it got. ``profiling_mode`` and ``optimize``
+are read at each request for a plan, too: an executor that profiles runs its graph op by op for as
+long as one of them is off (R1.8, in `Executor.plan`). A spec-keyed executor keeps the ``optimize``
+that it was made with (A3).
 """
 
 from __future__ import annotations

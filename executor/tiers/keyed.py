@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -25,7 +25,13 @@ from ...dialect.profiling.input_types import with_input_types
 from ...dialect.reasons import Kind, Reason
 from ..arguments.argument_spec import ArgumentSpec, compile_recipe
 from ..compile.pending import make_request
-from ..compile.request import CompileRequest, CompileResult, compiler_errors, keyed_pipeline
+from ..compile.request import (
+    DIFFERENTIATED,
+    CompileRequest,
+    CompileResult,
+    compiler_errors,
+    keyed_pipeline,
+)
 from ..interpret.evaluate import Evaluator
 from ..memory.destinations import Destinations
 from ..plans.link import link, own, refuse, run_plan
@@ -67,6 +73,7 @@ class KeyedExecutor(BaseExecutor):
         depths: in how many containers each of the first inputs was passed.
     """
 
+    many_plans: ClassVar[Literal[True]] = True
     may_donate = False
     takes_undefined = True  # R2.7
     joins_traces = True
@@ -143,9 +150,7 @@ class KeyedExecutor(BaseExecutor):
     def _fail(self, spec: ArgumentSpec, error: ProfuseError) -> Plan:
         """Neither entry nor miss (R2.6); the spec is remembered, or each call would fail."""
         self._failed.add(spec)
-        self.counters.compile_failures += 1
-        self.reasons.append(Reason.of_error(Kind.NOT_COMPILED, error, subject=f" for {spec}"))
-        log("compile-failed", self.options.name, str(error), spec=str(spec))
+        self._note_failure(Kind.NOT_COMPILED, error, f" for {spec}", spec=str(spec))
         return self.fallback_plan()
 
     def fallback_plan(self) -> Plan:
@@ -164,9 +169,7 @@ class KeyedExecutor(BaseExecutor):
                 module = with_input_types(self.module, [None] * self._arity)
                 return self._compile(self._request(module, "required")).module
         except ProfuseError as error:
-            self.counters.compile_failures += 1
-            self.reasons.append(Reason.of_error(Kind.AS_IMPORTED, error))
-            log("compile-failed", self.options.name, str(error))
+            self._note_failure(Kind.AS_IMPORTED, error)
             return self.module
 
     # --- compiling ----------------------------------------------------------------------------
@@ -188,7 +191,7 @@ class KeyedExecutor(BaseExecutor):
     def _adopt(
         self, spec: ArgumentSpec, request: CompileRequest, made: Made, seconds: float
     ) -> Plan:
-        if needs_gradient(self.module, self.recipe.types(spec)):
+        if request.pipeline == DIFFERENTIATED:
             refuse(Reason(Kind.GRADIENTS), self.counters, self.reasons, self.options.name)
         linked = made.linked
         entry = Specialised(linked.plan, request, linked.result, seconds, about=str(spec))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ...dialect.errors import InternalError, KnobError, ProfuseError
 from ...dialect.ir.program import Module
@@ -75,6 +75,8 @@ class Executor(BaseExecutor):
         depth: re-specialisations left where a request does not say; None = the strategy's total. A
             fallback's is fixed here, whatever its first request finds switched off (R1.42).
     """
+
+    many_plans: ClassVar[Literal[False]] = False
 
     def __init__(
         self,
@@ -317,9 +319,7 @@ class Executor(BaseExecutor):
         """Pin this graph to tier 0, with the reason kept."""
         self._retire_fallbacks()
         self.fallbacks, self.result = {}, None
-        self.counters.compile_failures += 1
-        self.reasons.append(Reason.of_error(Kind.NOT_COMPILED, error))
-        log("compile-failed", self.options.name, str(error))
+        self._note_failure(Kind.NOT_COMPILED, error)
         plan = self._evaluated_plan("simple", self.module)
         return self._install(plan, f"not compiled: {error.what}")
 

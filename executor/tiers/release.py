@@ -84,7 +84,7 @@ class ReleaseTimer:
         return SWITCH.on and not self.done and self.created is not None
 
     def due(self) -> bool:
-        """True if that is so and strictly more than the delay has passed since the stamp."""
+        """True while `pending`, once strictly more than the delay has passed since the stamp."""
         if not self.pending:
             return False
         return self._clock() - (self.created or 0) > knobs.release_delay_seconds

@@ -5,6 +5,8 @@ from pathlib import Path
 from internals import share_pool
 
 sys.path.insert(0, str(Path(__file__).parent))
+# Tests of one room take examples from those of another.
+sys.path.extend(sorted({str(path.parent) for path in Path(__file__).parent.glob("*/test_*.py")}))
 
 import profuse as pf
 import pytest

@@ -24,7 +24,7 @@ _OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionErro
 def to_sections(result: CompileResult, places: Sequence[Loc] = ()) -> dict[str, bytes]:
     """The result as named bytes; inverse of `from_sections`.
 
-    ``places``: those of the request, which are left open; see `places`.
+    ``places``: those of the request, which are left open; see `source_locations`.
     """
     plain: dict[str, Any] = {name: getattr(result, name) for name in _PLAIN}
     plain["refusals"] = [reason.to_json(places) for reason in result.refusals]

@@ -42,7 +42,7 @@ class Key:
 def key_of(request: CompileRequest, places: Places | None = None) -> Key:
     """The key of a request.
 
-    Where the user's lines are is no part of it, only which ops share one: see `places`.
+    Where the user's lines are is no part of it, only which ops share one: see `source_locations`.
     """
     target, places = request.target or host_target(), places or Places.of(request.ir)
     return Key(

@@ -70,14 +70,13 @@ def check_kernel(
     artifact: KernelArtifact,
     budget: Budget,
     module: Module | None = None,
-    seed: int = 0,
 ) -> Verdict:
     """Compare a kernel with its fusion function on inputs that fulfil the guard.
 
     Returns its verdict; raises Difference where it is wrong. A kernel that crashes takes the
     process with it.
     """
-    return Check(function, artifact, budget, module, seed).run()
+    return Check(function, artifact, budget, module).run()
 
 
 class Check:
@@ -89,12 +88,11 @@ class Check:
         artifact: KernelArtifact,
         budget: Budget,
         module: Module | None = None,
-        seed: int = 0,
     ) -> None:
-        self.function, self.abi, self.budget, self.seed = function, artifact.abi, budget, seed
+        self.function, self.abi, self.budget = function, artifact.abi, budget
         self.launcher = Launcher(artifact)
         # Of what can be void all of NumPy's complaints count.
-        by_rows = budget.mode != "all" and not self.launcher.can_violate
+        by_rows = budget.mode != "all" and not self.abi.can_violate
         self.rows = rows_of(function) if by_rows else None
         self.reference = Reference(function, module, self.rows)
         self.turns, self.compares = 2, True
@@ -105,7 +103,7 @@ class Check:
     def run(self) -> Verdict:
         """Go through all sets of inputs that the budget allows."""
         begun, too_large = time.thread_time(), ""
-        wanted = list(settings(list(self.abi.symbols), self.seed))
+        wanted = list(settings(list(self.abi.symbols)))
         try:
             left = [self._hurry(wanted[0])]
         except _TooLarge as error:
@@ -123,7 +121,7 @@ class Check:
             slowest = max(slowest, time.thread_time() - begun - spent)
         else:
             if self.compared and self.skipped > _MANY * self.compared:
-                self.one(Setting(wanted[0].sizes, "positive", self.seed + 1000))
+                self.one(Setting(wanted[0].sizes, "positive", 1000))
         if not self.runs:
             return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
         if too_large and 2 * self.runs < len(wanted):

@@ -47,11 +47,6 @@ class Launcher:
         self._spare: list[np.ndarray] = []
         self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.address)
 
-    @property
-    def can_violate(self) -> bool:
-        """The kernel tells when NumPy would raise."""
-        return any(spec.kind == "violation" for spec in self.abi.outputs)
-
     def run(
         self,
         args: Sequence[Any],

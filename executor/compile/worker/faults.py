@@ -2,8 +2,7 @@
 
 Each is a fault and the name of the graph (`CompileRequest.name`) whose compile meets it, or
 ``graph:group`` for that of one of its fusion functions, ``graph:group:check`` for the check of its
-kernel; the name ``start`` means the start of the
-process. Read in worker processes only.
+kernel; the name ``start`` means the start of the process. Only worker processes read the variable.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _PINNED = 4  # fusion functions that may each cost a worker before the graph is 
 
 
 class Lane:
-    """A thread and its worker; ``warm``: which is started before there is work for it."""
+    """A thread and its worker; ``warm``: the worker is started before there is work for it."""
 
     def __init__(self, pool: Pool, number: int, *, warm: bool = False) -> None:
         self.pool, self.warm = pool, warm

@@ -7,7 +7,7 @@ import pytest
 from driver_api import Status
 from profuse.executor.cuda import bindings, cublas
 from profuse.executor.cuda.argument_block import ArgumentBlock
-from profuse.executor.cuda.driver_api import CudaError, Node
+from profuse.executor.cuda.driver_api import DriverError, Node
 from profuse.executor.cuda.products import Gemm
 
 
@@ -125,7 +125,7 @@ def test_graphs_are_chains(driver, api):
 )
 def test_errors(driver, api, status, sticky, transient):
     api.fails["cuLaunchKernel"] = status
-    with pytest.raises(CudaError, match=f"cuLaunchKernel fails with {status.name}") as caught:
+    with pytest.raises(DriverError, match=f"cuLaunchKernel fails with {status.name}") as caught:
         driver.launch(0, node(), 7)
     assert (caught.value.sticky, caught.value.transient) == (sticky, transient)
     assert api.context == 11
@@ -133,21 +133,21 @@ def test_errors(driver, api, status, sticky, transient):
 
 def test_a_process_without_devices(api):
     api.gives["cuDeviceGetCount"] = (0,)
-    with pytest.raises(CudaError, match="no NVIDIA device"):
+    with pytest.raises(DriverError, match="no NVIDIA device"):
         bindings.BindingsDriver()
 
 
 def test_a_process_without_a_driver(api):
     api.cuInit = lambda flags: (_ for _ in ()).throw(OSError("libcuda.so.1 is not there"))
     api.cuInit.__name__ = "cuInit"
-    with pytest.raises(CudaError, match=r"no NVIDIA driver: libcuda\.so\.1 is not there"):
+    with pytest.raises(DriverError, match=r"no NVIDIA driver: libcuda\.so\.1 is not there"):
         bindings.BindingsDriver()
 
 
 def test_a_process_without_cuda_bindings(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda", None)
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
-    with pytest.raises(CudaError, match=r"cuda-bindings is missing: pip install profuse\[cuda\]"):
+    with pytest.raises(DriverError, match=r"cuda-bindings is missing: pip install profuse\[cuda\]"):
         bindings.BindingsDriver()
 
 
@@ -208,7 +208,7 @@ def test_products_of_halves_are_summed_up_in_f32(driver, library, api):
 @pytest.mark.parametrize("status, transient", [(3, True), (15, False)])
 def test_products_that_fail(driver, library, api, status, transient):
     library.status = status
-    with pytest.raises(CudaError, match=f"cuBLAS fails with status {status}") as caught:
+    with pytest.raises(DriverError, match=f"cuBLAS fails with status {status}") as caught:
         driver.product(0, product(), 7)
     assert caught.value.transient == transient
 
@@ -221,6 +221,6 @@ def test_a_process_without_cublas(monkeypatch):
         raise OSError(name)
 
     monkeypatch.setattr(cublas.ctypes, "CDLL", missing)
-    with pytest.raises(CudaError, match=r"there is no cublas; install profuse\[cuda\]"):
+    with pytest.raises(DriverError, match=r"there is no cublas; install profuse\[cuda\]"):
         cublas.Cublas()
     assert asked[-2:] == ["libcublas.so.13", "libcublas.so"]

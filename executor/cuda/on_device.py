@@ -8,23 +8,23 @@ anything else is not. After an error that loses the device nothing on it can be 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...dialect.errors import DeviceError
 from ...dialect.reasons import Kind, Reason
-from ..cuda.arrays import DeviceArray, as_leaf
-from ..cuda.call import DeviceCall
-from ..cuda.driver import driver, lose
-from ..cuda.driver_api import CudaError
-from ..cuda.libraries import NUMPY, Library
-from ..interpret.evaluate import Evaluator
 from ..settings.events import log
-from ..tiers.choice import AnyExecutor
+from .arrays import DeviceArray, as_leaf
+from .call import DeviceCall
+from .driver import driver, lose
+from .driver_api import DriverError
+from .libraries import NUMPY, Library
 
-Run = Callable[[AnyExecutor, list], list]
+if TYPE_CHECKING:
+    from ..tiers.choice import AnyExecutor
+
+Run = Callable[[Any, list], list]
 
 
 def moved(leaves: Sequence[Any], device: str) -> list[Any]:
@@ -41,9 +41,7 @@ def _has_axes(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray) and leaf.ndim > 0
 
 
-def run_on_device(
-    run: Run, executor: AnyExecutor, leaves: Sequence[Any], captured: Sequence[Any]
-) -> list:
+def call(run: Run, executor: AnyExecutor, leaves: Sequence[Any], captured: Sequence[Any]) -> list:
     """Outputs of an executor, device arrays among them as arrays of the caller's library.
 
     Args:
@@ -62,12 +60,12 @@ def run_on_device(
         try:
             driver()  # without one there is no point in compiling for it
             return _run(run, executor, inputs, home, library)
-        except CudaError as error:
+        except DriverError as error:
             failure = _note(executor, error)
     executor.counters.device_fallbacks += 1
     try:
-        return _run(_evaluate, executor, inputs, home, library)
-    except CudaError as error:
+        return _run(_evaluated, executor, inputs, home, library)
+    except DriverError as error:
         if error.sticky:
             lose(error)
         raise DeviceError(
@@ -85,8 +83,7 @@ def _captured(array: Any, home: str, library: Library) -> Any:
 
 def _run(run: Run, executor: AnyExecutor, inputs: list, home: str, library: Library) -> list:
     given = {id(x.owner) for x in inputs if isinstance(x, DeviceArray) and x.owner is not None}
-    slower = partial(_note_slower, executor)
-    with DeviceCall(home, library, executor.counters, slower) as call:
+    with DeviceCall(home, library, executor.counters, executor.note_slower) as call:
         for value in inputs:
             if isinstance(value, DeviceArray) and value.owner is not None:
                 call.join(value)
@@ -98,26 +95,11 @@ def _run(run: Run, executor: AnyExecutor, inputs: list, home: str, library: Libr
     return found
 
 
-def _evaluate(executor: AnyExecutor, inputs: list) -> list:
-    """The graph op by op, on the host."""
-    module = executor.module
-    counters = executor.counters
-
-    def count() -> None:
-        counters.evaluated_ops += 1
-
-    adapt = executor.options.processor.adapter(module)
-    return Evaluator(module.main, module, on_op=count, adapt=adapt)(inputs)
+def _evaluated(executor: AnyExecutor, inputs: list) -> list:
+    return executor.evaluate(inputs)
 
 
-def _note_slower(executor: AnyExecutor, reason: Reason) -> None:
-    """Keep why a call took more work than it should, once."""
-    if reason not in executor.reasons:
-        executor.reasons.append(reason)
-        log("slower", executor.options.name, str(reason))
-
-
-def _note(executor: AnyExecutor, error: CudaError) -> str:
+def _note(executor: AnyExecutor, error: DriverError) -> str:
     """Keep why a call left the device, and whether the next one should."""
     if error.sticky:
         lose(error)

@@ -8,7 +8,7 @@ import profuse as pf
 import pytest
 from emulated import Fault
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
+from profuse.executor.cuda.driver_api import DriverError, NoEpilogueError
 from profuse.executor.cuda.products import Gemm, spread_bias
 from support import counts, host, warmed
 
@@ -160,7 +160,7 @@ def test_why_a_pass_more_is_taken_is_told_once(device):
 def test_products_that_fail_are_computed_on_the_host(device, transient, fallbacks):
     args = data([(5, 7), (7, 3), (3,)], np.float32)
     f = warmed(linear, *args, device="cuda")
-    error = CudaError("cuBLASLt fails with status 13", "cublas", transient=transient)
+    error = DriverError("cuBLASLt fails with status 13", "cublas", transient=transient)
     device.faults["epilogue"] = Fault(error, times=device.calls["epilogue"] + 1)
     for _ in range(2):
         np.testing.assert_allclose(f(*args), linear(*args), rtol=1e-5, atol=1e-5)
@@ -170,7 +170,7 @@ def test_products_that_fail_are_computed_on_the_host(device, transient, fallback
 
 def test_the_product_without_its_bias_may_fail_as_well(device):
     device.faults["epilogue"] = REFUSED
-    device.faults["product"] = Fault(CudaError("cuBLAS fails with status 15", "cublas"))
+    device.faults["product"] = Fault(DriverError("cuBLAS fails with status 15", "cublas"))
     args = data([(5, 7), (7, 3), (3,)], np.float32)
     f = warmed(linear, *args, device="cuda")
     np.testing.assert_allclose(f(*args), linear(*args), rtol=1e-5, atol=1e-5)

@@ -5,7 +5,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.driver_api import CudaError
+from profuse.executor.cuda.driver_api import DriverError
 from profuse.executor.cuda.products import gemm_of
 from profuse.lowering.gpu.abi import LibraryProduct, Matrix
 from support import counts, host, warmed
@@ -81,13 +81,13 @@ def product(left, right=None, **options):
 
 def test_layouts_without_a_dense_axis_are_refused():
     gaps = Matrix(("input", 0), "0", ("4", "4"), ("8", "2"))
-    with pytest.raises(CudaError, match=r"left operand .* strides \(8, 2\)"):
+    with pytest.raises(DriverError, match=r"left operand .* strides \(8, 2\)"):
         gemm_of(product(gaps), int, lambda argument: 0)
 
 
 def test_dtypes_without_a_product_are_refused():
     whole = Matrix(("input", 0), "0", ("4", "4"), ("4", "1"))
-    with pytest.raises(CudaError, match="no library product of i32"):
+    with pytest.raises(DriverError, match="no library product of i32"):
         gemm_of(product(whole, dtype="i32"), int, lambda argument: 0)
 
 

@@ -31,7 +31,7 @@ from profuse.lowering.target import host_target
 from profuse.tools.cache import main as cache_tool
 from worker_requests import request_for
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))
 from graphs import Graph, random_program, tensor
 
 ALL = Budget("all")

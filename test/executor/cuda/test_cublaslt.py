@@ -14,7 +14,7 @@ from driver_api import Status
 from internals import few_product_plans
 from profuse.executor.cuda import cublaslt as lt
 from profuse.executor.cuda.cublas import load
-from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
+from profuse.executor.cuda.driver_api import DriverError, NoEpilogueError
 from profuse.executor.cuda.products import Gemm
 
 
@@ -153,7 +153,7 @@ def test_workspace_is_the_streams(driver, library, api):
     ]  # fmt: skip
     assert library.given("cublasLtMatmul")[13:] == (4096, 1 << 20, 7)
     library.statuses["cublasLtMatmul"] = 13
-    with pytest.raises(CudaError):
+    with pytest.raises(DriverError):
         driver.product(0, product(), 7)
     assert api.names().count("cuMemFreeAsync") == 2
 
@@ -167,7 +167,7 @@ def test_without_memory_for_a_workspace(driver, library, api):
     driver.product(0, product(), 7)
     assert library.biases == [0x8000]
     api.fails["cuMemAllocAsync"] = Status.CUDA_ERROR_ILLEGAL_ADDRESS
-    with pytest.raises(CudaError) as lost:
+    with pytest.raises(DriverError) as lost:
         driver.product(0, product(), 7)
     assert lost.value.sticky and not isinstance(lost.value, NoEpilogueError)
 
@@ -217,7 +217,7 @@ def test_products_that_are_refused_as_they_start(driver, library, status):
 @pytest.mark.parametrize("status, transient", [(3, True), (13, False)])
 def test_products_that_fail(driver, library, status, transient):
     library.statuses["cublasLtMatmul"] = status
-    with pytest.raises(CudaError, match=f"cuBLASLt fails with status {status}") as caught:
+    with pytest.raises(DriverError, match=f"cuBLASLt fails with status {status}") as caught:
         driver.product(0, product(), 7)
     assert not isinstance(caught.value, NoEpilogueError)
     assert caught.value.transient == transient
@@ -228,7 +228,7 @@ def test_a_process_without_cublaslt(driver, monkeypatch):
 
     def missing(stem):
         asked.append(stem)
-        raise CudaError(f"there is no {stem}")
+        raise DriverError(f"there is no {stem}")
 
     monkeypatch.setattr(lt, "load", missing)
     for _ in range(2):
@@ -269,7 +269,7 @@ def test_threads_share_a_plan_and_keep_their_biases(driver, library):
 def installed():
     try:
         return load("cublasLt")
-    except CudaError as error:
+    except DriverError as error:
         pytest.skip(error.what)
 
 

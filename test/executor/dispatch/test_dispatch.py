@@ -327,7 +327,7 @@ def test_under_a_checking_interpreter(how):
     flags = ["-X", "dev"] if how == "dev" else []
     parts = (
         "test_dispatch.py", "test_dispatch_arguments.py", "test_dispatch_leaks.py",
-        "test_dispatch_threads.py", "devices/test_device_dispatch.py",
+        "test_dispatch_threads.py", "../cuda/test_device_dispatch.py",
     )  # fmt: skip
     files = [str(Path(__file__).parent / name) for name in parts]
     done = subprocess.run(

@@ -19,7 +19,7 @@ import numpy as np
 from mlir import ir
 from profuse.dialect.ir.dtypes import dtype_named
 from profuse.executor.cuda.argument_block import ArgumentBlock, bits_float
-from profuse.executor.cuda.driver_api import CudaError, Direct, Node
+from profuse.executor.cuda.driver_api import Direct, DriverError, Node
 from profuse.executor.cuda.products import Gemm
 from simt import parse, programs, run_kernel, types
 from simt.memory import Buffer, MemRef
@@ -45,7 +45,7 @@ class Function:
 class Fault:
     """An error to raise: from the ``first`` call of a method on, ``times`` times."""
 
-    error: CudaError
+    error: DriverError
     first: int = 1
     times: int = 10**9
 
@@ -90,7 +90,7 @@ class EmulatedDriver:
         self._starts: list[int] = []
         self._buffers: dict[int, tuple[Buffer, int]] = {}
         self.next_address = 1 << 32
-        self.lost: CudaError | None = None
+        self.lost: DriverError | None = None
         self._handles: list[tuple[Function, int | None]] = []
         self._functions: tuple[Any, ...] = ()
 
@@ -148,7 +148,7 @@ class EmulatedDriver:
         start = self._starts[place] if place >= 0 else 0
         buffer, device = self._buffers.get(start, (None, 0))
         if buffer is None or pointer - start > buffer.slot_bytes:
-            raise CudaError(
+            raise DriverError(
                 f"{pointer:#x} is no address", "CUDA_ERROR_ILLEGAL_ADDRESS", sticky=True
             )
         return buffer, pointer - start, device

@@ -20,7 +20,7 @@ from profuse.dialect.ir.gradient_mode import gradients
 from profuse.dialect.ir.types import type_of
 from profuse.executor.cuda import launches, libraries
 from profuse.executor.cuda.arrays import as_leaf
-from profuse.executor.cuda.driver_api import CudaError, NoEpilogueError
+from profuse.executor.cuda.driver_api import DriverError, NoEpilogueError
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.guards import guard_tests
@@ -161,7 +161,7 @@ def test_a_product_that_fails_is_pythons(device):
     a, b, c = host(4, 8), host(8, 3), host(3)
     f = warmed(lambda a, b, c: a @ b + c, tensor(a), tensor(b), tensor(c))
     held, given = device.held, [tensor(x) for x in (a, b, c)]
-    for error, fallbacks, misses in ((NoEpilogueError("none"), 0, 1), (CudaError("x"), 1, 0)):
+    for error, fallbacks, misses in ((NoEpilogueError("none"), 0, 1), (DriverError("x"), 1, 0)):
         first = device.calls["product"] + 1
         device.faults["product"] = Fault(error, first, 2)
         names = ("device_fallbacks", "epilogue_misses")
@@ -289,7 +289,9 @@ def test_a_launch_that_fails_is_pythons(device):
     x = host(4, 8)
     f = warmed(lambda x: x * 2 + 1, tensor(x))
     device.faults["launch"] = Fault(
-        CudaError("cuLaunchKernel fails", "CUDA_ERROR_INVALID_VALUE"), device.calls["launch"] + 1, 2
+        DriverError("cuLaunchKernel fails", "CUDA_ERROR_INVALID_VALUE"),
+        device.calls["launch"] + 1,
+        2,
     )
     np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
     assert len(device.failures) == 1

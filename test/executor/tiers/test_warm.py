@@ -82,7 +82,7 @@ def test_the_first_call_of_a_new_function_is_native(cache, background):
 def test_a_new_process_does_so_without_the_compiler(cache):
     script = f"""
 import sys, numpy as np, profuse as pf
-sys.path[:0] = {[str(Path(__file__).parent), FOLDER]!r}
+sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1]), FOLDER]!r}
 from test_warm import *
 f = pf.jit(layer)
 check(f, 4, 4, 8, 8) if sys.argv[1] == "cold" else check(f, 8)

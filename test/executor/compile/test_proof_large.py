@@ -16,7 +16,7 @@ from profuse.executor.compile.proof.rows import rows_of
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))
 from graphs import Graph, tensor
 
 SHAPES = ((300, 400), (400, 300), (400,))

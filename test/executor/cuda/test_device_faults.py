@@ -6,7 +6,7 @@ import profuse as pf
 import pytest
 from emulated import EmulatedDriver, Fault
 from profuse.executor.cuda.driver import using
-from profuse.executor.cuda.driver_api import CudaError
+from profuse.executor.cuda.driver_api import DriverError
 from support import counts, host, warmed
 
 
@@ -20,7 +20,7 @@ def scaled(x):
 
 
 def out_of_memory(times=10**9):
-    error = CudaError("cuMemAllocAsync fails with CUDA_ERROR_OUT_OF_MEMORY", transient=True)
+    error = DriverError("cuMemAllocAsync fails with CUDA_ERROR_OUT_OF_MEMORY", transient=True)
     return Fault(error, times=times)
 
 
@@ -99,7 +99,7 @@ def test_no_memory_for_the_result_either_is_an_error_of_the_call(device):
 @pytest.mark.parametrize("method", ["load", "function", "launch"])
 def test_what_does_not_start_is_not_tried_again(device, method):
     x = host(4, 8)
-    error = CudaError(f"{method} fails with CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_INVALID_IMAGE")
+    error = DriverError(f"{method} fails with CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_INVALID_IMAGE")
     device.faults[method] = Fault(error)
     f = pf.jit(scaled, name=f"broken_{method}")
     for _ in range(4):
@@ -118,7 +118,7 @@ def test_what_does_not_start_is_not_tried_again(device, method):
 def test_a_failing_graph(device):
     x = host(20_000)
     f = warmed(lambda x: x / (x * x).sum(), xp.array(x))
-    device.faults["replay"] = Fault(CudaError("cuGraphLaunch fails", "CUDA_ERROR_INVALID_VALUE"))
+    device.faults["replay"] = Fault(DriverError("cuGraphLaunch fails", "CUDA_ERROR_INVALID_VALUE"))
     np.testing.assert_allclose(f(xp.array(x)).get(), x / (x * x).sum(), rtol=1e-5)
     assert counts(f, "device_fallbacks", "graph_replays") == [1, 0]
 
@@ -128,7 +128,7 @@ def test_a_lost_device_takes_its_arrays_along_but_not_the_process(device):
     f = warmed(scaled, xp.array(x), name="lost")
     g = warmed(scaled, x, device="cuda")
     given = xp.array(x)
-    illegal = CudaError(
+    illegal = DriverError(
         "cuLaunchKernel fails with CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ILLEGAL_ADDRESS",
         sticky=True,
     )  # fmt: skip

@@ -271,12 +271,12 @@ def test_all_of_the_compiler_is_among_the_sources():
         "print(json.dumps([m for m in sys.modules if m.startswith('profuse.')]))"
     )
     loaded = json.loads(output_of(start(program, Path(os.devnull))))
-    # Settings, events, logs and dumps: they are asked about the compile, and make no code.
+    # Settings, events, logs, dumps, locks: they are asked about the compile, and make no code.
     aside = {
         "", ".compile", ".compile.compiler", ".compile.request", ".compile.ir_dump",
         ".compile.timings", ".interpret",
         ".settings", ".settings.events", ".settings.event_log", ".settings.fingerprint",
-        ".settings.knobs", ".settings.stress",
+        ".settings.fork_lock", ".settings.knobs", ".settings.stress",
     }  # fmt: skip
     digested = (
             "profuse.executor.compile.cache", "profuse.executor.interpret.",

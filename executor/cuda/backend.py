@@ -1,0 +1,24 @@
+"""NVIDIA GPUs as `executor.plans.processor.Backend`: the door to this room for those above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...lowering.gpu.artifact import GpuArtifact
+from ..settings.events import Counters
+from .driver import unavailable
+from .launch import GroupRunner
+from .libraries import exchanges
+from .on_device import call, moved
+from .target import device_target as target
+from .tier0 import adapter
+
+__all__ = ["adapter", "call", "exchanges", "moved", "runner", "target", "unavailable"]
+
+
+def runner(
+    artifact: GpuArtifact, device: str, counters: Counters, interpreted: Callable[..., Any]
+) -> Callable[..., Any]:
+    """What runs a compiled group; launches are counted by the call that they belong to."""
+    return GroupRunner(artifact, device, interpreted)
