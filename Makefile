@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz memcheck bench gpubench clean
+.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz memcheck bench bench-quick bench-models bench-compile gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -76,8 +76,22 @@ memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is instal
 
 test: check lit pytest requirements docs ## all checks and tests
 
-bench: $(STAMP) ## speed ratios against NumPy and, where installed, JAX and torch
-	$(BIN)/python bench/kernels.py
+# Peers are compared where they are installed: .venv/bin/pip install -e '.[bench]'. BENCH passes
+# options on, as in make bench BENCH="--threads 1 all --budget 3600"; a second call goes on.
+BENCH ?=
+bench: $(STAMP) ## speed of kernels against NumPy and installed peers, in build/bench
+	mkdir -p build/bench
+	$(BIN)/python bench/kernels.py --json build/bench/kernels.json --plot build/bench/kernels.svg $(BENCH)
+
+bench-quick: $(STAMP) ## the same in float32, on one size, in a few rounds
+	$(BIN)/python bench/kernels.py --quick $(BENCH)
+
+bench-models: $(STAMP) ## the same for whole models, forward and training steps
+	mkdir -p build/bench
+	$(BIN)/python bench/models.py --json build/bench/models.json $(BENCH)
+
+bench-compile: $(STAMP) ## time until there is code, against torch.compile and JAX
+	$(BIN)/python bench/compile.py $(BENCH)
 
 gpubench: $(STAMP) ## the same on an NVIDIA GPU, against torch, torch.compile, TorchScript and JAX
 	$(BIN)/python bench/gpu.py

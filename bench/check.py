@@ -18,8 +18,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import profuse as pf
-from cases import cases
 from common import processor, write_results
+from suite import selection
 
 BEHAVIORS = ("static", "dynamic")
 
@@ -53,7 +53,7 @@ def main() -> None:
     measure(lambda np, x: np.tanh(x) + 1, (np.ones(4),), "static")  # loads the compiler
     rows = []
     for number in range(args.rounds + 1):
-        for fn, given in cases(args.size).values():
+        for fn, given in selection(args.size).values():
             for behavior in BEHAVIORS:
                 found = measure(fn, given, behavior)
                 rows += found if number else []  # the first round loads libraries

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 
 
 def timed(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+def block(lib, x, b):
+    """Bias, tanh-GELU and layer norm, in what NumPy, JAX and torch have in common."""
+    y = x + b
+    y = 0.5 * y * (1.0 + lib.tanh(0.7978845608 * (y + 0.044715 * y * y * y)))
+    m = y.mean(-1)[:, None]
+    v = ((y - m) * (y - m)).mean(-1)[:, None]
+    return (y - m) / lib.sqrt(v + 1e-5)
 
 
 def processor() -> str:
@@ -26,10 +38,26 @@ def processor() -> str:
         return platform.machine()
 
 
+def revision() -> str:
+    """The commit of the checkout, with a digest of what differs from it; "" without git."""
+
+    def git(*command: str) -> str:
+        return subprocess.run(
+            ["git", *command],
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+
+    commit, changes = git("rev-parse", "--short", "HEAD").strip(), git("diff", "HEAD")
+    return f"{commit}+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else commit
+
+
 def environment() -> dict[str, str]:
     """What the figures depend on besides the code."""
     versions = {}
-    for name in ("profuse", "numpy", "jax", "torch"):
+    for name in ("profuse", "numpy", "numexpr", "numba", "jax", "torch"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -39,6 +67,7 @@ def environment() -> dict[str, str]:
         "date": time.strftime("%Y-%m-%d"),
         "command": " ".join(["python", *sys.argv]),
         "python": platform.python_version(),
+        "revision": revision(),
         **versions,
     }
 

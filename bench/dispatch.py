@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Callable
 
-import kernels  # noqa: F401  (first: pins the process to one core)
+import one_core  # noqa: F401  (first: before threads are made)
 
 from common import processor, write_results  # isort: skip
 

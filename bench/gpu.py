@@ -26,8 +26,8 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs m
 
 import numpy as np
 import profuse as pf
-from cases import cases, leaves
 from common import write_results
+from suite import leaves, selection
 
 CALLS = 10  # per round and system, so that launches overlap with kernels
 SMALL = 64  # size at which a call costs the host more than the device
@@ -60,11 +60,11 @@ def linear(np, x, w, b):
 
 
 def measured(n: int) -> dict[str, tuple[Callable, tuple]]:
-    """`cases`, and what is a library's but for its bias."""
+    """`selection`, and what is a library's but for its bias."""
     rng = np.random.default_rng(1)
     args = tuple(rng.standard_normal(shape).astype(np.float32) for shape in ((n, n), (n, n), n))
     halves = tuple(a.astype(np.float16) for a in args)
-    return cases(n) | {"linear": (linear, args), "linear_f16": (linear, halves)}
+    return selection(n) | {"linear": (linear, args), "linear_f16": (linear, halves)}
 
 
 def torch_versions(torch: Any) -> dict[str, Callable]:
@@ -77,6 +77,11 @@ def torch_versions(torch: Any) -> dict[str, Callable]:
 
     def softmax(x: Tensor):
         e = torch.exp(x - torch.amax(x, dim=-1, keepdim=True))
+        return e / e.sum(dim=-1, keepdim=True)
+
+    def masked_softmax(x: Tensor, mask: Tensor):
+        y = x * 0.125 + mask
+        e = torch.exp(y - torch.amax(y, dim=-1, keepdim=True))
         return e / e.sum(dim=-1, keepdim=True)
 
     def layernorm(x: Tensor, g: Tensor, b: Tensor):
@@ -107,7 +112,8 @@ def torch_versions(torch: Any) -> dict[str, Callable]:
         return x @ w + b
 
     found = (
-        gelu_bias, softmax, layernorm, rmsnorm, cross_entropy, column_sum, swiglu, adam,
+        gelu_bias, softmax, masked_softmax, layernorm, rmsnorm, cross_entropy, column_sum, swiglu,
+        adam,
     )  # fmt: skip
     return {fn.__name__: fn for fn in found} | {"linear": linear, "linear_f16": linear}
 

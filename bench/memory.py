@@ -12,7 +12,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
-import kernels  # noqa: F401  (first: pins the process to one core)
+import one_core  # noqa: F401  (first: before threads are made)
 
 from common import write_results  # isort: skip
 import numpy as np  # isort: skip

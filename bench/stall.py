@@ -30,8 +30,7 @@ os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 os.environ |= {f"MALLOC_{name}_": str(1 << 30) for name in ("MMAP_THRESHOLD", "TRIM_THRESHOLD")}
 
 import numpy as np
-from cases import block
-from common import processor, timed, write_results
+from common import block, processor, timed, write_results
 
 WIDTH = 4096
 ROWS = (640, 512, 800, 320, 960, 448, 720, 384, 864, 576)  # no power of two after another

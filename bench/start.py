@@ -23,8 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from cases import block
-from common import processor, write_results
+from common import block, processor, write_results
 
 SHAPE = (256, 512)
 WARM_UP = 60.0  # seconds that a cold process may take until its last tier

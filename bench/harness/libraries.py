@@ -1,0 +1,159 @@
+"""What the kernels call NumPy: one set of names, in NumPy, Profuse, JAX, torch and numexpr."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
+
+# Names that are the same everywhere but in torch.
+_NAMES = (
+    "abs", "all", "any", "argmax", "argmin", "astype", "bool", "clip", "concatenate", "cos",
+    "cumsum", "exp", "flip", "float16", "float32", "float64", "int32", "int64", "isfinite", "log",
+    "log1p", "max", "maximum", "mean", "min", "minimum", "reshape", "sin", "sqrt", "stack", "sum",
+    "take", "take_along_axis", "tanh", "transpose", "uint8", "var", "where",
+)  # fmt: skip
+
+
+def _scatter_add(x: Any, index: Any, y: Any) -> Any:
+    """``x`` with each row of ``y`` added to the row that ``index`` names."""
+    out = x.copy()
+    numpy.add.at(out, index, y)
+    return out
+
+
+def numpy_library() -> SimpleNamespace:
+    """NumPy, with SciPy's error function."""
+    from scipy.special import erf
+
+    shared = {name: getattr(numpy, name) for name in _NAMES}
+    return SimpleNamespace(**shared, erf=erf, scatter_add=_scatter_add)
+
+
+def profuse_library() -> SimpleNamespace:
+    """NumPy as Profuse traces it."""
+    import profuse as pf
+
+    shared = {name: getattr(numpy, name) for name in _NAMES}
+    return SimpleNamespace(**shared, erf=pf.erf, scatter_add=_scatter_add)
+
+
+def jax_library() -> SimpleNamespace:
+    """`jax.numpy`."""
+    import jax
+    import jax.numpy as jnp
+
+    shared = {name: getattr(jnp, name) for name in _NAMES}
+    return SimpleNamespace(
+        **shared, erf=jax.scipy.special.erf, scatter_add=lambda x, index, y: x.at[index].add(y)
+    )
+
+
+def torch_library() -> SimpleNamespace:
+    """torch's functions under NumPy's names."""
+    import torch
+
+    other = ("astype", "cumsum", "flip", "max", "maximum", "min", "minimum", "take",
+             "take_along_axis", "transpose", "var")  # fmt: skip
+    same = {name: getattr(torch, name) for name in (*_NAMES, "erf") if name not in other}
+
+    def bounded(two: Any, bound: str) -> Any:
+        def call(x: Any, y: Any) -> Any:
+            return two(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, **{bound: y})
+
+        return call
+
+    def extreme(whole: Any, along: Any) -> Any:
+        def call(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+            return whole(x) if axis is None else along(x, dim=axis, keepdim=keepdims)
+
+        return call
+
+    return SimpleNamespace(
+        **same,
+        maximum=bounded(torch.maximum, "min"),
+        minimum=bounded(torch.minimum, "max"),
+        max=extreme(torch.max, torch.amax),
+        min=extreme(torch.min, torch.amin),
+        var=lambda x, axis: torch.var(x, dim=axis, correction=0),
+        cumsum=lambda x, axis: torch.cumsum(x, dim=axis),
+        flip=lambda x, axis: torch.flip(x, (axis,)),
+        take=lambda x, index, axis: torch.index_select(x, axis, index),
+        take_along_axis=lambda x, index, axis: torch.take_along_dim(x, index, dim=axis),
+        transpose=torch.permute,
+        astype=lambda x, dtype: x.to(dtype),
+        scatter_add=lambda x, index, y: x.index_add(0, index, y),
+    )
+
+
+class Expression:
+    """A numexpr expression that grows as a kernel computes with it.
+
+    Numbers become variables of the arrays' dtype, as numexpr takes literals for float64.
+    """
+
+    def __init__(self, text: str, values: dict[str, Any], dtype: Any) -> None:
+        self.text, self.values, self.dtype = text, values, dtype
+
+    def _with(self, form: str, *others: Any) -> Expression:
+        return joined(form, self, *others)
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(f"numexpr has no counterpart of .{name}")
+
+    def __getitem__(self, key: Any) -> Any:
+        raise NotImplementedError("numexpr has no indexing")
+
+
+def joined(form: str, *operands: Any) -> Expression:
+    """An expression of expressions and numbers; ``form`` has a ``{}`` for each."""
+    first = next(x for x in operands if isinstance(x, Expression))
+    texts = []
+    for x in operands:
+        if not isinstance(x, Expression):
+            name = f"k{len(first.values)}"
+            first.values[name] = first.dtype.type(x)
+            x = Expression(name, first.values, first.dtype)
+        texts.append(x.text)
+    return Expression(form.format(*texts), first.values, first.dtype)
+
+
+for _method, _sign in {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}.items():  # fmt: skip
+    _form = "({} " + _sign + " {})"
+    setattr(Expression, f"__{_method}__", lambda a, b, form=_form: joined(form, a, b))
+    setattr(Expression, f"__r{_method}__", lambda a, b, form=_form: joined(form, b, a))
+for _method, _sign in {
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+}.items():
+    _form = "({} " + _sign + " {})"
+    setattr(Expression, f"__{_method}__", lambda a, b, form=_form: joined(form, a, b))
+setattr(Expression, "__neg__", lambda a: joined("(-{})", a))  # noqa: B010 - beside the others
+
+
+def numexpr_library() -> SimpleNamespace:
+    """What numexpr has; all else raises."""
+    one = {n: f"{n}({{}})" for n in ["abs", "cos", "exp", "log", "log1p", "sin", "sqrt", "tanh"]}
+    two = {"maximum": "where(({0} > {1}), {0}, {1})", "minimum": "where(({0} < {1}), {0}, {1})"}
+    forms = one | two | {"where": "where({}, {}, {})"}
+
+    def clip(x: Any, low: Any, high: Any) -> Any:
+        return joined(two["minimum"], joined(two["maximum"], x, low), high)
+
+    def missing(name: str) -> Any:
+        def call(*_: Any, **__: Any) -> Any:
+            raise NotImplementedError(f"numexpr has no counterpart of {name}")
+
+        return call
+
+    found = {name: missing(name) for name in (*_NAMES, "erf", "scatter_add")}
+    found |= {name: lambda *args, form=form: joined(form, *args) for name, form in forms.items()}
+    return SimpleNamespace(**(found | {"clip": clip}))

@@ -1,0 +1,96 @@
+"""The command line of the programs that measure kernels and models."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from suite.kernel import KERNELS, SIZES
+
+from . import plot, session, systems, tables
+
+QUICK_ROUNDS, ROUNDS = 5, 30
+
+
+def options(doc: str, group: str, arguments: list[str] | None = None) -> argparse.Namespace:
+    """What the command line says; exits where it is wrong."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [k.name for k in KERNELS.values() if k.group == group]
+    parser.add_argument("--only", default="", metavar="REGEX", help="of 'kernel dtype'")
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES), help="or ROWSxCOLUMNS")
+    parser.add_argument("--dtypes", nargs="+", default=[], help="default: all of each kernel")
+    parser.add_argument("--peers", nargs="*", default=list(systems.PEERS), choices=systems.PEERS)
+    parser.add_argument("--threads", nargs="+", default=["1"], help="numbers, or all")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--budget", type=float, default=math.inf, metavar="SECONDS")
+    parser.add_argument("--quick", action="store_true", help="float32, one size, few rounds")
+    parser.add_argument("--no-dynamic", action="store_true", help="literal sizes alone")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="rows it has are not measured")
+    parser.add_argument("--again", action="store_true", help="measure rows of the file anew")
+    parser.add_argument("--plot", metavar="FILE.svg")
+    parser.add_argument("--show", action="store_true", help="the table of the file, nothing more")
+    parser.add_argument("--list", action="store_true", help="names of the kernels")
+    given = parser.parse_args(arguments)
+    if given.list:
+        print("\n".join(names))
+        sys.exit()
+    if given.quick:
+        given.rounds = min(given.rounds, QUICK_ROUNDS)
+        given.sizes = given.sizes if given.sizes != list(SIZES) else ["cache"]
+        given.dtypes = given.dtypes or ["f32"]
+    try:
+        given.sizes = [session.size_of(text) for text in given.sizes]
+        given.threads = list(dict.fromkeys(map(session.thread_count, given.threads)))
+    except ValueError as error:
+        parser.error(str(error))
+    if given.show and given.json is None:
+        parser.error("--show needs --json FILE")
+    return given
+
+
+def main(doc: str, group: str) -> None:
+    """Measure a group of kernels, and print what was found, worst rows first."""
+    given = options(doc, group)
+    wanted = ["ours", *(() if given.no_dynamic else ("ours-dynamic",)), *given.peers]
+    missing = {s: why for s in wanted if (why := systems.missing(s))}
+    plan = session.Plan(
+        group, given.only, given.sizes, wanted, given.threads, given.dtypes, given.rounds,
+        given.budget, given.again, given.json, missing=missing,
+    )  # fmt: skip
+    if given.show:
+        plan.rows = json.loads(given.json.read_text("utf-8"))["rows"]
+        conclude(list(plan.rows.values()), wanted, given.plot)
+        return
+    try:
+        session.load(plan)
+    except ValueError as error:
+        sys.exit(str(error))
+    print(session.headline(plan))
+    for system, why in missing.items():
+        print(f"{system} is left out: {why}")
+    shown = [s for s in wanted if s not in missing]
+    print(tables.columns(shown))
+    left = session.measure(plan, lambda row: print(tables.line(row, shown), flush=True))
+    keys = {session.key_of(c, t) for t in given.threads for c in session.cases(plan)}
+    conclude([row for key, row in plan.rows.items() if key in keys], shown, given.plot)
+    if left:
+        print(f"{left} rows were not measured within {given.budget:.0f} s; the same command with "
+              "the same --json FILE goes on")  # fmt: skip
+
+
+def conclude(rows: list[dict[str, Any]], shown: list[str], picture: str | None) -> None:
+    """Print the table and its summary; draw the picture."""
+    print(f"\n{tables.table(rows, shown)}\n\n{tables.summary(rows)}")
+    if tables.skips(rows):
+        print(f"\nWithout a figure:\n{tables.skips(rows)}")
+    if picture is not None and rows:
+        try:
+            plot.draw(rows, picture, rows[0]["threads"])
+        except ImportError as error:
+            print(f"there is no picture: {error}")
