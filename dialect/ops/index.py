@@ -120,12 +120,9 @@ class Take(_Indexed, name="take"):
 
 
 def _integers(indices: Any) -> Any:
-    """Indices as NumPy takes them: u64, which it refuses to index with, as i64."""
-    if isinstance(indices, (np.ndarray, np.generic)) and indices.dtype == np.uint64:
-        if indices.size and int(np.max(indices)) >= 2**63:
-            raise BoundsError(f"index {np.max(indices)} is out of bounds")
-        return indices.astype(np.int64)
-    return indices
+    """Indices as NumPy takes them: the bits of u64 as i64, so that the largest is -1."""
+    is_u64 = isinstance(indices, (np.ndarray, np.generic)) and indices.dtype == np.uint64
+    return indices.astype(np.int64) if is_u64 else indices
 
 
 class Gather(_Indexed, name="gather"):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import FrameType
 
 import numpy as np
+from profuse.dialect.errors import RangeError
 
 from .compare import Outcome, module, run
 from .programs import Program
@@ -48,6 +49,11 @@ def is_index_first(numpy: Outcome, ours: Outcome) -> bool:
         return False
     told = str(ours.error)
     return ("same_kind" in told or "broadcast" in told) and _line(ours.error) == _line(numpy.error)
+
+
+def is_of_huge_integers(ours: Outcome) -> bool:
+    """Whether a Python integer is refused that 64 bits cannot hold."""
+    return isinstance(ours.error, RangeError) and "64 bits" in str(ours.error)
 
 
 def is_deprecated(program: Program, ours: Outcome) -> bool:

@@ -17,6 +17,7 @@ from .apart import (
     is_dot_with_zero,
     is_einsum_of_ones,
     is_index_first,
+    is_of_huge_integers,
     is_of_nothing,
     is_of_objects,
 )  # fmt: skip
@@ -108,6 +109,8 @@ def _check_mode(
                 counts["calls that raise a later error first"] += 1
             elif what and is_index_first(reference.outcomes[number], ours):
                 counts["calls that refuse a cast or a shape before an index"] += 1
+            elif what and is_of_huge_integers(ours):
+                counts["calls whose Python integers need more than 64 bits"] += 1
             elif what and is_of_objects(reference.outcomes[number]):
                 counts["calls whose results are objects in NumPy"] += 1
             elif what and is_dot_with_zero(program, what):

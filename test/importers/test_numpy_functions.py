@@ -420,3 +420,37 @@ def test_booleans_are_rounded_to_no_decimals_only(decimals):
                 call(mask)
     else:
         np.testing.assert_array_equal(pf.jit(f)(mask), f(mask))
+
+
+INDEXED = {
+    "take": np.take, "[]": lambda x, i: x[i],
+    "take_along_axis": lambda x, i: np.take_along_axis(x, i, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", INDEXED.values(), ids=INDEXED)
+def test_unsigned_indices_of_64_bits_are_taken_as_signed(call):
+    """The largest is -1, on all tiers."""
+    x, index = np.arange(3.0), np.array([2**64 - 1, 0, 2**64 - 2], np.uint64)
+    compiled = pf.jit(lambda x, i: call(x, i) * 2, background=False)
+    for _ in range(4):
+        np.testing.assert_array_equal(compiled(x, index), call(x, index) * 2)
+    assert compiled.state().counters["kernel_launches"] >= 1
+
+
+@pytest.mark.parametrize("ours", [
+    lambda x: x.sum() @ x.sum(), lambda x: x.sum() @ 3.0, lambda x: np.float32(3) @ x.sum(),
+])  # fmt: skip
+def test_products_of_numpy_scalars_are_not_defined(ours):
+    for call in (ours, pf.jit(ours)):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            call(np.ones(3))
+
+
+def test_products_of_arrays_without_axes_lack_dimensions():
+    def product(x):
+        return x @ x
+
+    for call in (product, pf.jit(product)):
+        with pytest.raises(ValueError, match="does not have enough dimensions"):
+            call(np.array(2.0))

@@ -160,7 +160,8 @@ def test_numbers_beside_captured_arrays_stay_weakly_typed(ufunc, dtype):
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 2.0, 0.5, 1.0, True, np.int64(2)], ids=repr)
 def test_powers_of_bools_and_small_ints(exponent):
     """NumPy's shortcuts of ``**`` decide the dtype: the square of a bool is an int8."""
-    for x in (np.array([True, False]), np.array([2, 3], "i2"), np.array([2, 3], "u1")):
+    arrays = (np.array([True, False]), np.array([2, 3], "i2"), np.array([2, 3], "u1"))
+    for x in (*arrays, np.array(True), np.True_):
         check(lambda x: x**exponent, x, exact=False)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.dtypes import dtype_of
 from ..tracing.current import trace_error
-from ..tracing.mutation import in_memory, is_scalar, write
+from ..tracing.mutation import in_memory, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
 from ..tracing.traced import Traced
@@ -37,13 +37,13 @@ def astype(
     if self.dtype == wanted.numpy:
         return self.copy() if copy else self
     out = op("cast", self, dtype=wanted)
-    return out if is_scalar(self) else in_memory(out)
+    return out if is_immutable(self) else in_memory(out)
 
 
 @array_method("copy", "__copy__")
 def copy(self: Traced, order: str = "C") -> Traced:
     """`ndarray.copy`; a rank-0 result is a NumPy scalar, which cannot change."""
-    if is_scalar(self):
+    if is_immutable(self):
         return self
     made = op("copy", self)
     if order != "C":

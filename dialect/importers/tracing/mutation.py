@@ -44,37 +44,29 @@ def check_owner(array: Traced) -> None:
 
 
 _REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
-_ARRAYS = ("", "copy", "full", "slice")
 
 
-def is_immutable(array: Traced) -> bool:
+def is_immutable(array: Recording) -> bool:
     """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array without axes.
 
     That is what creation functions and copies make, views that have lost the last axis to anything
-    but an integer index, and ``x[...]``. Arguments, which may be either, are taken for scalars.
+    but an integer index, and ``x[...]``.
     """
-    return _maker(array) not in _ARRAYS
-
-
-def is_scalar(array: Recording) -> bool:
-    """`is_immutable`, with arguments taken for arrays."""
-    return _maker(array) not in (None, *_ARRAYS)
-
-
-def in_memory(x: Any) -> Any:
-    """``x``, where NumPy has an array of no axes and the op that has made ``x`` gives a scalar."""
-    return op("copy", x) if isinstance(x, Recording) and is_scalar(x) else x
-
-
-def _maker(array: Recording) -> str | None:
-    """The op that has made a rank-0 value, "" for other ranks, None for an argument."""
     value, rec = array.value, array.rec
     while not rec.shape(value):
         made = rec.defs.get(value)
-        if made is None or made.op.name not in _REARRANGES:
-            return None if made is None else made.op.name
+        if made is None:
+            given = value in rec.inputs and rec.leaves[rec.inputs.index(value)]
+            return isinstance(given, np.generic)
+        if made.op.name not in _REARRANGES:
+            return made.op.name not in ("copy", "full", "slice")
         value = made.operands[0]
-    return ""
+    return False
+
+
+def in_memory(x: Any) -> Any:
+    """``x``, where NumPy has an array without axes and the op that made ``x`` gives a scalar."""
+    return op("copy", x) if isinstance(x, Recording) and is_immutable(x) else x
 
 
 def operate(array: Traced, name: str, *others: Any) -> Traced:

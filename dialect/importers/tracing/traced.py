@@ -305,10 +305,10 @@ class Traced(Recording, of=TensorType):
         return power
 
     def __matmul__(self, other: Any) -> Any:
-        return op("matmul", self, other) if self.takes(other) else NotImplemented
+        return op("matmul", self, other) if _multiplies(self, other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return op("matmul", other, self) if self.takes(other) else NotImplemented
+        return op("matmul", other, self) if _multiplies(self, other) else NotImplemented
 
     # --- memory -------------------------------------------------------------------------------
 
@@ -317,6 +317,12 @@ class Traced(Recording, of=TensorType):
             if base.storage is None:
                 base.storage = Storage()
             self.storage = base.storage
+
+
+def _multiplies(x: Traced, other: Any) -> bool:
+    """Whether ``@`` is defined for two operands: not for NumPy scalars alone."""
+    other_is_scalar = is_immutable if isinstance(other, Recording) else np.isscalar
+    return x.takes(other) and not (is_immutable(x) and other_is_scalar(other))
 
 
 # In these dtypes ``x ** 0.5`` is the square root, but np.power(x, 0.5) is not.
