@@ -442,15 +442,15 @@ def test_unsigned_indices_of_64_bits_are_taken_as_signed(call):
     lambda x: x.sum() @ x.sum(), lambda x: x.sum() @ 3.0, lambda x: np.float32(3) @ x.sum(),
 ])  # fmt: skip
 def test_products_of_numpy_scalars_are_not_defined(ours):
-    for call in (ours, pf.jit(ours)):
+    for fn in (ours, pf.jit(ours)):
         with pytest.raises(TypeError, match="unsupported operand"):
-            call(np.ones(3))
+            fn(np.ones(3))
 
 
 def test_products_of_arrays_without_axes_lack_dimensions():
     def product(x):
         return x @ x
 
-    for call in (product, pf.jit(product)):
+    for fn in (product, pf.jit(product)):
         with pytest.raises(ValueError, match="does not have enough dimensions"):
-            call(np.array(2.0))
+            fn(np.array(2.0))
