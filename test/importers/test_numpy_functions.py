@@ -454,3 +454,20 @@ def test_products_of_arrays_without_axes_lack_dimensions():
     for fn in (product, pf.jit(product)):
         with pytest.raises(ValueError, match="does not have enough dimensions"):
             fn(np.array(2.0))
+
+
+@pytest.mark.parametrize("bounds", [
+    (np.inf,), (0.0, -np.inf), (-np.inf, 1.0), (0.0, np.nan), (0, 1, np.nan), (0.0, 1, np.inf),
+    (0, 1, 0.0), (1e30,),
+])  # fmt: skip
+def test_ranges_without_a_length(bounds):
+    def f(x):
+        return np.arange(*bounds) + x
+
+    want, got = [], []
+    for found, fn in ((want, f), (got, pf.jit(f))):
+        try:
+            found.append(fn(np.ones(1)).tolist())
+        except (ValueError, ZeroDivisionError) as error:
+            found.append(str(error).rpartition(": ")[2])
+    assert want == got

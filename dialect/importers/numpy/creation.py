@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ..handlers import CREATION, METHODS
 from ..python.substitutes import FUNCTIONS as SUBSTITUTES
-from ..tracing.current import current
+from ..tracing.current import current, user_loc
 from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op, recorder_of
@@ -84,7 +85,7 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
         count = -((start - stop) // step)
         count = _or_none(count)
     else:
-        count = max(int(np.ceil((float(stop) - float(start)) / float(step))), 0)
+        count = _length((float(stop) - float(start)) / float(step))
     wanted = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
     if all(_is_int(x) for x in numbers) and wanted.kind not in "fc":
         steps = iota(count, dtype_of(np.int64))
@@ -95,6 +96,16 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
     first, second = _element(start, wanted), _element(start + step, wanted)
     steps = METHODS["astype"](iota(count, dtype_of(np.int64)), wanted)
     return np.where(steps == 1, second, steps * (second - first) + first)
+
+
+def _length(steps: float) -> int:
+    """How many elements so many steps have; raises ShapeError where there is no such number."""
+    if not abs(steps) < 2**63:
+        what = (
+            "arange: cannot compute length" if steps != steps else "Maximum allowed size exceeded"
+        )
+        raise ShapeError(what, loc=user_loc())
+    return max(math.ceil(steps), 0)
 
 
 def _or_none(count: Any) -> Any:
