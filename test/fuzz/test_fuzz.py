@@ -100,7 +100,7 @@ def test_refusals_and_what_is_dead_are_counted():
     assert counts["calls that raise a later error first"] == 3
     index_first = made("v = np.zeros((0, 3), int)", "v[np.arange(2)] += np.pi")
     assert check(index_first, ("tier 0",), counts) == []
-    assert counts["calls that refuse a cast before an index"] == 3
+    assert counts["calls that refuse a cast or a shape before an index"] == 3
     raising = made("v = x.reshape(k, -1)", calls=(X, "given(arr('f4', (3, 3), 'C', 1))"))
     before = counts["calls that raise in NumPy"]
     assert check(raising, ("tier 0",), counts) == []

@@ -139,9 +139,11 @@ def test_tier0_refuses_indices_out_of_range(name, index):
         op.evaluate(op.full_attrs(attrs), z(3), np.array([index]))
 
 
-def test_huge_unsigned_index_does_not_wrap():
-    with pytest.raises(BoundsError):
-        op_named("take").evaluate({"axis": 0}, z(3), np.array([2**64 - 1], np.uint64))
+def test_huge_unsigned_indices_are_negative_as_in_numpy():
+    take, x = op_named("take"), np.arange(3.0)
+    assert take.evaluate({"axis": 0}, x, np.array([2**64 - 1], np.uint64)) == 2
+    with pytest.raises(IndexError):
+        take.evaluate({"axis": 0}, x, np.array([2**64 - 4], np.uint64))
 
 
 def test_axis_errors_are_both_value_and_index_errors():
