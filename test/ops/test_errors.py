@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profuse.dialect.errors import BoundsError, DTypeError, ProfuseError, ShapeError
+from profuse.dialect.errors import DTypeError, ProfuseError, ShapeError
 from profuse.dialect.ir.attrs import DYNAMIC
 from profuse.dialect.ir.dtypes import F32, F64, I64
 from profuse.dialect.ir.op import op_named
