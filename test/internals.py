@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from profuse.dialect.ops import effects
+from profuse.dialect.ops.control_flow import effects
 from profuse.executor.compile import worker
 from profuse.executor.cuda import cublaslt, libraries
 from profuse.executor.dispatch import entry as entries

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ir.symbolic import Dim, parse_dim
-from ...dialect.ops.control import If
+from ...dialect.ops.control_flow.control import If
+from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant
 from ...dialect.ops.device_guards import SizeEq
-from ...dialect.ops.lists import ListConstruct
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard

@@ -22,7 +22,7 @@ from cases import (
 )
 from profuse.dialect.ir.dtypes import BOOL, C64, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType
 from profuse.dialect.ir.op import OPS, Op
-from profuse.dialect.ops.families import PYTHON_NUMBERS, Elementwise
+from profuse.dialect.ops.elementwise.families import PYTHON_NUMBERS, Elementwise
 
 # What each op is in NumPy, where the names differ; not read from the op, so that it can fail.
 NUMPY: dict[str, Callable[..., Any]] = {

@@ -9,7 +9,7 @@ import numpy as np
 from cases import Attrs, array, laid_out, register
 from profuse.dialect.ir.attrs import DYNAMIC
 from profuse.dialect.ir.dtypes import F32, DType
-from profuse.dialect.ops.slicing import ABSENT
+from profuse.dialect.ops.indexing.slicing import ABSENT
 from reduction_cases import Args, shapes
 from structural_cases import FEW, slice_reference
 

@@ -10,7 +10,7 @@ import numpy as np
 from cases import Attrs, array, laid_out, python_number, register
 from profuse.dialect.ir.attrs import DYNAMIC
 from profuse.dialect.ir.dtypes import DTYPES, F32, I8, I64, U64, DType, dtype_of
-from profuse.dialect.ops.slicing import ABSENT
+from profuse.dialect.ops.indexing.slicing import ABSENT
 from reduction_cases import Args, shapes
 
 FEW = tuple(d for d in DTYPES if d.name in ("bool", "i8", "u64", "bf16", "f32", "c128"))

@@ -19,7 +19,7 @@ from profuse.dialect.ir.device import HOST
 from profuse.dialect.ir.dtypes import DType, dtype_of
 from profuse.dialect.ir.op import Fusion
 from profuse.dialect.ir.types import ScalarType, TensorType, Type
-from profuse.dialect.ops.families import Elementwise
+from profuse.dialect.ops.elementwise.families import Elementwise
 
 # Every case takes many minutes; without it, cases that repeat what others test are left out.
 EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"

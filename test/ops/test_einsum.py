@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from profuse.dialect.errors import ShapeError
 from profuse.dialect.ir.op import op_named
-from profuse.dialect.ops.einsum import decompose_einsum
+from profuse.dialect.ops.linalg.einsum import decompose_einsum
 
 RNG = np.random.default_rng(3)
 SIZES = {"i": 3, "j": 4, "k": 5, "l": 2, "m": 3, "b": 2, "h": 3, "q": 4, "d": 5}

@@ -16,7 +16,7 @@ from profuse.dialect.ir.attrs import DYNAMIC
 from profuse.dialect.ir.dtypes import F32, I8, DType
 from profuse.dialect.ir.op import Op, op_named
 from profuse.dialect.ir.types import type_of
-from profuse.dialect.ops.inplace import InPlace
+from profuse.dialect.ops.indexing.inplace import InPlace
 
 load_suites()
 IN_PLACE = [op for op in OPS.values() if issubclass(op, InPlace)]

@@ -14,7 +14,7 @@ from profuse.dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I8, I64
 from profuse.dialect.ir.op import OPS, op_named
 from profuse.dialect.ir.symbolic import evaluate, symbol
 from profuse.dialect.ir.types import TENSOR, ScalarType, TensorType, type_of
-from profuse.dialect.ops.slicing import ABSENT, encode_bound, sliced
+from profuse.dialect.ops.indexing.slicing import ABSENT, encode_bound, sliced
 from profuse.dialect.reasons import Reason
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))

@@ -13,7 +13,7 @@ from profuse.dialect.errors import DTypeError, ProfuseError
 from profuse.dialect.ir.dtypes import DType, dtype_of
 from profuse.dialect.ir.symbolic import Sym, evaluate, symbol
 from profuse.dialect.ir.types import TENSOR, ListType, ScalarType, TensorType, Type, type_of
-from profuse.dialect.ops.families import Elementwise
+from profuse.dialect.ops.elementwise.families import Elementwise
 
 
 def suites(*, elementwise: bool = False) -> pytest.MarkDecorator:

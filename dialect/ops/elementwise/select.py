@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..ir.attrs import DTYPE
-from ..ir.dtypes import BOOL, I64, DType, dtype_of
-from ..ir.op import Rounding, attr, operand, result
-from ..ir.types import ListType, TensorType, Type
-from .broadcast import shape_of
+from ...errors import DTypeError
+from ...ir.attrs import DTYPE
+from ...ir.dtypes import BOOL, I64, DType, dtype_of
+from ...ir.op import Rounding, attr, operand, result
+from ...ir.types import ListType, TensorType, Type
+from ..broadcast import shape_of
+from ..sizes import as_tensor
 from .families import SAMPLE, Elementwise, Key, Unary, result_dtype
-from .sizes import as_tensor
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
-    from ...lowering.linalg.scalar import Scalar
+    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.scalar import Scalar
 
 
 class Select(Elementwise, name="select", rounding=Rounding.MOVES):

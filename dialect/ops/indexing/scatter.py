@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, LoweringError, ShapeError
-from ..ir.attrs import BOOL, I64, I64_ARRAY
-from ..ir.dtypes import F64, DType
-from ..ir.op import Fusion, Rounding, attr, operand, result
-from ..ir.symbolic import Sym
-from ..ir.types import ListType, ScalarType, Shape, TensorType, Type
-from .broadcast import shape_of, shape_text
-from .sizes import (
+from ...errors import DTypeError, LoweringError, ShapeError
+from ...ir.attrs import BOOL, I64, I64_ARRAY
+from ...ir.dtypes import F64, DType
+from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.symbolic import Sym
+from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
+from ..broadcast import shape_of, shape_text
+from ..sizes import (
     complete_shape,
     is_positive,
     known_scalar,
@@ -24,11 +24,11 @@ from .sizes import (
     prove_equal,
     tensor_type,
 )
+from ..structural import Proven
 from .slicing import Pick, Slice
-from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 def _is_cut(given: DType | None, wanted: DType | None) -> bool:

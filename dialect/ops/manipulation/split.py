@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..ir.attrs import BOOL, I64, I64_ARRAY
-from ..ir.op import EVERY, Emit, View, attr, operand, result
-from ..ir.symbolic import Dim, Sym, sym_min
-from ..ir.types import TensorType, Type
-from .sizes import check_axes, complete_shape, normalize_axis, prove_equal, tensor_type
-from .slicing import ABSENT, sliced
-from .structural import Structural
+from ...errors import ShapeError
+from ...ir.attrs import BOOL, I64, I64_ARRAY
+from ...ir.op import EVERY, Emit, View, attr, operand, result
+from ...ir.symbolic import Dim, Sym, sym_min
+from ...ir.types import TensorType, Type
+from ..indexing.slicing import ABSENT, sliced
+from ..sizes import check_axes, complete_shape, normalize_axis, prove_equal, tensor_type
+from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.builder import Builder, Tensor
 
 
 class _Pieces(Structural):

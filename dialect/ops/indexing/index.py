@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import BoundsError, DTypeError, LoweringError, ShapeError
-from ..ir.attrs import I64, I64_ARRAY
-from ..ir.dtypes import I64 as INT64
-from ..ir.dtypes import U64
-from ..ir.op import Fusion, attr, operand, result
-from ..ir.symbolic import Dim
-from ..ir.types import Shape, TensorType, Type
-from .broadcast import broadcast_shapes, shape_text
-from .sizes import (
+from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
+from ...ir.attrs import I64, I64_ARRAY
+from ...ir.dtypes import I64 as INT64
+from ...ir.dtypes import U64
+from ...ir.op import Fusion, attr, operand, result
+from ...ir.symbolic import Dim
+from ...ir.types import Shape, TensorType, Type
+from ..broadcast import broadcast_shapes, shape_text
+from ..sizes import (
     as_tensor,
     check_axes,
     clamped,
@@ -32,10 +32,10 @@ from .sizes import (
     product,
     tensor_type,
 )
-from .structural import Structural
+from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 class _Indexed(Structural):

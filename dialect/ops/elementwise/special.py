@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..ir.dtypes import C64, C128, F32, F64, DType
-from ..ir.op import Rounding
+from ...errors import DTypeError
+from ...ir.dtypes import C64, C128, F32, F64, DType
+from ...ir.op import Rounding
 from .families import Key, Unary
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.scalar import Scalar
+    from ....lowering.linalg.scalar import Scalar
 
 
 class Rsqrt(Unary, name="rsqrt"):

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
-from ..ir.attrs import DYNAMIC
-from ..ir.dtypes import dtype_of
-from .sizes import promote
+from ...errors import DTypeError, ShapeError
+from ...ir.attrs import DYNAMIC
+from ...ir.dtypes import dtype_of
+from ..sizes import promote
 
 Emit = Callable[..., Any]
 Labels = tuple[str, ...]

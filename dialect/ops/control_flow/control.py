@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..ir.op import Op, operand, result
-from ..ir.types import BOOL_SCALAR, INT_SCALAR, TENSOR, ScalarType, TensorType, Type, merge_types
+from ...ir.op import Op, operand, result
+from ...ir.types import BOOL_SCALAR, INT_SCALAR, TENSOR, ScalarType, TensorType, Type, merge_types
 
 DIALECT = "scf"
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from ..ir.attrs import STR
-from ..ir.op import Op, attr
+from ...ir.attrs import STR
+from ...ir.op import Op, attr
 
 _printed: set[tuple[str, str]] = set()
 _lock = threading.Lock()

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..ir.op import EVERY, Op, operand, result
-from ..ir.types import ListType, Type
+from ...ir.op import EVERY, Op, operand, result
+from ...ir.types import ListType, Type
 
 
 class ListConstruct(Op, name="list_construct"):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.dtypes import BOOL, DType
-from ..ir.op import Rounding
+from ...ir.dtypes import BOOL, DType
+from ...ir.op import Rounding
 from .families import Binary, Compare, PartialBinary, Unary
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.scalar import Scalar
+    from ....lowering.linalg.scalar import Scalar
 
 
 class Eq(Compare, name="eq"):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..ir.attrs import DTYPE, I64
-from ..ir.dtypes import DType, dtype_of
-from ..ir.op import Fusion, Op, Rounding, attr, operand, result
-from ..ir.types import Shape, TensorType, Type
+from ...ir.attrs import DTYPE, I64
+from ...ir.dtypes import DType, dtype_of
+from ...ir.op import Fusion, Op, Rounding, attr, operand, result
+from ...ir.types import Shape, TensorType, Type
+from ..sizes import check_axes, normalize_axis, product, tensor_type
 from .reduce import accumulated, wide
-from .sizes import check_axes, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 class Scan(Op, rounding=Rounding.SUMS):

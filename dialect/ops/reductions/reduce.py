@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import LoweringError, ShapeError
-from ..ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
-from ..ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
-from ..ir.dtypes import BOOL as BOOLEAN
-from ..ir.dtypes import I64 as INT64
-from ..ir.op import Fusion, Rounding, attr, operand, result
-from ..ir.types import Shape, TensorType, Type
-from .sizes import (
+from ...errors import LoweringError, ShapeError
+from ...ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
+from ...ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
+from ...ir.dtypes import BOOL as BOOLEAN
+from ...ir.dtypes import I64 as INT64
+from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.types import Shape, TensorType, Type
+from ..sizes import (
     check_axes,
     complete_shape,
     drop,
@@ -27,10 +27,10 @@ from .sizes import (
     product,
     tensor_type,
 )
-from .structural import Proven
+from ..structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 def wide(dtype: DType) -> DType:

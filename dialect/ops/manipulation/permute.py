@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..ir.attrs import I64, I64_ARRAY
-from ..ir.op import Emit, View, attr, operand, result
-from ..ir.types import Shape, Type
-from .sizes import normalize_axes, normalize_axis, tensor_type
-from .structural import Structural
+from ...errors import ShapeError
+from ...ir.attrs import I64, I64_ARRAY
+from ...ir.op import Emit, View, attr, operand, result
+from ...ir.types import Shape, Type
+from ..sizes import normalize_axes, normalize_axis, tensor_type
+from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.builder import Builder, Tensor
 
 
 class Permutation(Structural):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.dtypes import BF16, C64, C128, F32, F64, DType
-from ..ir.op import Rounding
-from ..ir.types import Type
-from ..reasons import Kind, Reason
+from ...ir.dtypes import BF16, C64, C128, F32, F64, DType
+from ...ir.op import Rounding
+from ...ir.types import Type
+from ...reasons import Kind, Reason
 from .families import Key, MathUnary, Unary
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.scalar import Scalar
+    from ....lowering.linalg.scalar import Scalar
 
 
 # --- sign and size ----------------------------------------------------------------------------

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
-from ..ir.op import Fusion, Op, Rounding, operand, result
-from ..ir.symbolic import Sym
-from ..ir.types import ListType, ScalarType, TensorType, Type
-from ..reasons import Kind, Reason
-from .broadcast import broadcast_types
+from ...errors import DTypeError
+from ...ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
+from ...ir.op import Fusion, Op, Rounding, operand, result
+from ...ir.symbolic import Sym
+from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...reasons import Kind, Reason
+from ..broadcast import broadcast_types
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
-    from ...lowering.linalg.scalar import Scalar
+    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.scalar import Scalar
 
 PYTHON_NUMBERS = frozenset({bool, int, float, complex})
 Key = tuple[DType, bool]  # dtype of an operand, and whether it is a (weak) Python number

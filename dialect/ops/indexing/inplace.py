@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
-from ..ir.attrs import BOOL, I64
-from ..ir.op import OPS, Emit, Op, attr, operand, result
-from ..ir.types import TensorType, Type
-from . import binary, special, unary  # noqa: F401  (in-place forms are made of what they declare)
-from .broadcast import shape_of
-from .families import Binary, Compare, Elementwise, Unary
+from ...errors import DTypeError, ShapeError
+from ...ir.attrs import BOOL, I64
+from ...ir.op import OPS, Emit, Op, attr, operand, result
+from ...ir.types import TensorType, Type
+from ..broadcast import shape_of
+from ..elementwise import binary, special, unary  # noqa: F401  (in-place forms are made of what they declare)
+from ..elementwise.families import Binary, Compare, Elementwise, Unary
+from ..sizes import check_sizes, tensor_type
 from .scatter import check_assignment, check_casting, check_output, check_stored, store
-from .sizes import check_sizes, tensor_type
 from .slicing import Pick
 
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..ir.attrs import DTYPE, F64
-from ..ir.dtypes import C64, C128, F16, F32, DType, dtype_of
-from ..ir.dtypes import F64 as DOUBLE
-from ..ir.op import Rounding, attr
-from ..ir.symbolic import Sym
-from ..ir.types import MaybeDim, TensorType, Type
+from ...errors import DTypeError
+from ...ir.attrs import DTYPE, F64
+from ...ir.dtypes import C64, C128, F16, F32, DType, dtype_of
+from ...ir.dtypes import F64 as DOUBLE
+from ...ir.op import Rounding, attr
+from ...ir.symbolic import Sym
+from ...ir.types import MaybeDim, TensorType, Type
+from ..sizes import drop, product, tensor_type
 from .reduce import Reduction, axis_argument, reduced_axes, wide
-from .sizes import drop, product, tensor_type
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 class Mean(Reduction, name="mean", rounding=Rounding.SUMS):

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..ir.dtypes import F64, I64
-from ..ir.op import Rounding
-from ..ir.symbolic import Dim, Sym, sym_max, sym_min
-from ..ir.types import TENSOR, ScalarType, TensorType, Type
-from ..reasons import Kind, Reason
+from ...errors import DTypeError
+from ...ir.dtypes import F64, I64
+from ...ir.op import Rounding
+from ...ir.symbolic import Dim, Sym, sym_max, sym_min
+from ...ir.types import TENSOR, ScalarType, TensorType, Type
+from ...reasons import Kind, Reason
+from ..sizes import as_tensor, is_nonnegative
 from .families import Binary, PartialBinary, in_f32
-from .sizes import as_tensor, is_nonnegative
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 class Add(Binary, name="add"):

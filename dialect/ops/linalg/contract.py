@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
-from ..ir.attrs import VALUE
-from ..ir.dtypes import DType, dtype_of
-from ..ir.op import Fusion, Op, Rounding, attr, operand, result
-from ..ir.types import MaybeDim, Shape, TensorType, Type, type_of
-from .binary import Add, Mul
-from .broadcast import broadcast_shapes
-from .sizes import complete_shape, prove_equal, tensor_type
-from .structural import Proven
+from ...errors import DTypeError, ShapeError
+from ...ir.attrs import VALUE
+from ...ir.dtypes import DType, dtype_of
+from ...ir.op import Fusion, Op, Rounding, attr, operand, result
+from ...ir.types import MaybeDim, Shape, TensorType, Type, type_of
+from ..broadcast import broadcast_shapes
+from ..elementwise.binary import Add, Mul
+from ..sizes import complete_shape, prove_equal, tensor_type
+from ..structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.builder import Builder, Tensor
 
 _SIGNATURE = "(n?,k),(k,m?)->(n?,m?)"
 

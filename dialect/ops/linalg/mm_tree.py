@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import LoweringError
-from ..ir.attrs import BOOL_ARRAY, I64_ARRAY
-from ..ir.op import Fusion, Rounding, attr, operand, result
-from ..ir.types import TensorType, Type
-from ..reasons import Reason
-from .binary import Add
+from ...errors import LoweringError
+from ...ir.attrs import BOOL_ARRAY, I64_ARRAY
+from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.types import TensorType, Type
+from ...reasons import Reason
+from ..elementwise.binary import Add
+from ..manipulation.join import Concatenate
+from ..sizes import tensor_type
+from ..structural import Proven
 from .contract import Matmul
-from .join import Concatenate
-from .sizes import tensor_type
-from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.builder import Builder, Tensor
 
 Pair = tuple[Any, Any]
 

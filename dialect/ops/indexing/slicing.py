@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import BoundsError, LoweringError, ShapeError
-from ..ir.attrs import DYNAMIC, I64, I64_ARRAY
-from ..ir.op import Emit, View, attr, operand, result
-from ..ir.symbolic import Dim, Sym, sym_max, sym_min
-from ..ir.types import MaybeDim, Shape, TensorType, Type
-from .sizes import (
+from ...errors import BoundsError, LoweringError, ShapeError
+from ...ir.attrs import DYNAMIC, I64, I64_ARRAY
+from ...ir.op import Emit, View, attr, operand, result
+from ...ir.symbolic import Dim, Sym, sym_max, sym_min
+from ...ir.types import MaybeDim, Shape, TensorType, Type
+from ..sizes import (
     check_axes,
     check_sizes,
     clamped,
@@ -33,10 +33,10 @@ from .sizes import (
     runtime_sizes,
     tensor_type,
 )
-from .structural import Structural
+from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.builder import Builder, Tensor
 
 ABSENT = DYNAMIC + 1  # as a start or stop: the bound is left out
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import LoweringError, ShapeError
-from ..ir.attrs import I64, I64_ARRAY
-from ..ir.op import Fusion, attr, operand, result
-from ..ir.symbolic import Dim
-from ..ir.types import MaybeDim, Shape, TensorType, Type
-from .sizes import (
+from ...errors import LoweringError, ShapeError
+from ...ir.attrs import I64, I64_ARRAY
+from ...ir.op import Fusion, attr, operand, result
+from ...ir.symbolic import Dim
+from ...ir.types import MaybeDim, Shape, TensorType, Type
+from ..sizes import (
     check_axes,
     complete_shape,
     is_positive,
@@ -23,10 +23,10 @@ from .sizes import (
     same_size,
     tensor_type,
 )
-from .structural import Structural
+from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
 class _Join(Structural):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..ir.attrs import BOOL, DYNAMIC, I64_ARRAY
-from ..ir.op import Emit, View, attr, operand, result
-from ..ir.types import MaybeDim, Shape, TensorType, Type
-from .broadcast import shape_text
-from .sizes import (
+from ...errors import ShapeError
+from ...ir.attrs import BOOL, DYNAMIC, I64_ARRAY
+from ...ir.op import Emit, View, attr, operand, result
+from ...ir.types import MaybeDim, Shape, TensorType, Type
+from ..broadcast import shape_text
+from ..sizes import (
     check_axes,
     check_sizes,
     complete_shape,
@@ -28,10 +28,10 @@ from .sizes import (
     runtime_sizes,
     tensor_type,
 )
-from .structural import Structural
+from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.builder import Builder, Tensor
 
 
 def reshape_back(emit: Emit, view: View) -> Any:
