@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..schedule.nests import Nest
-from .abi import Condition, Launch
+from ...schedule.nests import Nest
+from ..abi import Condition, Launch
 from .kernel import Kernel, Memory, Temporary
 from .pointwise import is_pointwise, pointwise
 from .rows import in_shared, is_rows, rows

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from ..emit.reduce import Carried
-from ..schedule.graph import Combiner, Compute
+from ...emit.reduce import Carried
+from ...schedule.graph import Combiner, Compute
 from .kernel import Kernel
 from .ops import WARP, GpuOps, is_float
 

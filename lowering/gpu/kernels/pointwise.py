@@ -6,12 +6,12 @@ others, as rows, along y; only rows are split up by division, outside of the loo
 
 from __future__ import annotations
 
-from ...dialect.ir.symbolic import Dim, sym_min
-from ..emit.module import buffers_of
-from ..schedule import index as ix
-from ..schedule.groups import Loop
-from ..schedule.nests import Nest, Stage
-from .abi import Launch
+from ....dialect.ir.symbolic import Dim, sym_min
+from ...emit.module import buffers_of
+from ...schedule import index as ix
+from ...schedule.groups import Loop
+from ...schedule.nests import Nest, Stage
+from ..abi import Launch
 from .emitter import KernelEmitter, extent, iterations, merged, vector_width
 from .kernel import Kernel, Memory
 

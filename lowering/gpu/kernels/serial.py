@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...dialect.ir.symbolic import Dim, sym_min
-from ..emit.module import buffers_of
-from ..emit.nest import NestEmitter
-from ..schedule import index as ix
-from ..schedule.graph import Compute, Tensor
-from ..schedule.groups import Loop
-from ..schedule.index import Index
-from ..schedule.nests import TILE, Nest, Scratch
-from .abi import Launch
+from ....dialect.ir.symbolic import Dim, sym_min
+from ...emit.module import buffers_of
+from ...emit.nest import NestEmitter
+from ...schedule import index as ix
+from ...schedule.graph import Compute, Tensor
+from ...schedule.groups import Loop
+from ...schedule.index import Index
+from ...schedule.nests import TILE, Nest, Scratch
+from ..abi import Launch
 from .emitter import KernelEmitter, extent
 from .kernel import Kernel, Memory, Temporary
 

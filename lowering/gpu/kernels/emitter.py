@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from ...dialect.ir.symbolic import Dim
-from ..emit.nest import NestEmitter
-from ..emit.reduce import Carried
-from ..schedule import index as ix
-from ..schedule.access import accesses
-from ..schedule.graph import Buffer, Compute, Tensor, buffer_of, buffer_or_none, strides_of
-from ..schedule.groups import Loop, loop_index
-from ..schedule.index import Atom, Index
-from ..schedule.nests import Nest, Stage
+from ....dialect.ir.symbolic import Dim
+from ...emit.nest import NestEmitter
+from ...emit.reduce import Carried
+from ...schedule import index as ix
+from ...schedule.access import accesses
+from ...schedule.graph import Buffer, Compute, Tensor, buffer_of, buffer_or_none, strides_of
+from ...schedule.groups import Loop, loop_index
+from ...schedule.index import Atom, Index
+from ...schedule.nests import Nest, Stage
 from .combine import combined, combiners_of, neutral
 from .kernel import VECTOR, Kernel, element_size
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from ...dialect.ir.symbolic import Dim
-from ..emit.base import is_splat
-from ..emit.values import Evaluator, Position
-from ..schedule import index as ix
-from ..schedule.graph import Compute, Tensor, buffer_or_none, read_at, strides_of
-from ..schedule.groups import Loop, loop_index
-from ..schedule.index import Atom, Index
-from ..schedule.nests import Nest, Stage
+from ....dialect.ir.symbolic import Dim
+from ...emit.base import is_splat
+from ...emit.values import Evaluator, Position
+from ...schedule import index as ix
+from ...schedule.graph import Compute, Tensor, buffer_or_none, read_at, strides_of
+from ...schedule.groups import Loop, loop_index
+from ...schedule.index import Atom, Index
+from ...schedule.nests import Nest, Stage
 from .emitter import KernelEmitter, spread
 from .kernel import VECTOR, element_size
 from .ops import Address, is_float

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from ...dialect.ir.symbolic import Dim, sym_max, sym_min
-from ..emit.module import buffers_of
-from ..emit.reduce import Carried
-from ..schedule import index as ix
-from ..schedule.graph import Buffer, Compute, Tensor
-from ..schedule.nests import Nest, Stage
-from ..schedule.plan import element_bytes
-from .abi import Launch
+from ....dialect.ir.symbolic import Dim, sym_max, sym_min
+from ...emit.module import buffers_of
+from ...emit.reduce import Carried
+from ...schedule import index as ix
+from ...schedule.graph import Buffer, Compute, Tensor
+from ...schedule.nests import Nest, Stage
+from ...schedule.plan import element_bytes
+from ..abi import Launch
 from .combine import combined, combiners_of, in_block, is_combinable
 from .emitter import KernelEmitter, extent, iterations, merged, vector_width
 from .kernel import Kernel, Memory, Temporary

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from ...dialect.errors import InternalError, LoweringError
-from ...dialect.ir.symbolic import Dim, Sym
-from ..emit.base import is_splat
-from ..schedule.graph import Buffer, Element, Graph
-from ..schedule.index import product
-from ..schedule.plan import element_bytes
-from .abi import Argument, Condition, Launch
+from ....dialect.errors import InternalError, LoweringError
+from ....dialect.ir.symbolic import Dim, Sym
+from ...emit.base import is_splat
+from ...schedule.graph import Buffer, Element, Graph
+from ...schedule.index import product
+from ...schedule.plan import element_bytes
+from ..abi import Argument, Condition, Launch
 from .ops import PRIVATE, SHARED, GpuOps
 
 NARROW = 2**30  # sizes below it leave room in 32 bits for a step past the end

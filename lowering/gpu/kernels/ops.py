@@ -8,8 +8,8 @@ from typing import Any
 
 from mlir import ir
 
-from ..emit.base import Ops
-from ..schedule.plan import element_bytes
+from ...emit.base import Ops
+from ...schedule.plan import element_bytes
 
 SHARED = "#gpu.address_space<workgroup>"
 PRIVATE = "#gpu.address_space<private>"

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from ...dialect.ir.symbolic import Dim
-from ..emit.module import buffers_of
-from ..emit.reduce import Carried
-from ..schedule import index as ix
-from ..schedule.groups import Loop
-from ..schedule.index import Atom
-from ..schedule.nests import Nest, Stage
-from .abi import Condition, Launch
-from .chip import shared_bytes
+from ....dialect.ir.symbolic import Dim
+from ...emit.module import buffers_of
+from ...emit.reduce import Carried
+from ...schedule import index as ix
+from ...schedule.groups import Loop
+from ...schedule.index import Atom
+from ...schedule.nests import Nest, Stage
+from ..abi import Condition, Launch
+from ..chip import shared_bytes
 from .combine import combiners_of, in_block, is_combinable
 from .emitter import KernelEmitter, iterations, merged, offsets, spread, vector_width
 from .kernel import Kernel, Memory, element_size
