@@ -417,13 +417,13 @@ MUTATIONS = (
         ("executor/cuda/test_device_graphs.py::test_what_reads_results_starts_them_first",),
     ),
     Mutation(
-        "graphs are replayed with old arguments", "executor/cuda/graphs.py",
+        "graphs are replayed with old arguments", "executor/cuda/launching/graphs.py",
         "if values != known.values[index]:", "if False:",
         ("executor/cuda/test_device_graphs.py::"
          "test_the_second_run_makes_a_graph_and_later_ones_replay_it",),
     ),
     Mutation(
-        "graphs let go of their kernels", "executor/cuda/graphs.py",
+        "graphs let go of their kernels", "executor/cuda/launching/graphs.py",
         "self.functions = [node.function for node in nodes]", "self.functions = []",
         ("executor/cuda/test_device_graphs.py::test_graphs_hold_on_to_their_kernels",),
     ),
@@ -449,28 +449,29 @@ MUTATIONS = (
         ("executor/cuda/test_device_guards.py::test_type_checks_compare_devices",),
     ),
     Mutation(
-        "operands of products are swapped", "executor/cuda/products.py",
+        "operands of products are swapped", "executor/cuda/launching/products.py",
         "right_swapped, left_swapped,\n", "left_swapped, right_swapped,\n",
         ("executor/cuda/test_device_products.py::test_values",),
     ),
     Mutation(
-        "a bias is lost where the library does not add it", "executor/cuda/products.py",
+        "a bias is lost where the library does not add it", "executor/cuda/launching/products.py",
         "replace(product, bias=0, beta=1.0)", "replace(product, bias=0)",
         ("executor/cuda/test_device_biases.py::test_dtypes",),
     ),
     Mutation(
-        "a bias is spread past the end of its product", "executor/cuda/products.py",
+        "a bias is spread past the end of its product", "executor/cuda/launching/products.py",
         "more = min(filled, whole - filled)", "more = filled",
         ("executor/cuda/test_device_biases.py::test_a_bias_is_spread_by_copies_of_copies",),
     ),
     Mutation(
-        "threads write their biases into one another's products", "executor/cuda/cublaslt.py",
+        "threads write their biases into one another's products",
+        "executor/cuda/nvidia/cublaslt.py",
         "with plan.lock:", "if plan:",
         ("executor/cuda/test_cublaslt.py::"
          "test_threads_share_a_plan_and_keep_their_biases",),
     ),
     Mutation(
-        "algorithms for aligned matrices run on any", "executor/cuda/cublaslt.py",
+        "algorithms for aligned matrices run on any", "executor/cuda/nvidia/cublaslt.py",
         "key = (device, *product.shape, *alignments(product))",
         "key = (device, *product.shape)",
         ("executor/cuda/test_cublaslt.py::"
@@ -624,12 +625,13 @@ MUTATIONS = (
         ("executor/dispatch/test_dispatch_leaks.py::test_ways_out_leak_nothing",),
     ),
     Mutation(
-        "emitted code reads tensors that require gradients", "executor/cuda/libraries.py",
+        "emitted code reads tensors that require gradients", "executor/cuda/exchange/libraries.py",
         'false=("requires_grad",), ', "",
         ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
     Mutation(
-        "emitted code reads lazily negated tensors as they lie", "executor/cuda/libraries.py",
+        "emitted code reads lazily negated tensors as they lie",
+        "executor/cuda/exchange/libraries.py",
         'negative=("is_neg",),', "",
         ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
@@ -666,7 +668,7 @@ MUTATIONS = (
          "executor/cuda/test_device_dispatch.py::test_nothing_is_leaked"),
     ),
     Mutation(
-        "what C functions say of tensors is taken on trust", "executor/cuda/libraries.py",
+        "what C functions say of tensors is taken on trust", "executor/cuda/exchange/libraries.py",
         "    verify(made, library, device)\n", "",
         ("executor/cuda/test_device_exchange.py"
          "::test_a_library_that_is_not_as_expected_is_read_by_python",),

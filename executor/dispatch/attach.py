@@ -32,7 +32,7 @@ from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf
 from .reader import leaf_of
 
 if TYPE_CHECKING:
-    from ..cuda.dlpack_exchange import Exchange
+    from ..cuda.exchange.dlpack_exchange import Exchange
     from ..functions.jit import Variant
 
 Chain = list[tuple[AnyExecutor, Plan]]

@@ -15,10 +15,10 @@ import numpy as np
 from ...dialect.ir.device import index_of
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.symbolic import parse_dim
-from ..cuda.dlpack import row_major
-from ..cuda.dlpack_exchange import device_word
-from ..cuda.driver_api import LEGACY_STREAM, DriverError
-from ..cuda.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
+from ..cuda.exchange.dlpack import row_major
+from ..cuda.exchange.dlpack_exchange import device_word
+from ..cuda.launching.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
+from ..cuda.nvidia.driver_api import LEGACY_STREAM, DriverError
 from ..memory.placement import size_of
 from .device_reads import BYTES, address, description
 from .host_reads import combine, is_literal

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ..cuda.dlpack import Tensor
+from ..cuda.exchange.dlpack import Tensor
 from .argument_reads import Checked, pointer
 from .llvm_writer import Writer
 from .refs import OnDevice

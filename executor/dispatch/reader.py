@@ -18,7 +18,7 @@ from ...dialect.ops.device_guards import SizeEq
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
-from ..cuda.launches import DeviceKernel
+from ..cuda.launching.launches import DeviceKernel
 from ..memory.placement import Refused, size_of
 from .guards import guard_tests
 from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value

@@ -24,7 +24,7 @@ from profuse.dialect.ir.program import Instr, Program
 from profuse.dialect.ir.types import ScalarType, TensorType, Type, type_of
 from profuse.executor.compile.proof.check import Budget, Difference, check_kernel
 from profuse.executor.compile.proof.verdict import CHECKED, PARTLY
-from profuse.executor.cuda.driver_api import DriverError
+from profuse.executor.cuda.nvidia.driver_api import DriverError
 from profuse.executor.plans.kernel_call import kernel_runner
 from profuse.executor.settings.events import Counters
 from profuse.lowering.abi import KernelArtifact

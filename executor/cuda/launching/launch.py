@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.ir.device import index_of
-from ...dialect.ir.dtypes import dtype_named
-from ...dialect.ir.symbolic import evaluate, parse_dim
-from ...lowering.gpu.abi import Launch, LibraryProduct, stride_name
-from ...lowering.gpu.artifact import GpuArtifact
-from ..memory.placement import Refused
-from .active_call import current_call
+from ....dialect.ir.device import index_of
+from ....dialect.ir.dtypes import dtype_named
+from ....dialect.ir.symbolic import evaluate, parse_dim
+from ....lowering.gpu.abi import Launch, LibraryProduct, stride_name
+from ....lowering.gpu.artifact import GpuArtifact
+from ...memory.placement import Refused
+from ..active_call import current_call
+from ..call import DeviceCall
+from ..exchange.arrays import DeviceArray
+from ..nvidia.driver import driver, module_of
+from ..nvidia.driver_api import DriverError, Node
 from .argument_block import ArgumentBlock, float_bits
-from .arrays import DeviceArray
-from .call import DeviceCall
-from .driver import driver, module_of
-from .driver_api import DriverError, Node
 from .launches import DeviceKernel
 from .products import SizedProduct, sized_product
 

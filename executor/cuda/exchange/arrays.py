@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dialect.errors import ArgumentError, DeviceError, DTypeError
-from ...dialect.importers.tracing.leaves import register_leaf_type
-from ...dialect.ir.device import DeviceTensor, index_of
-from ...dialect.ir.dtypes import dtype_of
-from .active_call import current_call
+from ....dialect.errors import ArgumentError, DeviceError, DTypeError
+from ....dialect.importers.tracing.leaves import register_leaf_type
+from ....dialect.ir.device import DeviceTensor, index_of
+from ....dialect.ir.dtypes import dtype_of
+from ..active_call import current_call
+from ..nvidia.driver_api import DriverError
 from .dlpack import row_major
-from .driver_api import DriverError
 from .libraries import Library, Place, library_of
 
 if TYPE_CHECKING:
-    from .call import DeviceCall
+    from ..call import DeviceCall
 
 
 @register_leaf_type

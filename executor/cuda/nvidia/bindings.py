@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..settings.knobs import knobs
+from ...settings.knobs import knobs
+from ..launching.products import Gemm
 from .cublas import Cublas
 from .cublaslt import CublasLt
 from .driver_api import Direct, DriverError, Node, NoEpilogueError
-from .products import Gemm
 
 # After these the context is lost (cuda.h: "This leaves the process in an inconsistent state").
 _STICKY = frozenset(

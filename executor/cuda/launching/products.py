@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...lowering.gpu.abi import LibraryProduct, Matrix
-from .driver_api import Driver, DriverError
+from ....lowering.gpu.abi import LibraryProduct, Matrix
+from ..nvidia.driver_api import Driver, DriverError
 
 Size = Callable[[str], int]
 Pointer = Callable[[tuple], int]

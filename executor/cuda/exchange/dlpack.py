@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.ir.dtypes import BF16
+from ....dialect.ir.dtypes import BF16
 
 CUDA = 2  # kDLCUDA
 _NAME, _USED = b"dltensor", b"used_dltensor"

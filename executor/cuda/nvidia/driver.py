@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...dialect.ir.device import index_of
+from ....dialect.ir.device import index_of
 from .driver_api import Driver, DriverError
 
 

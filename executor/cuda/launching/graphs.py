@@ -12,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from ..settings.events import Counters
-from ..settings.knobs import knobs
-from .driver import driver
-from .driver_api import Driver, Node
+from ...settings.events import Counters
+from ...settings.knobs import knobs
+from ..nvidia.driver import driver
+from ..nvidia.driver_api import Driver, Node
 
 
 class _Replayed:

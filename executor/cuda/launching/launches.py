@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
-from ...dialect.ir.symbolic import Dim, parse_dim
-from ...lowering.abi import KernelABI
-from ...lowering.gpu.abi import (
+from ....dialect.ir.symbolic import Dim, parse_dim
+from ....lowering.abi import KernelABI
+from ....lowering.gpu.abi import (
     Condition,
     Launch,
     LibraryProduct,
@@ -16,10 +16,10 @@ from ...lowering.gpu.abi import (
     size_holds,
     stride_name,
 )
-from ..memory.placement import Refused, size_of
+from ...memory.placement import Refused, size_of
 
 if TYPE_CHECKING:
-    from .driver_api import Direct
+    from ..nvidia.driver_api import Direct
 
 MOST_GRID = 2**31 - 1
 # Launches of one call up to which each is made by itself; more are a CUDA graph's, which Python

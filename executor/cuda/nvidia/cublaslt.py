@@ -15,9 +15,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..launching.products import ITEMSIZE, Gemm
 from .cublas import COMPUTE, TYPES, check, factor, load
 from .driver_api import DriverError, NoEpilogueError
-from .products import ITEMSIZE, Gemm
 
 # Values of cublasLt.h, by the names they have there behind CUBLASLT_.
 MATRIX_LAYOUT_BATCH_COUNT = 5

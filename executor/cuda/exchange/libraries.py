@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...dialect.errors import ArgumentError
-from ...dialect.ir.device import index_of
-from ...dialect.ir.dtypes import BF16
-from ...dialect.ir.gradient_mode import requires_grad
-from ..memory.placement import Refused
+from ....dialect.errors import ArgumentError
+from ....dialect.ir.device import index_of
+from ....dialect.ir.dtypes import BF16
+from ....dialect.ir.gradient_mode import requires_grad
+from ...memory.placement import Refused
+from ..nvidia.driver import driver
+from ..nvidia.driver_api import LEGACY_STREAM, DriverError
 from .dlpack import CUDA, Loan, read, row_major
 from .dlpack_exchange import Exchange, functions_of, verify
-from .driver import driver
-from .driver_api import LEGACY_STREAM, DriverError
 
 
 class Place(NamedTuple):

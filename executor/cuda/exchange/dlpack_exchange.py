@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dialect.ir.device import index_of
-from ..memory.placement import Refused
+from ....dialect.ir.device import index_of
+from ...memory.placement import Refused
+from ..nvidia.driver_api import DriverError
 from .dlpack import CUDA, Device, Tensor, data_type, pointer_of
-from .driver_api import DriverError
 
 if TYPE_CHECKING:
     from .libraries import Library

@@ -7,8 +7,8 @@ import importlib.util
 import threading
 from pathlib import Path
 
+from ..launching.products import Gemm
 from .driver_api import DriverError
-from .products import Gemm
 
 # Values of cudaDataType and cublasComputeType_t; plain f32 stays f32, without TF32.
 TYPES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from .argument_block import ArgumentBlock
-    from .products import Gemm
+    from ..launching.argument_block import ArgumentBlock
+    from ..launching.products import Gemm
 
 LEGACY_STREAM = 1  # the default stream, by the handle that needs no context
 
