@@ -20,9 +20,9 @@ from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from ..cuda.launching.launches import DeviceKernel
 from ..memory.placement import Refused, size_of
-from .guards import guard_tests
+from .conditions.guards import guard_tests
+from .conditions.relaxed_guards import size_tests
 from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
-from .relaxed_guards import size_tests
 
 # Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
 _NUMBERS: dict[str, tuple[type, ...]] = {

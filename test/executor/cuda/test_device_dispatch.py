@@ -23,8 +23,8 @@ from profuse.executor.cuda.exchange.arrays import as_leaf
 from profuse.executor.cuda.launching import launches
 from profuse.executor.cuda.nvidia.driver_api import DriverError, NoEpilogueError
 from profuse.executor.dispatch.arguments import flat_arguments
+from profuse.executor.dispatch.conditions.guards import guard_tests
 from profuse.executor.dispatch.entry import make_entry
-from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import Leaf
 from profuse.executor.settings.knobs import knobs
 from support import counts, host, modulus

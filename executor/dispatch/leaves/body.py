@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.ir.symbolic import Dim, Leaf
-from ..memory.output_pool import ALIGN_FROM
-from ..memory.placement import Placement
-from .counter_table import Settings
-from .host_reads import combine, emit_size, is_literal
-from .layout import LAYOUT
-from .leaf_spec import MadeValue
-from .llvm_writer import Writer
-from .refs import Ref
+from ....dialect.ir.symbolic import Dim, Leaf
+from ...memory.output_pool import ALIGN_FROM
+from ...memory.placement import Placement
+from ..conditions.host_reads import combine, emit_size, is_literal
+from ..counter_table import Settings
+from ..layout import LAYOUT
+from ..leaf_spec import MadeValue
+from ..llvm_writer import Writer
+from ..refs import Ref
 
 STACK_BYTES = 4096  # of arrays between kernels, up to which they lie on the stack
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import reduce
 
-from ...dialect.ir.dtypes import dtype_named
-from ...dialect.ir.symbolic import Dim, parse_dim
-from ...lowering.abi import TensorSpec
-from ..memory.output_pool import ALIGN_FROM
-from ..memory.placement import bytes_of, size_of
-from .host_reads import pointer_to
-from .layout import LAYOUT
+from ....dialect.ir.dtypes import dtype_named
+from ....dialect.ir.symbolic import Dim, parse_dim
+from ....lowering.abi import TensorSpec
+from ...memory.output_pool import ALIGN_FROM
+from ...memory.placement import bytes_of, size_of
+from ..conditions.host_reads import pointer_to
+from ..layout import LAYOUT
+from ..leaf_spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
 from .leaf import LeafWriter, Made
-from .leaf_spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
 
 # Bytes read and written from which a kernel is taken to run for longer than the GIL takes to
 # release, even if it has never been timed.

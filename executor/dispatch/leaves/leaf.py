@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...dialect.importers.tracing.pytree import LEAF
-from ...dialect.ir.symbolic import Dimension, Sym
+from ....dialect.importers.tracing.pytree import LEAF
+from ....dialect.ir.symbolic import Dimension, Sym
+from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
+from ..counter_table import LeafCells, Settings, Shared
+from ..leaf_spec import ArrayValue, Leaf, NumberValue, Step
+from ..llvm_writer import Writer
+from ..refs import Inside, Stride
 from .body import Body
-from .counter_table import LeafCells, Settings, Shared
-from .host_reads import emit_leaf, emit_test, pointer_to, stride
-from .leaf_spec import ArrayValue, Leaf, NumberValue, Step
-from .llvm_writer import Writer
 from .memory import lay_out
-from .refs import Inside, Stride
 
 _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ...dialect.guards.checks import TENSOR_WORDS, Check, Kind, checks_of, table
-from ...dialect.ir.symbolic import Dim
-from ...dialect.ir.types import TensorType, Type, contiguous_strides
-from ..memory.placement import Refused, size_of
-from .leaf_spec import ArrayValue, MadeValue, Test, Value
+from ....dialect.guards.checks import TENSOR_WORDS, Check, Kind, checks_of, table
+from ....dialect.ir.symbolic import Dim
+from ....dialect.ir.types import TensorType, Type, contiguous_strides
+from ...memory.placement import Refused, size_of
+from ..leaf_spec import ArrayValue, MadeValue, Test, Value
 
 
 def guard_tests(

@@ -7,8 +7,8 @@ has taken hold of them.
 
 from __future__ import annotations
 
-from .llvm_writer import Writer
-from .refs import Held, Inside, Position
+from ..llvm_writer import Writer
+from ..refs import Held, Inside, Position
 
 # Ints that take part in arithmetic of 64 bits have to stay below.
 SMALL = 1 << 31

@@ -6,12 +6,12 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from ...dialect.importers.tracing.trace_guards import Computed, Expr, Passed, TraceGuard, text
-from ...dialect.ir.symbolic import Dim, Dimension, Integer, Sym, fits_64_bits, symbol
-from ..memory.placement import Refused, size_of
+from ....dialect.importers.tracing.trace_guards import Computed, Expr, Passed, TraceGuard, text
+from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, fits_64_bits, symbol
+from ...memory.placement import Refused, size_of
+from ..leaf_spec import ArrayValue, NumberValue, Test, Value
+from ..refs import Held
 from .argument_reads import SMALL
-from .leaf_spec import ArrayValue, NumberValue, Test, Value
-from .refs import Held
 
 # Comparisons as a test of (a, b), and whether it has to be true.
 _COMPARISONS = {

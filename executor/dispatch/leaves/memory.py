@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...dialect.ir.device import HOST
-from ..memory import placement
-from ..memory.placement import Moment, Placement, bytes_of
-from .leaf_spec import MadeValue, Step, Value
+from ....dialect.ir.device import HOST
+from ...memory import placement
+from ...memory.placement import Moment, Placement, bytes_of
+from ..leaf_spec import MadeValue, Step, Value
 
 
 def lay_out(

@@ -12,19 +12,19 @@ from itertools import accumulate
 
 import numpy as np
 
-from ...dialect.ir.device import index_of
-from ...dialect.ir.dtypes import dtype_named
-from ...dialect.ir.symbolic import parse_dim
-from ..cuda.exchange.dlpack import row_major
-from ..cuda.exchange.dlpack_exchange import device_word
-from ..cuda.launching.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
-from ..cuda.nvidia.driver_api import LEGACY_STREAM, DriverError
-from ..memory.placement import size_of
-from .device_reads import BYTES, address, description
-from .host_reads import combine, is_literal
+from ....dialect.ir.device import index_of
+from ....dialect.ir.dtypes import dtype_named
+from ....dialect.ir.symbolic import parse_dim
+from ...cuda.exchange.dlpack import row_major
+from ...cuda.exchange.dlpack_exchange import device_word
+from ...cuda.launching.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
+from ...cuda.nvidia.driver_api import LEGACY_STREAM, DriverError
+from ...memory.placement import size_of
+from ..conditions.device_reads import BYTES, address, description
+from ..conditions.host_reads import combine, is_literal
+from ..leaf_spec import ArrayValue, NumberValue, Step
+from ..refs import OnDevice
 from .leaf import LeafWriter, Made
-from .leaf_spec import ArrayValue, NumberValue, Step
-from .refs import OnDevice
 
 _BYTE = np.dtype(np.uint8)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ...dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
+from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
+from ..layout import LAYOUT
+from ..llvm_writer import Writer
+from ..refs import Held, OnDevice, Ref, Stride
 from . import argument_reads, device_reads, relaxed_guards
-from .layout import LAYOUT
-from .llvm_writer import Writer
-from .refs import Held, OnDevice, Ref, Stride
 
 
 def pointer_to(w: Writer, ref: Ref) -> str:

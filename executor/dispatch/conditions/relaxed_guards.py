@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from ...dialect.guards.relaxed import SIZE_CHECKS
-from ...dialect.ir.symbolic import Dim
-from ..memory.placement import Refused
-from .leaf_spec import Test
-from .llvm_writer import Writer
+from ....dialect.guards.relaxed import SIZE_CHECKS
+from ....dialect.ir.symbolic import Dim
+from ...memory.placement import Refused
+from ..leaf_spec import Test
+from ..llvm_writer import Writer
 
 _checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # keeps it where it is
 SWITCH = ctypes.addressof(_checks)  # of a byte that is 0 while size checks compare nothing

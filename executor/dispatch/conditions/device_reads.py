@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 
-from ..cuda.exchange.dlpack import Tensor
+from ...cuda.exchange.dlpack import Tensor
+from ..llvm_writer import Writer
+from ..refs import OnDevice
 from .argument_reads import Checked, pointer
-from .llvm_writer import Writer
-from .refs import OnDevice
 
 BYTES = ctypes.sizeof(Tensor)
 
