@@ -50,33 +50,33 @@ MUTATIONS = (
     Mutation(
         "what users call on objects gets NumPy itself", "dialect/importers/python/calls.py",
         "node.func = ast.copy_location(ast.Call(name, [callee], []), callee)", "pass",
-        ("importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
+        ("dialect/importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
     ),
     Mutation(
         "arrays stay as a refused trace has left them", "dialect/importers/python/journal.py",
         "        target[...] = held\n", "        pass\n",
-        ("importers/test_effects.py::test_effects_are_refused_and_undone",),
+        ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
         "nonlocal assignments go unnoticed", "dialect/importers/python/scope.py",
         "if value is not cell.given:", "if False:",
-        ("importers/test_effects.py::test_effects_are_refused_and_undone",),
+        ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
         "errors that are caught pin no sizes", "dialect/importers/tracing/recorder.py",
         '        if decides == "sizes":\n            self.pin()',
         '        if decides == "sizes":\n            pass',
-        ("importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
+        ("dialect/importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
     ),
     Mutation(
         "refusals that are caught are forgotten", "dialect/importers/tracing/tracer.py",
         "if rec.refused is not None:", "if False:",
-        ("importers/test_caught.py::test_what_contents_decide_is_refused_even_if_caught",),
+        ("dialect/importers/test_caught.py::test_what_contents_decide_is_refused_even_if_caught",),
     ),
     Mutation(
         "traced values stay in returned objects", "dialect/importers/tracing/tracer.py",
         "if holds_tracer(static):", "if False:",
-        ("importers/test_scope.py::test_results_keep_no_traced_values_in_objects",),
+        ("dialect/importers/test_scope.py::test_results_keep_no_traced_values_in_objects",),
     ),
     Mutation(
         "memory in use is given to another call", "executor/memory/thread_block.py",
@@ -481,7 +481,7 @@ MUTATIONS = (
     Mutation(
         "equal reads on both sides of a write merge", "dialect/passes/cleanup/cse.py",
         "not is_pure(op) or memory.is_touched(op)", "not is_pure(op)",
-        ("importers/test_inplace.py::test_equal_reads_on_both_sides_of_a_write_differ",),
+        ("dialect/importers/test_inplace.py::test_equal_reads_on_both_sides_of_a_write_differ",),
     ),
     Mutation(
         "passes are skipped where something has changed", "dialect/pipeline/run.py",
@@ -497,7 +497,7 @@ MUTATIONS = (
     Mutation(
         "a pass is missing from a pipeline", "dialect/pipeline/standard.py",
         "remove-list-mutation,peephole,fold", "peephole,fold",
-        ("passes/test_pipelines.py::test_traces_are_the_lists_of_the_requirements",),
+        ("dialect/passes/test_pipelines.py::test_traces_are_the_lists_of_the_requirements",),
     ),
     Mutation(
         "the spec-keyed executor compiles the same spec again", "executor/tiers/keyed.py",
@@ -570,18 +570,18 @@ MUTATIONS = (
     Mutation(
         "what ravel copies is taken for a view", "dialect/analysis/must_alias.py",
         "any_gaps=result not in self._raveled", "any_gaps=True",
-        ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
+        ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
     ),
     Mutation(
         "copies of what NumPy views are not compared with it", "dialect/analysis/must_alias.py",
         "if self.aliases.of(copy) == {copy}:", "if False:",
-        ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
+        ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
     ),
     Mutation(
         "numbers widen arrays that a function closes over", "dialect/importers/numpy/ufuncs.py",
         "elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
         "elif not any(isinstance(x, Traced) for x in inputs):",
-        ("importers/test_numpy_ufuncs.py"
+        ("dialect/importers/test_numpy_ufuncs.py"
          "::test_numbers_beside_captured_arrays_stay_weakly_typed",),
     ),
     Mutation(

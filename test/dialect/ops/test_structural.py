@@ -17,7 +17,7 @@ from profuse.dialect.ir.types import TENSOR, ScalarType, TensorType, type_of
 from profuse.dialect.ops.indexing.slicing import ABSENT, encode_bound, sliced
 from profuse.dialect.reasons import Reason
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))
 from reference import run_op
 
 load_suites()

@@ -31,7 +31,7 @@ from profuse.lowering.abi import KernelArtifact
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))
 from native import Kernel
 
 BATCH = 64

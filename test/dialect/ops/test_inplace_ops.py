@@ -28,7 +28,7 @@ NO_SUITE = {
          "profuse.type_check", "profuse.dynamic_guard", "profuse.cuda_guard", "profuse.size_eq",
          "profuse.fusion_group",
          "profuse.fallback_graph", "profuse.call_fallback"],
-        "speculation: test/passes, test/executor",
+        "speculation: test/dialect/passes, test/executor",
     ),
     **dict.fromkeys(["scf.if", "scf.while", "scf.for"], "control flow: test_control_flow.py"),
     **dict.fromkeys(
@@ -36,7 +36,7 @@ NO_SUITE = {
          "profuse.list_append", "profuse.grad_of", "profuse.yield", "profuse.autograd_add",
          "profuse.autograd_zero", "profuse.any_nonzero", "profuse.all_nonzero", "profuse.all_zero",
          "func.call"],
-        "made by passes or importers of other frontends: test/dialect, test/passes",
+        "made by passes or importers of other frontends: test/dialect",
     ),
     "profuse.warn": "computes nothing: test_settings.py",
 }  # fmt: skip

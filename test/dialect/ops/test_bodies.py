@@ -11,7 +11,7 @@ from cases import difference, edge_values, silent
 from profuse.dialect.ir.dtypes import DTYPES, F16, F32, F64, I8, I64, U8, U64
 from profuse.dialect.ir.op import op_named
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))
 from reference import run_scalar
 
 INTS = [d for d in DTYPES if d.is_int]
