@@ -44,12 +44,13 @@ check: lint types ## everything static
 
 # One file or two of each part, chosen to be quick and to notice most of what breaks.
 QUICK := test/test_import.py test/dialect/test_types.py test/dialect/test_guards.py \
-	test/dialect/test_pipeline.py test/importers/test_trace.py test/executor/tiers/test_tiers.py \
+	test/dialect/test_pipeline.py test/dialect/importers/test_trace.py test/executor/tiers/test_tiers.py \
 	test/executor/explain/test_explain.py test/executor/settings/test_settings.py \
 	test/tools/test_requirements.py
 quick: check ## lint, types and a chosen set of tests, in under a minute
 	$(BIN)/python -m pytest -n 2 $(QUICK)
-	$(BIN)/lit -q -j2 test/passes/cse.mlir test/passes/insert-guards.mlir test/lowering/loops.mlir
+	$(BIN)/lit -q -j2 test/dialect/passes/cleanup/cse.mlir \
+		test/dialect/passes/speculate/insert-guards.mlir test/lowering/loops.mlir
 
 # Anything that the generator warns about, such as a link that leads nowhere, is an error.
 docs: $(STAMP) ## the site, in build/docs/html

@@ -22,10 +22,10 @@ from common import write_results  # isort: skip
 import numpy as np  # isort: skip
 import profuse as pf  # isort: skip
 import torch  # isort: skip
-from profuse.executor.cuda import dlpack_exchange as exchange, libraries  # isort: skip
-from profuse.executor.cuda.driver import using  # isort: skip
-from profuse.executor.cuda.driver_api import Direct, Node  # isort: skip
-from profuse.executor.cuda.libraries import Place, Torch  # isort: skip
+from profuse.executor.cuda.exchange import dlpack_exchange as exchange, libraries  # isort: skip
+from profuse.executor.cuda.nvidia.driver import using  # isort: skip
+from profuse.executor.cuda.nvidia.driver_api import Direct, Node  # isort: skip
+from profuse.executor.cuda.exchange.libraries import Place, Torch  # isort: skip
 from profuse.lowering.cpu.codegen import optimise, to_object  # isort: skip
 from profuse.lowering.cpu.loader import link_object  # isort: skip
 from profuse.lowering.target import host_target  # isort: skip

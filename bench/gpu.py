@@ -295,7 +295,7 @@ def show(row: dict[str, Any]) -> None:
 
 def obstacle() -> str:
     """Why there is nothing to measure here; "" = there is."""
-    from profuse.executor.cuda.driver import unavailable
+    from profuse.executor.cuda.nvidia.driver import unavailable
 
     reason = unavailable("cuda:0")
     if reason:

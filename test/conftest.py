@@ -16,7 +16,7 @@ os.environ.setdefault("PROFUSE_CHECK_MS", "4")
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests that need a GPU are skipped where there is none, with the reason."""
     if item.get_closest_marker("cuda") is not None:
-        from profuse.executor.cuda.driver import unavailable
+        from profuse.executor.cuda.nvidia.driver import unavailable
 
         reason = unavailable("cuda:0")
         if reason:

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from profuse.dialect.ops import effects
+from profuse.dialect.ops.control_flow import effects
 from profuse.executor.compile import worker
-from profuse.executor.cuda import cublaslt, libraries
+from profuse.executor.cuda.exchange import libraries
+from profuse.executor.cuda.nvidia import cublaslt
 from profuse.executor.dispatch import entry as entries
 from profuse.executor.dispatch import layout
 from profuse.executor.interpret.record import Record

@@ -50,33 +50,33 @@ MUTATIONS = (
     Mutation(
         "what users call on objects gets NumPy itself", "dialect/importers/python/calls.py",
         "node.func = ast.copy_location(ast.Call(name, [callee], []), callee)", "pass",
-        ("importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
+        ("dialect/importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
     ),
     Mutation(
         "arrays stay as a refused trace has left them", "dialect/importers/python/journal.py",
         "        target[...] = held\n", "        pass\n",
-        ("importers/test_effects.py::test_effects_are_refused_and_undone",),
+        ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
         "nonlocal assignments go unnoticed", "dialect/importers/python/scope.py",
         "if value is not cell.given:", "if False:",
-        ("importers/test_effects.py::test_effects_are_refused_and_undone",),
+        ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
         "errors that are caught pin no sizes", "dialect/importers/tracing/recorder.py",
         '        if decides == "sizes":\n            self.pin()',
         '        if decides == "sizes":\n            pass',
-        ("importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
+        ("dialect/importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
     ),
     Mutation(
         "refusals that are caught are forgotten", "dialect/importers/tracing/tracer.py",
         "if rec.refused is not None:", "if False:",
-        ("importers/test_caught.py::test_what_contents_decide_is_refused_even_if_caught",),
+        ("dialect/importers/test_caught.py::test_what_contents_decide_is_refused_even_if_caught",),
     ),
     Mutation(
         "traced values stay in returned objects", "dialect/importers/tracing/tracer.py",
         "if holds_tracer(static):", "if False:",
-        ("importers/test_scope.py::test_results_keep_no_traced_values_in_objects",),
+        ("dialect/importers/test_scope.py::test_results_keep_no_traced_values_in_objects",),
     ),
     Mutation(
         "memory in use is given to another call", "executor/memory/thread_block.py",
@@ -85,7 +85,7 @@ MUTATIONS = (
          "executor/memory/test_plan_memory.py::test_whoever_holds_a_block_keeps_it"),
     ),
     Mutation(
-        "places are reused a step too early", "executor/dispatch/memory.py",
+        "places are reused a step too early", "executor/dispatch/leaves/memory.py",
         "if last[v] == index", "if last[v] <= index + 1",
         ("executor/memory/test_plan_memory.py::test_places_of_live_arrays_never_overlap",),
     ),
@@ -156,7 +156,8 @@ MUTATIONS = (
         ("executor/functions/test_into.py::test_overlapping_an_argument_changes_no_value",),
     ),
     Mutation(
-        "emitted code writes over arguments that overlap", "executor/dispatch/host_reads.py",
+        "emitted code writes over arguments that overlap",
+        "executor/dispatch/conditions/host_reads.py",
         "or i1 {before}, {behind}", "or i1 {before}, true",
         ("executor/functions/test_into.py::test_overlapping_an_argument_changes_no_value",
          "executor/memory/test_donation.py::test_only_plain_memory_that_nobody_else_has_is_overwritten"),
@@ -338,42 +339,42 @@ MUTATIONS = (
         ("executor/plans/test_violations.py::test_a_number_as_index",),
     ),
     Mutation(
-        "what there is one of per row is not stored", "lowering/gpu/pointwise.py",
+        "what there is one of per row is not stored", "lowering/gpu/kernels/pointwise.py",
         "self.store_tail([g for g in self.stage_.parallel if g not in self.inner])", "pass",
         ("lowering/test_gpu_random.py::test_members_of_outer_loops_beside_an_inner_stage",),
     ),
     Mutation(
-        "warps do not wait for one another", "lowering/gpu/combine.py",
+        "warps do not wait for one another", "lowering/gpu/kernels/combine.py",
         "    ops.barrier()\n", "",
         ("lowering/test_gpu_fused.py::test_static_sizes[softmax-5-1024]",),
     ),
     Mutation(
-        "vectors are loaded at any address", "lowering/gpu/kernel.py",
+        "vectors are loaded at any address", "lowering/gpu/kernels/kernel.py",
         'self._require(Condition("aligned", buffer.index, bytes_))', "self.fast",
         ("lowering/test_gpu_fused.py::test_static_sizes[gelu-5-1024]",),
     ),
     Mutation(
-        "elements past the end of a row count", "lowering/gpu/rows.py",
+        "elements past the end of a row count", "lowering/gpu/kernels/rows.py",
         "if inside is not None:\n                    new =", "if False:\n                    new =",
         ("lowering/test_gpu_fused.py::test_static_sizes[layernorm-3-1000]",),
     ),
     Mutation(
-        "what stages leave overwrites what is still needed", "lowering/gpu/staging.py",
+        "what stages leave overwrites what is still needed", "lowering/gpu/kernels/staging.py",
         "slot.free = stages[-1]", "slot.free = stages[0]",
         ("lowering/test_gpu_shared.py::test_a_warp_per_row",),
     ),
     Mutation(
-        "rows of one block share their memory", "lowering/gpu/staging.py",
+        "rows of one block share their memory", "lowering/gpu/kernels/staging.py",
         "                if self.rows > 1:\n", "                if False:\n",
         ("lowering/test_gpu_shared.py::test_a_warp_per_row",),
     ),
     Mutation(
-        "neighbouring threads meet in a bank", "lowering/gpu/staging.py",
+        "neighbouring threads meet in a bank", "lowering/gpu/kernels/staging.py",
         "        if vectors > 1:\n", "        if False:\n",
         ("lowering/test_gpu_shared.py::test_elements_of_several_sizes",),
     ),
     Mutation(
-        "rows of any size are taken to fit", "lowering/gpu/rows.py",
+        "rows of any size are taken to fit", "lowering/gpu/kernels/rows.py",
         'Condition("below", str(need), room + 1)', 'Condition("below", str(need), 2 * room)',
         ("lowering/test_gpu_shared.py::test_rows_that_do_not_fit_are_read_again",),
     ),
@@ -404,7 +405,7 @@ MUTATIONS = (
         ("lowering/test_gpu_biases.py::test_biases_of_any_layout",),
     ),
     Mutation(
-        "shared memory is used again too early", "lowering/gpu/split.py",
+        "shared memory is used again too early", "lowering/gpu/kernels/split.py",
         "if start:\n                        gpu.barrier()",
         "if False:\n                        gpu.barrier()",
         ("lowering/test_gpu_random.py::test_many_column_sums_at_once",),
@@ -417,13 +418,13 @@ MUTATIONS = (
         ("executor/cuda/test_device_graphs.py::test_what_reads_results_starts_them_first",),
     ),
     Mutation(
-        "graphs are replayed with old arguments", "executor/cuda/graphs.py",
+        "graphs are replayed with old arguments", "executor/cuda/launching/graphs.py",
         "if values != known.values[index]:", "if False:",
         ("executor/cuda/test_device_graphs.py::"
          "test_the_second_run_makes_a_graph_and_later_ones_replay_it",),
     ),
     Mutation(
-        "graphs let go of their kernels", "executor/cuda/graphs.py",
+        "graphs let go of their kernels", "executor/cuda/launching/graphs.py",
         "self.functions = [node.function for node in nodes]", "self.functions = []",
         ("executor/cuda/test_device_graphs.py::test_graphs_hold_on_to_their_kernels",),
     ),
@@ -449,28 +450,29 @@ MUTATIONS = (
         ("executor/cuda/test_device_guards.py::test_type_checks_compare_devices",),
     ),
     Mutation(
-        "operands of products are swapped", "executor/cuda/products.py",
+        "operands of products are swapped", "executor/cuda/launching/products.py",
         "right_swapped, left_swapped,\n", "left_swapped, right_swapped,\n",
         ("executor/cuda/test_device_products.py::test_values",),
     ),
     Mutation(
-        "a bias is lost where the library does not add it", "executor/cuda/products.py",
+        "a bias is lost where the library does not add it", "executor/cuda/launching/products.py",
         "replace(product, bias=0, beta=1.0)", "replace(product, bias=0)",
         ("executor/cuda/test_device_biases.py::test_dtypes",),
     ),
     Mutation(
-        "a bias is spread past the end of its product", "executor/cuda/products.py",
+        "a bias is spread past the end of its product", "executor/cuda/launching/products.py",
         "more = min(filled, whole - filled)", "more = filled",
         ("executor/cuda/test_device_biases.py::test_a_bias_is_spread_by_copies_of_copies",),
     ),
     Mutation(
-        "threads write their biases into one another's products", "executor/cuda/cublaslt.py",
+        "threads write their biases into one another's products",
+        "executor/cuda/nvidia/cublaslt.py",
         "with plan.lock:", "if plan:",
         ("executor/cuda/test_cublaslt.py::"
          "test_threads_share_a_plan_and_keep_their_biases",),
     ),
     Mutation(
-        "algorithms for aligned matrices run on any", "executor/cuda/cublaslt.py",
+        "algorithms for aligned matrices run on any", "executor/cuda/nvidia/cublaslt.py",
         "key = (device, *product.shape, *alignments(product))",
         "key = (device, *product.shape)",
         ("executor/cuda/test_cublaslt.py::"
@@ -479,7 +481,7 @@ MUTATIONS = (
     Mutation(
         "equal reads on both sides of a write merge", "dialect/passes/cleanup/cse.py",
         "not is_pure(op) or memory.is_touched(op)", "not is_pure(op)",
-        ("importers/test_inplace.py::test_equal_reads_on_both_sides_of_a_write_differ",),
+        ("dialect/importers/test_inplace.py::test_equal_reads_on_both_sides_of_a_write_differ",),
     ),
     Mutation(
         "passes are skipped where something has changed", "dialect/pipeline/run.py",
@@ -495,7 +497,7 @@ MUTATIONS = (
     Mutation(
         "a pass is missing from a pipeline", "dialect/pipeline/standard.py",
         "remove-list-mutation,peephole,fold", "peephole,fold",
-        ("passes/test_pipelines.py::test_traces_are_the_lists_of_the_requirements",),
+        ("dialect/passes/test_pipelines.py::test_traces_are_the_lists_of_the_requirements",),
     ),
     Mutation(
         "the spec-keyed executor compiles the same spec again", "executor/tiers/keyed.py",
@@ -568,18 +570,18 @@ MUTATIONS = (
     Mutation(
         "what ravel copies is taken for a view", "dialect/analysis/must_alias.py",
         "any_gaps=result not in self._raveled", "any_gaps=True",
-        ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
+        ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
     ),
     Mutation(
         "copies of what NumPy views are not compared with it", "dialect/analysis/must_alias.py",
         "if self.aliases.of(copy) == {copy}:", "if False:",
-        ("importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
+        ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
     ),
     Mutation(
         "numbers widen arrays that a function closes over", "dialect/importers/numpy/ufuncs.py",
         "elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
         "elif not any(isinstance(x, Traced) for x in inputs):",
-        ("importers/test_numpy_ufuncs.py"
+        ("dialect/importers/test_numpy_ufuncs.py"
          "::test_numbers_beside_captured_arrays_stay_weakly_typed",),
     ),
     Mutation(
@@ -604,12 +606,12 @@ MUTATIONS = (
         ("executor/tiers/test_keyed.py::test_profiling_mode_picks_the_executor_for_good",),
     ),
     Mutation(
-        "emitted guards take 0 for a symbol", "executor/dispatch/guards.py",
+        "emitted guards take 0 for a symbol", "executor/dispatch/conditions/guards.py",
         '[Test(("positive", o.size(check)), 1)]', "True",
         ("executor/dispatch/test_dispatch_guards.py::test_random_guards",),
     ),
     Mutation(
-        "emitted guards forget contiguity", "executor/dispatch/guards.py",
+        "emitted guards forget contiguity", "executor/dispatch/conditions/guards.py",
         "isinstance(o.value, MadeValue) or [o.value.is_contiguous()]", "True",
         ("executor/dispatch/test_dispatch_guards.py::test_random_guards",),
     ),
@@ -619,17 +621,18 @@ MUTATIONS = (
         ("executor/dispatch/test_dispatch_guards.py::test_random_guards",),
     ),
     Mutation(
-        "a way out of emitted code keeps what it has made", "executor/dispatch/body.py",
+        "a way out of emitted code keeps what it has made", "executor/dispatch/leaves/body.py",
         "            self.drop([reference])\n            w.jump", "            w.jump",
         ("executor/dispatch/test_dispatch_leaks.py::test_ways_out_leak_nothing",),
     ),
     Mutation(
-        "emitted code reads tensors that require gradients", "executor/cuda/libraries.py",
+        "emitted code reads tensors that require gradients", "executor/cuda/exchange/libraries.py",
         'false=("requires_grad",), ', "",
         ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
     Mutation(
-        "emitted code reads lazily negated tensors as they lie", "executor/cuda/libraries.py",
+        "emitted code reads lazily negated tensors as they lie",
+        "executor/cuda/exchange/libraries.py",
         'negative=("is_neg",),', "",
         ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
@@ -639,70 +642,74 @@ MUTATIONS = (
         ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),
     ),
     Mutation(
-        "emitted code takes single elements for gaps", "executor/dispatch/device_reads.py",
+        "emitted code takes single elements for gaps",
+        "executor/dispatch/conditions/device_reads.py",
         "or i1 {single}, {right}", "or i1 false, {right}",
         ("executor/cuda/test_device_dispatch.py::test_random_guards",),
     ),
     Mutation(
-        "emitted code takes the aligned kernel always", "executor/dispatch/device_leaf.py",
+        "emitted code takes the aligned kernel always", "executor/dispatch/leaves/device_leaf.py",
         "urem i64 {inputs[subject]}, {number}", "urem i64 0, {number}",
         ("executor/cuda/test_device_dispatch.py::test_kernels_are_chosen_by_alignment",),
     ),
     Mutation(
-        "emitted code launches in any context", "executor/dispatch/device_leaf.py",
+        "emitted code launches in any context", "executor/dispatch/leaves/device_leaf.py",
         "icmp eq i64 {current}, ", "icmp ne i64 {current}, 1 ; ",
         ("executor/cuda/test_device_dispatch.py::test_a_thread_with_another_context_is_pythons",),
     ),
     Mutation(
-        "emitted code overlooks launches that fail", "executor/dispatch/device_leaf.py",
+        "emitted code overlooks launches that fail", "executor/dispatch/leaves/device_leaf.py",
         "        self.check_status(status)\n", "",
         ("executor/cuda/test_device_dispatch.py::test_a_launch_that_fails_is_pythons",),
     ),
     Mutation(
-        "emitted code keeps what kernels hand to each other", "executor/dispatch/device_leaf.py",
+        "emitted code keeps what kernels hand to each other",
+        "executor/dispatch/leaves/device_leaf.py",
         "        self.own(self.raise_unless(array, (Exception,)))\n",
         "        self.raise_unless(array, (Exception,))\n",
         ("executor/cuda/test_device_dispatch.py::test_kernels_hand_each_other_memory_that_is_let_go",
          "executor/cuda/test_device_dispatch.py::test_nothing_is_leaked"),
     ),
     Mutation(
-        "what C functions say of tensors is taken on trust", "executor/cuda/libraries.py",
+        "what C functions say of tensors is taken on trust", "executor/cuda/exchange/libraries.py",
         "    verify(made, library, device)\n", "",
         ("executor/cuda/test_device_exchange.py"
          "::test_a_library_that_is_not_as_expected_is_read_by_python",),
     ),
     Mutation(
-        "emitted relaxed guards forget the order of strides", "executor/dispatch/relaxed_guards.py",
+        "emitted relaxed guards forget the order of strides",
+        "executor/dispatch/conditions/relaxed_guards.py",
         "or i1 {skipped}, {smaller}", "or i1 true, {smaller}",
         ("executor/dispatch/test_dispatch_relaxed.py::test_random_relaxed_guards",),
     ),
     Mutation(
-        "emitted relaxed guards forget gaps", "executor/dispatch/relaxed_guards.py",
+        "emitted relaxed guards forget gaps", "executor/dispatch/conditions/relaxed_guards.py",
         "if self.order[k] in wanted:", "if False:",
         ("executor/dispatch/test_dispatch_relaxed.py::test_random_relaxed_guards",),
     ),
     Mutation(
-        "emitted size checks cannot be switched off", "executor/dispatch/host_reads.py",
+        "emitted size checks cannot be switched off", "executor/dispatch/conditions/host_reads.py",
         "or i1 {same}, {off}", "or i1 {same}, false",
         ("executor/dispatch/test_dispatch_relaxed.py::test_size_checks_behind_relaxed_guards",),
     ),
     Mutation(
-        "emitted code takes dicts of any keys", "executor/dispatch/argument_reads.py",
+        "emitted code takes dicts of any keys", "executor/dispatch/conditions/argument_reads.py",
         '        checked.same(w.load("ptr", key), wanted.value)\n', "",
         ("executor/dispatch/test_dispatch_arguments.py::test_dicts_of_another_order_are_another_graph",),
     ),
     Mutation(
-        "emitted code takes any keywords", "executor/dispatch/argument_reads.py",
+        "emitted code takes any keywords", "executor/dispatch/conditions/argument_reads.py",
         '        checked.same(w.call("PyTuple_GetItem"', '        str(w.call("PyTuple_GetItem"',
         ("executor/dispatch/test_dispatch_arguments.py::test_keywords_are_told_apart_by_name_and_order",),
     ),
     Mutation(
-        "emitted code borrows what containers hold", "executor/dispatch/leaf.py",
+        "emitted code borrows what containers hold", "executor/dispatch/leaves/leaf.py",
         "        self.keep_items()\n", "",
         ("executor/dispatch/test_dispatch_arguments.py::test_items_live_until_the_call_ends",),
     ),
     Mutation(
-        "emitted code reads big ints as small ones", "executor/dispatch/argument_reads.py",
+        "emitted code reads big ints as small ones",
+        "executor/dispatch/conditions/argument_reads.py",
         "and i1 {exact}, {small}", "or i1 {exact}, {small}",
         ("executor/dispatch/test_dispatch_arguments.py::test_random_baked_numbers",
          "executor/dispatch/test_dispatch_arguments.py::test_baked_numbers"),
@@ -713,13 +720,13 @@ MUTATIONS = (
         ("executor/dispatch/test_dispatch_arguments.py::test_baked_numbers",),
     ),
     Mutation(
-        "emitted code delivers no signals", "executor/dispatch/leaf.py",
+        "emitted code delivers no signals", "executor/dispatch/leaves/leaf.py",
         "        self.check_signals(timed, result)\n", "",
         ("executor/dispatch/test_dispatch.py::test_keyboard_interrupt_is_delivered",),
         slow=True,
     ),
     Mutation(
-        "emitted code keeps the GIL", "executor/dispatch/host_leaf.py",
+        "emitted code keeps the GIL", "executor/dispatch/leaves/host_leaf.py",
         "or i1 {big}, {slow}", "and i1 {big}, false",
         ("executor/dispatch/test_dispatch_threads.py::test_long_kernels_release_the_gil",),
     ),

@@ -83,7 +83,7 @@ def rooms_on_the_page(root: Path) -> dict[str, str]:
 
 
 def room_of(module: str) -> str:
-    """``executor.cuda`` of ``executor.cuda.driver``; a package itself is a room of its own."""
+    """``executor.cuda`` of ``executor.cuda.nvidia.driver``; packages are rooms of their own."""
     package, _, rest = module.partition(".")
     return package if package in ONE_ROOM or not rest else f"{package}.{rest.partition('.')[0]}"
 

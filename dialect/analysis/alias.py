@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from ..ir.op import Fusion
 from ..ir.program import Block, Instr
 from ..ir.types import ListType, ScalarType, TensorType, Type
-from ..ops.control import ControlFlow, For, If, While
+from ..ops.control_flow.control import ControlFlow, For, If, While
 from ..ops.create import Constant
-from ..ops.slicing import Pick
+from ..ops.indexing.slicing import Pick
 from ..ops.speculation import FallbackGraph
 
 Roots = frozenset[Any]

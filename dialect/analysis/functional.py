@@ -15,8 +15,8 @@ from ..errors import Loc, ProfuseError
 from ..ir.op import Op, View, op_named
 from ..ir.program import Block, Instr, Program
 from ..ir.types import TENSOR, TensorType
-from ..ops.control import ControlFlow, If
-from ..ops.inplace import Writing
+from ..ops.control_flow.control import ControlFlow, If
+from ..ops.indexing.inplace import Writing
 from ..ops.speculation import Identity
 from ..reasons import Effect, Kind, Reason
 from .must_alias import Accesses

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from ..ir.attrs import DYNAMIC
 from ..ir.program import Block, Instr
 from ..ir.types import ScalarType, TensorType, Type
-from ..ops.control import ControlFlow, For, If, While
+from ..ops.control_flow.control import ControlFlow, For, If, While
 from ..ops.create import Constant, Full, Iota
+from ..ops.indexing.scatter import Copy
+from ..ops.indexing.slicing import Pick, Slice
+from ..ops.manipulation.shape import ExpandDims, Reshape, Squeeze
 from ..ops.queries import Dim, Rank, Size
-from ..ops.scatter import Copy
-from ..ops.shape import ExpandDims, Reshape, Squeeze
-from ..ops.slicing import Pick, Slice
 from ..ops.speculation import Identity
 from ..reasons import Kind, Reason
 from .alias import OUTSIDE, Aliases

@@ -2,7 +2,7 @@
 
 `checks_of` lists the checks of a guard. The list is folded in four ways, each a table with one
 entry per kind: `mismatch` decides on values and explains recorded types, `executor.plans.guard`
-writes quick Python source, and `executor.dispatch.guards` the tests of emitted code.
+writes quick Python source, and `executor.dispatch.conditions.guards` the tests of emitted code.
 """
 
 from __future__ import annotations

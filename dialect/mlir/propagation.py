@@ -14,7 +14,7 @@ from mlir import ir
 from ..errors import ProfuseError
 from ..ir.op import Op
 from ..ir.types import INT_SCALAR, ScalarType, TensorType, Type, merge_types
-from ..ops.control import For, If, While
+from ..ops.control_flow.control import For, If, While
 from .facts import CONSTANTS
 from .rewrite import (
     attrs_of,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mlir import ir
 
-from ..ops.control import For, If, While
+from ..ops.control_flow.control import For, If, While
 from .rewrite import op_class, terminator_of, walk
 
 

@@ -1,33 +1,12 @@
 """The ops of the dialect; importing this package fills `dialect.ir.op.OPS`."""
 
-from . import (
-    binary,
-    compare,
-    contract,
-    control,
-    create,
-    device_guards,
-    effects,
-    gradients,
-    index,
-    inplace,
-    join,
-    lists,
-    mm_tree,
-    moments,
-    permute,
-    queries,
-    reduce,
-    scan,
-    scatter,
-    select,
-    shape,
-    slicing,
-    special,
-    speculation,
-    split,
-    unary,
-)
+from . import create, device_guards, gradients, queries, speculation
+from .control_flow import control, effects, lists
+from .elementwise import binary, compare, select, special, unary
+from .indexing import index, inplace, scatter, slicing
+from .linalg import contract, mm_tree
+from .manipulation import join, permute, shape, split
+from .reductions import moments, reduce, scan
 
 __all__ = [
     "binary", "compare", "contract", "control", "create", "device_guards", "effects",

@@ -11,7 +11,7 @@ from ..ir.attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import ScalarType, TensorType, Type, type_of
-from .shape import check_broadcast, prove_broadcast
+from .manipulation.shape import check_broadcast, prove_broadcast
 from .sizes import (
     check_sizes,
     complete_shape,

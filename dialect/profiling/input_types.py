@@ -7,7 +7,7 @@ from itertools import count
 
 from ..ir.program import Block, Instr, Module, Program
 from ..ir.types import TensorType, Type
-from ..ops.control import ControlFlow
+from ..ops.control_flow.control import ControlFlow
 from ..ops.gradients import AutogradZero
 from ..ops.speculation import Profile
 from .observers import erased

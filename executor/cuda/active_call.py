@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from .driver_api import DriverError
+from .nvidia.driver_api import DriverError
 
 if TYPE_CHECKING:
     from .call import DeviceCall

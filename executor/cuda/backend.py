@@ -7,9 +7,9 @@ from typing import Any
 
 from ...lowering.gpu.artifact import GpuArtifact
 from ..settings.events import Counters
-from .driver import unavailable
-from .launch import GroupRunner
-from .libraries import exchanges
+from .exchange.libraries import exchanges
+from .launching.launch import GroupRunner
+from .nvidia.driver import unavailable
 from .on_device import call, moved
 from .target import device_target as target
 from .tier0 import adapter

@@ -17,12 +17,12 @@ from ...dialect.ir.device import index_of
 from ...dialect.reasons import Kind, Reason
 from ..settings.events import Counters
 from .active_call import active
-from .arrays import DeviceArray
-from .driver import driver
-from .driver_api import Node, NoEpilogueError
-from .graphs import launch_all
-from .libraries import NUMPY, Library
-from .products import Gemm, spread_bias
+from .exchange.arrays import DeviceArray
+from .exchange.libraries import NUMPY, Library
+from .launching.graphs import launch_all
+from .launching.products import Gemm, spread_bias
+from .nvidia.driver import driver
+from .nvidia.driver_api import Node, NoEpilogueError
 
 # Memory that kernels may still use although nobody holds it: (device event, objects).
 _in_use: deque[tuple[Any, list[Any]]] = deque()

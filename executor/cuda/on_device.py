@@ -15,11 +15,11 @@ import numpy as np
 from ...dialect.errors import DeviceError
 from ...dialect.reasons import Kind, Reason
 from ..settings.events import log
-from .arrays import DeviceArray, as_leaf
 from .call import DeviceCall
-from .driver import driver, lose
-from .driver_api import DriverError
-from .libraries import NUMPY, Library
+from .exchange.arrays import DeviceArray, as_leaf
+from .exchange.libraries import NUMPY, Library
+from .nvidia.driver import driver, lose
+from .nvidia.driver_api import DriverError
 
 if TYPE_CHECKING:
     from ..tiers.choice import AnyExecutor

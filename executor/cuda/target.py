@@ -9,8 +9,8 @@ from ...dialect.ir.device import index_of
 from ...lowering.gpu.ptxas import find_ptxas
 from ...lowering.target import Target, host_target
 from ..settings.events import log
-from .driver import driver
-from .driver_api import DriverError
+from .nvidia.driver import driver
+from .nvidia.driver_api import DriverError
 
 
 def device_target(device: str) -> Target:

@@ -16,8 +16,8 @@ from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.op import Fusion
 from ...dialect.ir.program import Instr, Module
 from .active_call import current_call
-from .arrays import DeviceArray
 from .call import DeviceCall
+from .exchange.arrays import DeviceArray
 
 Evaluate = Callable[..., Any]
 Adapt = Callable[[Instr, Evaluate], Evaluate]

@@ -16,7 +16,7 @@ from .refs import Held, Inside, OnDevice, Position, Ref
 
 if TYPE_CHECKING:
     from ...dialect.importers.tracing.pytree import TreeDef
-    from ..cuda.dlpack_exchange import Exchange
+    from ..cuda.exchange.dlpack_exchange import Exchange
 
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 

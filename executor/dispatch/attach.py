@@ -23,7 +23,7 @@ from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 from .arguments import arguments_of
-from .baked import baked_tests
+from .conditions.baked import baked_tests
 from .counter_table import Settings
 from .counts import LeafCounts, Level
 from .entry import Entry, make_entry
@@ -32,7 +32,7 @@ from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf
 from .reader import leaf_of
 
 if TYPE_CHECKING:
-    from ..cuda.dlpack_exchange import Exchange
+    from ..cuda.exchange.dlpack_exchange import Exchange
     from ..functions.jit import Variant
 
 Chain = list[tuple[AnyExecutor, Plan]]

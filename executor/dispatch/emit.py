@@ -17,11 +17,11 @@ from itertools import takewhile
 from typing import Any
 
 from ...dialect.ir.device import HOST
+from .conditions.host_reads import emit_test
 from .counter_table import LeafCells, Settings, Shared, cells_of
-from .host_leaf import HostLeaf
-from .host_reads import emit_test
-from .leaf import LeafWriter
 from .leaf_spec import Leaf, Test
+from .leaves.host_leaf import HostLeaf
+from .leaves.leaf import LeafWriter
 from .llvm_writer import Writer
 
 
@@ -117,7 +117,7 @@ class _Emitter:
 def _writer(leaf: Leaf) -> type[LeafWriter]:
     if leaf.device == HOST:
         return HostLeaf
-    from .device_leaf import DeviceLeaf
+    from .leaves.device_leaf import DeviceLeaf
 
     return DeviceLeaf
 

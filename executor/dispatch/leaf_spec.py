@@ -13,13 +13,13 @@ from ...dialect.importers.tracing.pytree import LEAF
 from ...dialect.ir.device import HOST
 from ...dialect.ir.symbolic import Dim, Dimension, symbol
 from ...lowering.abi import KernelABI, KernelArtifact
-from ..cuda.launches import Action, DeviceKernel, Multiply
+from ..cuda.launching.launches import Action, DeviceKernel, Multiply
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
 from .refs import Inside, OnDevice, Position, Ref, Stride
 
 if TYPE_CHECKING:
-    from ..cuda.dlpack_exchange import Exchange
+    from ..cuda.exchange.dlpack_exchange import Exchange
     from .arguments import Arguments
 
 
@@ -287,7 +287,7 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
 
 
 def _device_tests(value: ArrayValue, ref: OnDevice) -> list[Test]:
-    from ..cuda.dlpack_exchange import device_word, type_word
+    from ..cuda.exchange.dlpack_exchange import device_word, type_word
 
     return [
         Test(("type", ref), ref.exchange.kind),

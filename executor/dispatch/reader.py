@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ir.symbolic import Dim, parse_dim
-from ...dialect.ops.control import If
+from ...dialect.ops.control_flow.control import If
+from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant
 from ...dialect.ops.device_guards import SizeEq
-from ...dialect.ops.lists import ListConstruct
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
-from ..cuda.launches import DeviceKernel
+from ..cuda.launching.launches import DeviceKernel
 from ..memory.placement import Refused, size_of
-from .guards import guard_tests
+from .conditions.guards import guard_tests
+from .conditions.relaxed_guards import size_tests
 from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
-from .relaxed_guards import size_tests
 
 # Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
 _NUMBERS: dict[str, tuple[type, ...]] = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 from ...dialect.ir.symbolic import Read
 
 if TYPE_CHECKING:
-    from ..cuda.dlpack_exchange import Exchange
+    from ..cuda.exchange.dlpack_exchange import Exchange
 
 
 class Held:

@@ -17,7 +17,7 @@ def as_leaf(value: Any) -> DeviceTensor | None:
     """An array of another library as a leaf; None for any other object."""
     if not is_foreign(value):
         return None
-    from ..cuda.arrays import as_leaf as convert
+    from ..cuda.exchange.arrays import as_leaf as convert
 
     leaf = convert(value)
     if leaf is not None:

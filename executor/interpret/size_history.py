@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType, type_of
-from ...dialect.ops.control import If
+from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.speculation import CallFallback, Guard
 
 Types = tuple[TensorType, ...]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...dialect.errors import KnobError
 from ...dialect.ir.program import Block, Instr, Program
-from ...dialect.ops.control import If
+from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from .destinations import is_plain
 

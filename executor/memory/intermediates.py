@@ -23,7 +23,7 @@ from ...dialect.guards.checks import symbol_name
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.symbolic import Dim, Dimension, Sym, parse_dim, substitute, symbol
-from ...dialect.ops.control import If
+from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.sizes import is_nonnegative
 from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp

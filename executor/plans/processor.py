@@ -21,7 +21,7 @@ from ..settings.events import Counters
 if TYPE_CHECKING:
     from ...lowering.abi import KernelArtifact
     from ...lowering.target import Target
-    from ..cuda.dlpack_exchange import Exchange
+    from ..cuda.exchange.dlpack_exchange import Exchange
 
 
 class Backend(Protocol):

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from ...dialect.errors import Loc, ProfuseError, StrictFusionError
 from ...dialect.importers.tracing.current import current
 from ...dialect.ir.program import Instr, Module
-from ...dialect.ops.control import If
+from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.create import Constant
 from ...dialect.ops.speculation import FusionGroup, Guard
 from ...dialect.reasons import Reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialect.importers.tracing.current import current, user_loc
-from ...dialect.ops.effects import Warn
+from ...dialect.ops.control_flow.effects import Warn
 from .knobs import knobs
 
 

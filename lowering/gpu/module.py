@@ -14,8 +14,8 @@ from ..schedule.nests import Nest
 from ..schedule.plan import Schedule, schedule
 from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
 from .chip import DEFAULT
-from .families import Either, Family, family_of
-from .kernel import Memory
+from .kernels.families import Either, Family, family_of
+from .kernels.kernel import Memory
 
 DIALECTS = ("gpu", "arith", "math", "scf", "memref", "vector", "llvm", "nvvm")
 KERNELS = "kernels"

@@ -17,7 +17,7 @@ from profuse.dialect.ir.op import OPS, op_named
 from profuse.dialect.ir.program import Block, Instr, Program
 from profuse.dialect.ir.types import TENSOR, ScalarType, TensorType
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
+sys.path.insert(0, str(Path(__file__).parent / "ops"))
 from cases import all_suites, cases_of, silent
 
 

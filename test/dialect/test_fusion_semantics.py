@@ -9,7 +9,7 @@ from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.types import BOOL_SCALAR, FLOAT_SCALAR, merge_types, type_of
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
-from profuse.dialect.ops.control import If
+from profuse.dialect.ops.control_flow.control import If
 from profuse.dialect.ops.speculation import Profile, Subgraph
 from profuse.dialect.pipeline.run import run_pipeline
 from profuse.dialect.profiling.observers import instrument

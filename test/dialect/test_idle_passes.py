@@ -25,7 +25,7 @@ PROFILED = "profile-insensitive,pre-autodiff,no-grad,dce,final,prepare-kernels"
 TYPED = "inline-calls,pre-autodiff,no-grad,dce,final,prepare-kernels"
 KEYED = "spec-driven,final,prepare-kernels"
 COUNTING = sorted(name for name, cls in PASSES.items() if cls.counts_changes)
-FILES = sorted((Path(__file__).parents[1] / "passes").glob("*.mlir"))
+FILES = sorted((Path(__file__).parent / "passes").rglob("*.mlir"))
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 

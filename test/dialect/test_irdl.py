@@ -15,7 +15,7 @@ MIXED = {
     "device-guards.mlir", "gradients.mlir", "index.mlir", "join.mlir", "lists.mlir", "mm-tree.mlir",
     "speculation.mlir",
 }  # fmt: skip
-FILES = sorted(p for p in HERE.glob("*.mlir") if not p.stem.endswith("-invalid"))
+FILES = sorted(p for p in (HERE / "ops").rglob("*.mlir") if not p.stem.endswith("-invalid"))
 
 
 @pytest.fixture(scope="session")

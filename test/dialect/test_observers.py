@@ -8,7 +8,7 @@ from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, TENSOR, TensorType
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
-from profuse.dialect.ops.control import For, If, While
+from profuse.dialect.ops.control_flow.control import For, If, While
 from profuse.dialect.ops.speculation import (
     FallbackGraph,
     Profile,

@@ -11,7 +11,7 @@ import profuse as pf
 from internals import last_executor
 from profuse.executor.compile.request import optimizing_pipeline
 
-LIT = Path(__file__).parents[1] / "passes" / "engine-pipeline.mlir"
+LIT = Path(__file__).parents[1] / "dialect" / "passes" / "engine-pipeline.mlir"
 
 
 def test_lit_runs_the_strings_of_the_engine():

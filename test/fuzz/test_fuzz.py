@@ -9,7 +9,7 @@ import signal
 from collections import Counter
 
 import pytest
-from profuse.dialect.ops.unary import Exp
+from profuse.dialect.ops.elementwise.unary import Exp
 
 from . import modes
 from .compare import module

@@ -1,6 +1,6 @@
 """Kernels of every op against NumPy, on the emulator: cases of the op table, static and dynamic.
 
-The cases, their references and what of them kernels refuse are those of `test/ops`.
+The cases, their references and what of them kernels refuse are those of `test/dialect/ops`.
 """
 
 import sys
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from emulation import Emulated, misaligned
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "dialect" / "ops"))
 from cases import all_suites, cases_of
 from compiled import Batch, describe, differences, dynamic_call, static_call
 from profuse.dialect.errors import ProfuseError

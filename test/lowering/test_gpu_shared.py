@@ -9,9 +9,9 @@ from graphs import Graph, random_program, tensor
 from needs import needs_ptxas
 from profuse.dialect.ir.dtypes import BF16, F16, F32, F64, I8
 from profuse.executor.interpret.evaluate import Evaluator
-from profuse.lowering.gpu import rows as rows_module
 from profuse.lowering.gpu.abi import Choice
 from profuse.lowering.gpu.chip import shared_bytes
+from profuse.lowering.gpu.kernels import rows as rows_module
 from profuse.lowering.gpu.stages import compile_gpu
 from test_gpu_fused import check
 

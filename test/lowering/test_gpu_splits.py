@@ -6,7 +6,7 @@ import pytest
 from emulation import Emulated, aligned
 from graphs import Graph, tensor
 from profuse.dialect.ir.dtypes import BF16, F16, F32
-from profuse.lowering.gpu.split import LEAST, LEAST_FLAT, LONG
+from profuse.lowering.gpu.kernels.split import LEAST, LEAST_FLAT, LONG
 
 KINDS = {"columns": (0,), "rows": (1,), "all": (0, 1)}
 

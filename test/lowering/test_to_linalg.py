@@ -10,8 +10,8 @@ from profuse.dialect.ir.op import OPS, op_named
 from profuse.dialect.ir.program import Instr, Program
 from profuse.dialect.ir.symbolic import parse_dim, sym_max, symbol
 from profuse.dialect.ir.types import ScalarType, TensorType, type_of
-from profuse.dialect.ops.families import Elementwise
-from profuse.dialect.ops.slicing import ABSENT
+from profuse.dialect.ops.elementwise.families import Elementwise
+from profuse.dialect.ops.indexing.slicing import ABSENT
 from profuse.lowering.linalg.builder import SCAN
 from profuse.lowering.linalg.to_linalg import to_linalg
 from profuse.lowering.schedule.read import read_graph

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import BoundsError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
-from ...ops.slicing import encode_bound
+from ...ops.indexing.slicing import encode_bound
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ProfuseError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
-from ...ops.einsum import decompose_einsum, parse_subscripts
+from ...ops.linalg.einsum import decompose_einsum, parse_subscripts
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op

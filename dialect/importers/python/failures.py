@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.op import Op
 from ...ir.types import ScalarType, TensorType, Type
-from ...ops.families import Elementwise, PartialBinary
+from ...ops.elementwise.families import Elementwise, PartialBinary
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder

@@ -15,7 +15,7 @@ from ...errors import InternalError
 from ...ir.program import Block, Instr, Program
 from ...ir.symbolic import Dimension, Sym
 from ...ir.types import INT_SCALAR, Type
-from ...ops.control import For, If
+from ...ops.control_flow.control import For, If
 from .control import join_hints, own_arguments, unknown_number
 from .current import trace_error
 from .operators import as_value, recorder_of, wrap

@@ -24,10 +24,10 @@ from ...mlir.rewrite import (
     types_of,
     walk,
 )
-from ...ops.binary import Add
-from ...ops.contract import Matmul
-from ...ops.mm_tree import MMTree
-from ...ops.permute import Transpose
+from ...ops.elementwise.binary import Add
+from ...ops.linalg.contract import Matmul
+from ...ops.linalg.mm_tree import MMTree
+from ...ops.manipulation.permute import Transpose
 from ..base import Pass, register_pass
 
 

@@ -30,16 +30,23 @@ from ...mlir.rewrite import (
     type_of,
     walk_inner_first,
 )
-from ...ops.binary import Add, Div, Mul, Pow, Sub
-from ...ops.compare import BitwiseNot, BitwiseOr, BitwiseXor, LogicalNot, ShiftLeft, ShiftRight
 from ...ops.create import Constant
-from ...ops.permute import Permutation, Transpose
-from ...ops.scatter import Conform, Copy
-from ...ops.select import Cast
-from ...ops.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
-from ...ops.special import Relu
+from ...ops.elementwise.binary import Add, Div, Mul, Pow, Sub
+from ...ops.elementwise.compare import (
+    BitwiseNot,
+    BitwiseOr,
+    BitwiseXor,
+    LogicalNot,
+    ShiftLeft,
+    ShiftRight,
+)
+from ...ops.elementwise.select import Cast
+from ...ops.elementwise.special import Relu
+from ...ops.elementwise.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc
+from ...ops.indexing.scatter import Conform, Copy
+from ...ops.manipulation.permute import Permutation, Transpose
+from ...ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
 from ...ops.speculation import Subgraph
-from ...ops.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 

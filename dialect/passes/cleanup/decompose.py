@@ -9,10 +9,10 @@ from typing import ClassVar
 from ...errors import ProfuseError
 from ...ir.types import TensorType
 from ...mlir.rewrite import create, replace, type_of, types_of
-from ...ops.binary import Add
-from ...ops.contract import Addmm, Matmul
-from ...ops.moments import Std, Var
-from ...ops.unary import Sqrt
+from ...ops.elementwise.binary import Add
+from ...ops.elementwise.unary import Sqrt
+from ...ops.linalg.contract import Addmm, Matmul
+from ...ops.reductions.moments import Std, Var
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 

@@ -19,11 +19,11 @@ from ...ir.symbolic import Sym
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.facts import constant_value, escapes, is_constant, known_type
 from ...mlir.rewrite import create, ops_in, replace, terminator_of, type_of, walk_inner_first
-from ...ops.binary import Pow
-from ...ops.compare import ShiftLeft
-from ...ops.control import If
+from ...ops.control_flow.control import If
 from ...ops.create import Constant
-from ...ops.select import Cast
+from ...ops.elementwise.binary import Pow
+from ...ops.elementwise.compare import ShiftLeft
+from ...ops.elementwise.select import Cast
 from ...ops.speculation import Guard, Identity
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass

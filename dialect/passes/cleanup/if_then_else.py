@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...mlir.rewrite import create, ops_in, replace, terminator_of, types_of, walk_backwards
-from ...ops.control import If, IfThenElse
+from ...ops.control_flow.control import If, IfThenElse
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 

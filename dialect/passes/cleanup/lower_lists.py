@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...mlir.rewrite import erase, op_class, replace, users
-from ...ops.lists import ListConstruct, ListUnpack
+from ...ops.control_flow.lists import ListConstruct, ListUnpack
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 

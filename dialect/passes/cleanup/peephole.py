@@ -12,11 +12,11 @@ from ...ir.op import Fusion, Op
 from ...ir.types import ScalarType, TensorType
 from ...mlir.facts import constant_value, is_constant, source_of
 from ...mlir.rewrite import create, op_class, replace, terminator_of, type_of
-from ...ops.binary import Add, Sub
-from ...ops.control import If
-from ...ops.families import Elementwise
+from ...ops.control_flow.control import If
+from ...ops.elementwise.binary import Add, Sub
+from ...ops.elementwise.families import Elementwise
+from ...ops.elementwise.unary import Neg
 from ...ops.queries import DTypeCode, Query
-from ...ops.unary import Neg
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 

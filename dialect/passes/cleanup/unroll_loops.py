@@ -23,9 +23,9 @@ from ...mlir.rewrite import (
     walk_backwards,
 )
 from ...mlir.values import clone_tree
-from ...ops.binary import Add, FloorDiv, Maximum, Mul, Sub
-from ...ops.control import For
+from ...ops.control_flow.control import For
 from ...ops.create import Constant
+from ...ops.elementwise.binary import Add, FloorDiv, Maximum, Mul, Sub
 from ...ops.speculation import Identity
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass

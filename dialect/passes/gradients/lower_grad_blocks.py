@@ -12,7 +12,7 @@ from ...errors import IRError
 from ...ir.types import BOOL_SCALAR, TensorType
 from ...mlir.context import loc_of
 from ...mlir.rewrite import YIELD, create, ops_in, replace, type_of, types_of, walk_backwards
-from ...ops.control import If
+from ...ops.control_flow.control import If
 from ...ops.gradients import AnyNonzero, AutogradZero, GradOf
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass

@@ -12,9 +12,9 @@ from ...ir.op import Fusion
 from ...ir.types import BOOL_SCALAR, TensorType
 from ...mlir.facts import CONSTANTS, behind_observers, constant_value, source_of
 from ...mlir.rewrite import create, op_class, replace, terminator_of, type_of
-from ...ops.binary import Add
-from ...ops.control import If
+from ...ops.control_flow.control import If
 from ...ops.create import Constant
+from ...ops.elementwise.binary import Add
 from ...ops.gradients import AutogradAdd, AutogradZero, Definedness
 from ...ops.speculation import Profile
 from ..base import register_pass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...mlir.rewrite import create, defining_op, erase, op_class, ops_in, types_of, walk
-from ...ops.lists import ListAppend, ListConstruct, ListUnpack
+from ...ops.control_flow.lists import ListAppend, ListConstruct, ListUnpack
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 

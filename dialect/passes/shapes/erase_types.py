@@ -18,7 +18,7 @@ from ...mlir.rewrite import (
     users,
 )
 from ...mlir.values import adopt_constants, main_functions, values_of
-from ...ops.control import For, If, While
+from ...ops.control_flow.control import For, If, While
 from ...ops.speculation import Guard
 from ...profiling.observers import erased
 from ..base import Pass, register_pass

@@ -12,8 +12,8 @@ from ...errors import ProfuseError
 from ...ir.types import TensorType, Type
 from ...mlir.facts import source_of
 from ...mlir.rewrite import attrs_of, op_class, type_of, types_of
-from ...ops.families import Elementwise
-from ...ops.shape import BroadcastTo
+from ...ops.elementwise.families import Elementwise
+from ...ops.manipulation.shape import BroadcastTo
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 

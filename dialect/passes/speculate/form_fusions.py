@@ -37,7 +37,7 @@ from ...mlir.rewrite import (
     walk,
 )
 from ...mlir.values import Types, clone_op, constant_type, main_functions
-from ...ops.effects import Warn
+from ...ops.control_flow.effects import Warn
 from ...ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass

@@ -36,7 +36,7 @@ from ...mlir.rewrite import (
     walk,
 )
 from ...mlir.values import Types, clone_op, constant_type, main_functions, map_types
-from ...ops.control import If
+from ...ops.control_flow.control import If
 from ...ops.speculation import DynamicGuard, FallbackGraph, FusionGroup, Guard, TypeCheck
 from ...profiling.observers import erased
 from ...reasons import Effect, Kind, Reason

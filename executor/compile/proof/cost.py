@@ -6,7 +6,7 @@ import math
 
 from ....dialect.ir.dtypes import F32, F64
 from ....dialect.ir.program import Program
-from ....dialect.ops.contract import Matmul
+from ....dialect.ops.linalg.contract import Matmul
 from .rows import Rows, literal_shape
 
 # Seconds on a processor of 3 GHz, rather too many: of an element of an op in NumPy and in a kernel,

@@ -19,12 +19,12 @@ from ....dialect.ir.dtypes import DType
 from ....dialect.ir.op import Rounding
 from ....dialect.ir.program import Instr, Module, Program
 from ....dialect.ir.types import TensorType
-from ....dialect.ops.binary import Pow
-from ....dialect.ops.moments import Var
-from ....dialect.ops.reduce import axis_argument
-from ....dialect.ops.select import Cast
-from ....dialect.ops.special import Sigmoid
-from ....dialect.ops.unary import Exp, Exp2
+from ....dialect.ops.elementwise.binary import Pow
+from ....dialect.ops.elementwise.select import Cast
+from ....dialect.ops.elementwise.special import Sigmoid
+from ....dialect.ops.elementwise.unary import Exp, Exp2
+from ....dialect.ops.reductions.moments import Var
+from ....dialect.ops.reductions.reduce import axis_argument
 from ...interpret.evaluate import Evaluator
 from .rows import Rows
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from ....dialect.ir.program import Instr, Program
 from ....dialect.ir.types import TensorType
-from ....dialect.ops.contract import Matmul
-from ....dialect.ops.families import Elementwise
-from ....dialect.ops.permute import Transpose
-from ....dialect.ops.reduce import Reduction, reduced_axes
-from ....dialect.ops.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
+from ....dialect.ops.elementwise.families import Elementwise
+from ....dialect.ops.linalg.contract import Matmul
+from ....dialect.ops.manipulation.permute import Transpose
+from ....dialect.ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
+from ....dialect.ops.reductions.reduce import Reduction, reduced_axes
 
 LARGE = 1 << 14
 """Elements of results, from which on rows are picked."""

@@ -14,8 +14,8 @@ import stand_ins  # noqa: E402
 from driver_api import Api  # noqa: E402
 from emulated import EmulatedDriver  # noqa: E402
 from profuse.executor.arguments import device_kinds  # noqa: E402
-from profuse.executor.cuda import bindings  # noqa: E402
-from profuse.executor.cuda.driver import using  # noqa: E402
+from profuse.executor.cuda.nvidia import bindings  # noqa: E402
+from profuse.executor.cuda.nvidia.driver import using  # noqa: E402
 from profuse.executor.functions import device_arguments as foreign  # noqa: E402
 
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from mlir import ir
 from profuse.dialect.ir.dtypes import dtype_named
-from profuse.executor.cuda.argument_block import ArgumentBlock, bits_float
-from profuse.executor.cuda.driver_api import Direct, DriverError, Node
-from profuse.executor.cuda.products import Gemm
+from profuse.executor.cuda.launching.argument_block import ArgumentBlock, bits_float
+from profuse.executor.cuda.launching.products import Gemm
+from profuse.executor.cuda.nvidia.driver_api import Direct, DriverError, Node
 from simt import parse, programs, run_kernel, types
 from simt.memory import Buffer, MemRef
 
@@ -63,7 +63,7 @@ def _alone(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass
 class EmulatedDriver:
-    """See `profuse.executor.cuda.driver_api.Driver`.
+    """See `profuse.executor.cuda.nvidia.driver_api.Driver`.
 
     Attributes:
         devices: how many there are.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from profuse.executor.cuda.dlpack import Device, Tensor, data_type
+from profuse.executor.cuda.exchange.dlpack import Device, Tensor, data_type
 
 _DESCRIBE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Tensor))
 _STREAM = ctypes.CFUNCTYPE(

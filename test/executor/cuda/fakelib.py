@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 import numpy as np
-from profuse.executor.cuda.dlpack import read, row_major, take
-from profuse.executor.cuda.driver import driver
+from profuse.executor.cuda.exchange.dlpack import read, row_major, take
+from profuse.executor.cuda.nvidia.driver import driver
 
 STREAM = 7
 """The stream that arrays are made on."""

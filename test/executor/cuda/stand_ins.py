@@ -10,7 +10,7 @@ import exchange_api
 import numpy as np
 from fakelib import Array, array
 from profuse.dialect.ir.dtypes import BF16
-from profuse.executor.cuda.driver import driver
+from profuse.executor.cuda.nvidia.driver import driver
 
 STREAM = 5
 

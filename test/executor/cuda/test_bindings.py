@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 from driver_api import Status
-from profuse.executor.cuda import bindings, cublas
-from profuse.executor.cuda.argument_block import ArgumentBlock
-from profuse.executor.cuda.driver_api import DriverError, Node
-from profuse.executor.cuda.products import Gemm
+from profuse.executor.cuda.launching.argument_block import ArgumentBlock
+from profuse.executor.cuda.launching.products import Gemm
+from profuse.executor.cuda.nvidia import bindings, cublas
+from profuse.executor.cuda.nvidia.driver_api import DriverError, Node
 
 
 def node(**changes):

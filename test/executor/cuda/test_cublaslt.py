@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from driver_api import Status
 from internals import few_product_plans
-from profuse.executor.cuda import cublaslt as lt
-from profuse.executor.cuda.cublas import load
-from profuse.executor.cuda.driver_api import DriverError, NoEpilogueError
-from profuse.executor.cuda.products import Gemm
+from profuse.executor.cuda.launching.products import Gemm
+from profuse.executor.cuda.nvidia import cublaslt as lt
+from profuse.executor.cuda.nvidia.cublas import load
+from profuse.executor.cuda.nvidia.driver_api import DriverError, NoEpilogueError
 
 
 class Library:

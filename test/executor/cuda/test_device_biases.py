@@ -8,8 +8,8 @@ import profuse as pf
 import pytest
 from emulated import Fault
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.driver_api import DriverError, NoEpilogueError
-from profuse.executor.cuda.products import Gemm, spread_bias
+from profuse.executor.cuda.launching.products import Gemm, spread_bias
+from profuse.executor.cuda.nvidia.driver_api import DriverError, NoEpilogueError
 from support import counts, host, warmed
 
 

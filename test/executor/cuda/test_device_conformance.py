@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "ops"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "dialect" / "ops"))
 from compiled import run_batches
 from test_compiled import selected
 

@@ -18,12 +18,13 @@ from profuse.dialect.guards.checks import generalize
 from profuse.dialect.guards.mismatch import check_types, fits_relaxed
 from profuse.dialect.ir.gradient_mode import gradients
 from profuse.dialect.ir.types import type_of
-from profuse.executor.cuda import launches, libraries
-from profuse.executor.cuda.arrays import as_leaf
-from profuse.executor.cuda.driver_api import DriverError, NoEpilogueError
+from profuse.executor.cuda.exchange import libraries
+from profuse.executor.cuda.exchange.arrays import as_leaf
+from profuse.executor.cuda.launching import launches
+from profuse.executor.cuda.nvidia.driver_api import DriverError, NoEpilogueError
 from profuse.executor.dispatch.arguments import flat_arguments
+from profuse.executor.dispatch.conditions.guards import guard_tests
 from profuse.executor.dispatch.entry import make_entry
-from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import Leaf
 from profuse.executor.settings.knobs import knobs
 from support import counts, host, modulus

@@ -7,7 +7,7 @@ import numpy as np
 import profuse as pf
 import pytest
 import stand_ins
-from profuse.executor.cuda import dlpack_exchange as exchange
+from profuse.executor.cuda.exchange import dlpack_exchange as exchange
 from profuse.executor.memory.placement import Refused
 from support import counts, host
 from torch_calls import get, tensor

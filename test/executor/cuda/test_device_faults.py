@@ -5,8 +5,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from emulated import EmulatedDriver, Fault
-from profuse.executor.cuda.driver import using
-from profuse.executor.cuda.driver_api import DriverError
+from profuse.executor.cuda.nvidia.driver import using
+from profuse.executor.cuda.nvidia.driver_api import DriverError
 from support import counts, host, warmed
 
 

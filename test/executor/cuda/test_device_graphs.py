@@ -8,9 +8,9 @@ import fakelib as xp
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.cuda.argument_block import ArgumentBlock
-from profuse.executor.cuda.driver_api import Node
-from profuse.executor.cuda.graphs import launch_all
+from profuse.executor.cuda.launching.argument_block import ArgumentBlock
+from profuse.executor.cuda.launching.graphs import launch_all
+from profuse.executor.cuda.nvidia.driver_api import Node
 from profuse.executor.settings.events import Counters
 from support import counts, host, modulus, warmed
 

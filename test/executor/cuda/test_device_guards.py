@@ -59,7 +59,7 @@ def test_a_loaded_graph_with_a_relaxed_guard(tmp_path):
 @pytest.fixture
 def array(device):
     """A device array, as it is inside of a call."""
-    from profuse.executor.cuda.arrays import as_leaf
+    from profuse.executor.cuda.exchange.arrays import as_leaf
 
     given = xp.array(host(4, 8))
     yield as_leaf(given)

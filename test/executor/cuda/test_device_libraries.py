@@ -10,10 +10,10 @@ import profuse as pf
 import pytest
 import stand_ins
 from internals import forget_libraries
-from profuse.executor.cuda import dlpack_exchange as exchange
-from profuse.executor.cuda import libraries
-from profuse.executor.cuda.dlpack import Loan, Tensor, data_type, read, take
-from profuse.executor.cuda.driver import using
+from profuse.executor.cuda.exchange import dlpack_exchange as exchange
+from profuse.executor.cuda.exchange import libraries
+from profuse.executor.cuda.exchange.dlpack import Loan, Tensor, data_type, read, take
+from profuse.executor.cuda.nvidia.driver import using
 from support import counts, host, modulus
 
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -5,8 +5,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.driver_api import DriverError
-from profuse.executor.cuda.products import gemm_of
+from profuse.executor.cuda.launching.products import gemm_of
+from profuse.executor.cuda.nvidia.driver_api import DriverError
 from profuse.lowering.gpu.abi import LibraryProduct, Matrix
 from support import counts, host, warmed
 

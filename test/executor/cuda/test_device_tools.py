@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from profuse.executor.cuda.driver import unavailable
+from profuse.executor.cuda.nvidia.driver import unavailable
 from profuse.tools.run import main
 
 GRAPH = """

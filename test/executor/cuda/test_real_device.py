@@ -8,7 +8,7 @@ import profuse as pf
 import pytest
 from internals import emitted_hits
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.driver import unavailable
+from profuse.executor.cuda.nvidia.driver import unavailable
 from support import counts, host, modulus
 from test_device_biases import LAYOUTS
 from test_device_calls import CASES

@@ -24,7 +24,7 @@ from profuse.dialect.importers.tracing.trace_guards import (
 from profuse.dialect.ir.symbolic import OPERATORS, Dimension, Integer, symbol
 from profuse.executor.dispatch import attach
 from profuse.executor.dispatch.arguments import flat_arguments
-from profuse.executor.dispatch.baked import baked_tests
+from profuse.executor.dispatch.conditions.baked import baked_tests
 from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.leaf_spec import Leaf
 from profuse.executor.memory import output_pool

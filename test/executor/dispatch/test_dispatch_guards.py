@@ -17,9 +17,9 @@ from profuse.dialect.ir.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, 
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType, type_of
 from profuse.executor.dispatch.arguments import flat_arguments
+from profuse.executor.dispatch.conditions.guards import guard_tests
 from profuse.executor.dispatch.counter_table import Settings
 from profuse.executor.dispatch.entry import make_entry
-from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import Leaf
 from profuse.executor.memory import output_pool, thread_block
 from profuse.executor.memory.placement import Refused

@@ -18,8 +18,8 @@ from profuse.dialect.ir.types import TensorType, type_of
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.dispatch.arguments import flat_arguments
+from profuse.executor.dispatch.conditions.guards import guard_tests
 from profuse.executor.dispatch.entry import make_entry
-from profuse.executor.dispatch.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import HostKernel
 from profuse.executor.dispatch.reader import leaf_of
 from profuse.executor.memory.placement import Refused

@@ -16,7 +16,7 @@ from dispatched import hits, outcome, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.executor.dispatch.leaf_spec import MadeValue, Step
-from profuse.executor.dispatch.memory import lay_out
+from profuse.executor.dispatch.leaves.memory import lay_out
 from profuse.executor.memory import output_pool, thread_block
 from profuse.executor.settings.knobs import knobs
 

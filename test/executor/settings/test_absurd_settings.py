@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.cuda.driver import unavailable
+from profuse.executor.cuda.nvidia.driver import unavailable
 from profuse.executor.settings.knobs import KNOBS, Knobs, knobs
 from profuse.executor.settings.strategy import parse_strategy
 

@@ -1,0 +1,1 @@
+"""What programs do around tensors: branches, loops, lists of tensors, effects."""

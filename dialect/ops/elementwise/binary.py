@@ -1,0 +1,302 @@
+"""Elementwise arithmetic of two operands."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DTypeError
+from ...ir.dtypes import F64, I64
+from ...ir.op import Rounding
+from ...ir.symbolic import Dim, Sym, sym_max, sym_min
+from ...ir.types import TENSOR, ScalarType, TensorType, Type
+from ...reasons import Kind, Reason
+from ..sizes import as_tensor, is_nonnegative
+from .families import Binary, PartialBinary, in_f32
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+
+
+class Add(Binary, name="add"):
+    """``a + b``; integers wrap, bools combine by "or"."""
+
+    numpy = np.add
+    python = operator.add
+    symbolic = operator.add
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a + b
+
+
+class Sub(Binary, name="sub"):
+    """``a - b``; integers wrap, bool has no loop."""
+
+    numpy = np.subtract
+    python = operator.sub
+    symbolic = operator.sub
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a - b
+
+
+class Mul(Binary, name="mul"):
+    """``a * b``; integers wrap, bools combine by "and"."""
+
+    numpy = np.multiply
+    python = operator.mul
+    symbolic = operator.mul
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a * b
+
+
+class Div(PartialBinary, name="div"):
+    """``a / b``: true division, integers become floats."""
+
+    numpy = np.divide
+    python = operator.truediv
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a / b
+
+
+def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
+    """``call`` on sizes, refusing a literal zero divisor as Python does."""
+
+    def divide(a: Dim, b: Dim) -> Dim:
+        if b == 0:
+            raise ZeroDivisionError("division by zero")
+        return call(a, b)
+
+    return divide
+
+
+class FloorDiv(PartialBinary, name="floor_div"):
+    """``a // b`` rounded down; integers give 0 for a zero divisor."""
+
+    numpy = np.floor_divide
+    python = operator.floordiv
+    symbolic = staticmethod(_no_zero(operator.floordiv))
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a // b
+
+
+class Remainder(PartialBinary, name="remainder"):
+    """``a % b`` with the sign of ``b``; integers give 0 for a zero divisor."""
+
+    numpy = np.remainder
+    python = operator.mod
+    symbolic = staticmethod(_no_zero(operator.mod))
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a % b
+
+
+class Fmod(Binary, name="fmod"):
+    """Remainder with the sign of ``a`` (C's fmod and %); integers give 0 for a zero divisor."""
+
+    numpy = np.fmod
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.fmod(b)
+
+
+class Pow(PartialBinary, name="pow"):
+    """``a ** b``; integer powers wrap, and NumPy raises for negative ones."""
+
+    numpy = np.power
+
+    @staticmethod
+    def python(a: Any, b: Any) -> Any:
+        out = a**b
+        if type(out) is complex and type(a) is not complex and type(b) is not complex:
+            # Its type must not depend on its operands' values.
+            raise DTypeError(
+                f"{a!r} ** {b!r} is complex in Python",
+                hint="make the base complex, or keep it from being negative",
+            )
+        return out
+
+    @classmethod
+    def infer_python(cls, types: Sequence[Type]) -> Type:
+        found = super().infer_python(types)
+        if not isinstance(found, ScalarType) or not found.dtype.is_int:
+            return found
+        exponent = types[1].value if isinstance(types[1], ScalarType) else None
+        if not isinstance(exponent, int):
+            return TENSOR  # an int, or a float if the exponent turns out negative
+        return found if exponent >= 0 else ScalarType(F64, found.value)
+
+    @classmethod
+    def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
+        result = cls.infer(types, {})[0]
+        base, exponent = (t.value for t in types if isinstance(t, ScalarType))
+        if isinstance(result, ScalarType) and result.value is not None:
+            return None  # known: it becomes a constant
+        if isinstance(base, Sym) and is_nonnegative(base) and exponent == 0.5:
+            return None  # the square root of a size
+        if result.dtype is not I64:  # type: ignore[union-attr]
+            return Reason(Kind.PYTHON_RAISES, detail="where a power of floats overflows")
+        return None  # its type is only known to be an int for exponents that are not negative
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        exponent = as_tensor(b, args[1])
+        known = None if exponent.scalar is None else exponent.scalar.known
+        if exponent.dtype.kind == "i" and (known is None or known < 0):
+            b.forbid(lambda n: n < 0, exponent)
+        out = types[0]
+        roots = exponent.dtype.is_float and exponent.dtype.bits > 16 and not exponent.rank
+        if isinstance(out, TensorType) and roots and known is None:
+            return b.pointwise(cls._scalar_or_root, args, out)
+        return super().lower(b, attrs, types, *args)
+
+    @classmethod
+    def _scalar_or_root(cls, a: Scalar, k: Scalar) -> Scalar:
+        """One exponent for all elements, known when it runs: `_root` if it is 0.5."""
+        return k.eq(0.5).select(_root(a), cls.scalar(a, k))
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        if not a.dtype.is_float:
+            return a.ipow(b)
+        short = _POWERS.get(b.known)
+        return a.math("powf", b) if short is None else short(a)
+
+
+def _root(a: Scalar) -> Scalar:
+    """``a ** 0.5``; NumPy takes the square root itself in f32 and f64."""
+    if a.dtype.bits > 16:
+        return a.math("sqrt")
+    return _positive_root(a)
+
+
+def _positive_root(a: Scalar) -> Scalar:
+    """The square root, but as C's pow has it at -0.0 (0.0) and -inf (inf)."""
+    return a.eq(float("-inf")).select(float("inf"), (a + 0.0).math("sqrt"))
+
+
+# Constant powers that cost less than exp and log, and are as exact.
+_POWERS: dict[Any, Callable[[Scalar], Scalar]] = {
+    -1: lambda a: 1.0 / a,
+    -0.5: lambda a: 1.0 / _positive_root(a),
+    0.5: _root,
+    1: lambda a: a,
+    2: lambda a: a * a,
+    3: lambda a: a * a * a,
+}
+
+
+class Maximum(Binary, name="maximum", rounding=Rounding.NONE):
+    """Larger of two; nan wins."""
+
+    numpy = np.maximum
+    symbolic = staticmethod(sym_max)
+
+    @staticmethod
+    def python(a: Any, b: Any) -> Any:
+        return _as_common(a, b, a if a >= b or a != a else b)
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.maximum(b)
+
+
+class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
+    """Smaller of two; nan wins."""
+
+    numpy = np.minimum
+    symbolic = staticmethod(sym_min)
+
+    @staticmethod
+    def python(a: Any, b: Any) -> Any:
+        return _as_common(a, b, a if a <= b or a != a else b)
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.minimum(b)
+
+
+def _as_common(a: Any, b: Any, value: Any) -> Any:
+    """``value``, one of two Python numbers, in the wider of their types."""
+    return value if type(a) is type(b) else type(a + b)(value)
+
+
+class Atan2(Binary, name="atan2"):
+    """Angle of the point (b, a)."""
+
+    numpy = np.arctan2
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.math("atan2", b)
+
+
+class Hypot(Binary, name="hypot"):
+    """``sqrt(a² + b²)`` without overflow on the way; infinite if either is, even beside nan."""
+
+    numpy = np.hypot
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        dtype = xs[0].dtype
+        a, b = map(abs, xs)
+        infinite = a.eq(float("inf")) | b.eq(float("inf"))
+        if dtype is F64:
+            large, small = a.maximum(b), a.minimum(b)
+            ratio = large.eq(0).select(large, small / large)
+            length = large * (ratio * ratio + 1).math("sqrt")
+        else:
+            a, b = a.cast(F64), b.cast(F64)
+            length = (a * a + b * b).math("sqrt").cast(dtype)
+        return infinite.select(length.const(float("inf")), length)
+
+
+class Copysign(Binary, name="copysign", rounding=Rounding.NONE):
+    """Size of ``a``, sign of ``b``."""
+
+    numpy = np.copysign
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.math("copysign", b)
+
+
+class Logaddexp(Binary, name="logaddexp"):
+    """``log(exp(a) + exp(b))`` without overflow."""
+
+    numpy = np.logaddexp
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = map(in_f32, xs)
+        distance = abs(a - b)
+        total = a.maximum(b) + (-distance).math("exp").math("log1p")
+        # Equal infinities have no distance.
+        return a.eq(b).select(a + 0.6931471805599453, total).cast(xs[0].dtype)

@@ -1,0 +1,245 @@
+"""Comparisons, logic on truth values, and operations on the bits of integers."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.dtypes import BOOL, DType
+from ...ir.op import Rounding
+from .families import Binary, Compare, PartialBinary, Unary
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.scalar import Scalar
+
+
+class Eq(Compare, name="eq"):
+    """``a == b``."""
+
+    numpy = np.equal
+    python = operator.eq
+
+    @classmethod
+    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a.eq(b)
+
+
+class Ne(Compare, name="ne"):
+    """``a != b``."""
+
+    numpy = np.not_equal
+    python = operator.ne
+
+    @classmethod
+    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a.ne(b)
+
+
+class Lt(Compare, name="lt"):
+    """``a < b``."""
+
+    numpy = np.less
+    python = operator.lt
+
+    @classmethod
+    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a < b
+
+
+class Le(Compare, name="le"):
+    """``a <= b``."""
+
+    numpy = np.less_equal
+    python = operator.le
+
+    @classmethod
+    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a <= b
+
+
+class Gt(Compare, name="gt"):
+    """``a > b``."""
+
+    numpy = np.greater
+    python = operator.gt
+
+    @classmethod
+    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a > b
+
+
+class Ge(Compare, name="ge"):
+    """``a >= b``."""
+
+    numpy = np.greater_equal
+    python = operator.ge
+
+    @classmethod
+    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a >= b
+
+
+# --- logic ------------------------------------------------------------------------------------
+
+
+class _Logical(Binary, rounding=Rounding.NONE):
+    """Of truth values: everything that is not 0 is true, nan too."""
+
+    @classmethod
+    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
+        """The op on two bools."""
+        raise NotImplementedError
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = (x if x.dtype is BOOL else x.ne(0) for x in xs)
+        return cls.truth(a, b)
+
+    @classmethod
+    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
+        return xs
+
+
+class LogicalAnd(_Logical, name="logical_and"):
+    """True where both are."""
+
+    numpy = np.logical_and
+
+    @staticmethod
+    def python(a: Any, b: Any) -> bool:
+        return bool(a) and bool(b)
+
+    @classmethod
+    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a & b
+
+
+class LogicalOr(_Logical, name="logical_or"):
+    """True where either is."""
+
+    numpy = np.logical_or
+
+    @staticmethod
+    def python(a: Any, b: Any) -> bool:
+        return bool(a) or bool(b)
+
+    @classmethod
+    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a | b
+
+
+class LogicalXor(_Logical, name="logical_xor"):
+    """True where exactly one is."""
+
+    numpy = np.logical_xor
+
+    @staticmethod
+    def python(a: Any, b: Any) -> bool:
+        return bool(a) != bool(b)
+
+    @classmethod
+    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a ^ b
+
+
+class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
+    """True where zero."""
+
+    numpy = np.logical_not
+    python = operator.not_
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        return ~x if x.dtype is BOOL else x.eq(0)
+
+    @classmethod
+    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
+        return xs
+
+
+# --- bits -------------------------------------------------------------------------------------
+
+
+class BitwiseAnd(Binary, name="bitwise_and", rounding=Rounding.NONE):
+    """``a & b`` of integers or bools."""
+
+    numpy = np.bitwise_and
+    python = operator.and_
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a & b
+
+
+class BitwiseOr(Binary, name="bitwise_or", rounding=Rounding.NONE):
+    """``a | b`` of integers or bools."""
+
+    numpy = np.bitwise_or
+    python = operator.or_
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a | b
+
+
+class BitwiseXor(Binary, name="bitwise_xor", rounding=Rounding.NONE):
+    """``a ^ b`` of integers or bools."""
+
+    numpy = np.bitwise_xor
+    python = operator.xor
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a ^ b
+
+
+class BitwiseNot(Unary, name="bitwise_not", rounding=Rounding.NONE):
+    """``~x``: complement of an integer, negation of a bool."""
+
+    numpy = np.invert
+
+    @staticmethod
+    def python(x: Any) -> Any:
+        return ~(int(x) if type(x) is bool else x)  # ~True is -2 too, but deprecated
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return ~xs[0]
+
+
+class _Shift(PartialBinary, rounding=Rounding.NONE):
+    """A shift; amounts outside ``0 … width - 1`` shift everything out."""
+
+    @classmethod
+    def python_total(cls, value: Any) -> bool:
+        return type(value) is int and 0 <= value < 64
+
+
+class ShiftLeft(_Shift, name="shift_left"):
+    """``a << b``."""
+
+    numpy = np.left_shift
+    python = operator.lshift
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.shl(b)
+
+
+class ShiftRight(_Shift, name="shift_right"):
+    """``a >> b``; signed integers keep their sign."""
+
+    numpy = np.right_shift
+    python = operator.rshift
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        return a.shr(b)

@@ -1,0 +1,316 @@
+"""Elementwise families: what every pointwise op has in common.
+
+A family supplies the schema, shape inference (broadcasting), the dtype rule, evaluation and the
+lowering skeleton; an op adds the NumPy callable and a body on `lowering.linalg.scalar.Scalar`.
+
+Operands are tensors or Python numbers.  Among tensors a Python number is weakly typed (NEP 50).
+Where *all* operands are Python numbers and the op has a ``python`` callable, the result is a
+Python number with Python's semantics: that is the arithmetic on sizes of a traced function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ...errors import DTypeError
+from ...ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
+from ...ir.op import Fusion, Op, Rounding, operand, result
+from ...ir.symbolic import Sym
+from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...reasons import Kind, Reason
+from ..broadcast import broadcast_types
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.scalar import Scalar
+
+PYTHON_NUMBERS = frozenset({bool, int, float, complex})
+Key = tuple[DType, bool]  # dtype of an operand, and whether it is a (weak) Python number
+
+# What `resolve_dtypes` takes for a weak operand; a Python bool promotes like a NumPy one.
+_WEAK: dict[DType, Any] = {BOOL: np.dtype(bool), I64: int, F64: float, C128: complex}
+# A Python number of each type.
+SAMPLE: dict[DType, Any] = {BOOL: True, I64: 1, F64: 1.0, C128: 1.0 + 0.0j}
+_INT64 = range(-(2**63), 2**63)
+
+
+def keys_of(types: Sequence[Type]) -> tuple[Key, ...] | None:
+    """What dtype rules need of operand types; None when a dtype is unknown. Lists raise."""
+    out = []
+    for type_ in types:
+        if isinstance(type_, ListType):
+            raise DTypeError("a list of tensors is no operand of an elementwise op")
+        if type_.dtype is None:
+            return None
+        out.append((type_.dtype, isinstance(type_, ScalarType)))
+    return tuple(out)
+
+
+def is_python(types: Sequence[Type]) -> bool:
+    """True when every operand is a Python number."""
+    return all(isinstance(t, ScalarType) for t in types)
+
+
+def in_f32(x: Scalar) -> Scalar:
+    """``x``, in f32 if it has a 16-bit float dtype.
+
+    For bodies of several steps that NumPy evaluates in float and rounds once.
+    """
+    return x.cast(F32) if x.dtype.is_float and x.dtype.bits == 16 else x
+
+
+class Elementwise(Op):
+    """One result element from the operand elements at the same (broadcast) index.
+
+    Attributes:
+        numpy: tier 0 on arrays and NumPy scalars.
+        rule: ufunc whose loops decide the dtypes, where ``numpy`` is not that ufunc itself.
+        python: the op on Python numbers only; absent = they are treated as NumPy treats them.
+        symbolic: the same on sizes of which some are symbols.
+    """
+
+    fusion = Fusion.POINTWISE
+    numpy: ClassVar[Callable[..., Any]]
+    rule: ClassVar[np.ufunc | None] = None
+    python: ClassVar[Callable[..., Any] | None] = None
+    symbolic: ClassVar[Callable[..., Any] | None] = None
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        """The op on one element of each operand."""
+        raise NotImplementedError
+
+    # --- types ----------------------------------------------------------------------------
+
+    @classmethod
+    def loop(cls, *keys: Key) -> tuple[DType, ...]:
+        """Dtypes the computation is done in: one per operand, then the result's.
+
+        Raises DTypeError when NumPy has no loop for the operands.
+        """
+        ufunc = cls.rule or cls.numpy
+        assert isinstance(ufunc, np.ufunc)
+        return _resolve(ufunc, keys)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        keys = keys_of(types)
+        if keys is not None and cls.python is not None and is_python(types):
+            return (cls.infer_python(types),)
+        dtype = None if keys is None else cls.loop(*keys)[-1]
+        return (TensorType(dtype, broadcast_types(types)),)
+
+    @classmethod
+    def infer_python(cls, types: Sequence[Type]) -> Type:
+        """Result on Python numbers only; its value too, when the operands' are known."""
+        assert cls.python is not None
+        dtypes = tuple(t.dtype for t in types if isinstance(t, ScalarType))
+        dtype = _python_result(cls.python, dtypes)
+        values = [t.value for t in types if isinstance(t, ScalarType)]
+        if any(v is None for v in values):
+            return ScalarType(dtype)
+        return known_scalar(dtype, cls.python_value(values))
+
+    @classmethod
+    def python_value(cls, values: Sequence[Any]) -> Any:
+        """Value of the op on known values (numbers, or `Sym` among ints), None if it has none."""
+        if any(isinstance(v, Sym) for v in values):
+            if cls.symbolic is None or not all(type(v) is int or type(v) is Sym for v in values):
+                return None
+            call = cls.symbolic
+        else:
+            assert cls.python is not None
+            call = cls.python
+        try:
+            return call(*values)
+        except (ArithmeticError, ValueError, TypeError):
+            return None  # the call itself is where the user must see this error
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        keys = keys_of(types)
+        if keys is None or (cls.python is not None and is_python(types)):
+            return None
+        return cls.casts(keys)
+
+    @classmethod
+    def casts(cls, keys: Sequence[Key]) -> tuple[DType | None, ...]:
+        """`operand_dtypes` of tensors, or of tensors among Python numbers."""
+        wanted = cls.loop(*keys)[:-1]
+        return tuple(
+            want if want != have else None for want, (have, _) in zip(wanted, keys, strict=True)
+        )
+
+    @classmethod
+    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
+        reason = super().can_lower_types(types, attrs)
+        if reason is None and cls.python is not None and is_python(types):
+            return cls.refuse_python(types)
+        return reason or cls.refuse(types)
+
+    @classmethod
+    def refuse(cls, types: Sequence[Type]) -> Reason | None:
+        """Why complete, real operand types cannot be compiled all the same; None = they can."""
+        return None
+
+    @classmethod
+    def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
+        """`refuse` for operands that are all Python numbers."""
+        return None
+
+    # --- values ---------------------------------------------------------------------------
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        if cls.python is not None and all(type(a) in PYTHON_NUMBERS for a in args):
+            return cls.python(*args)
+        return cls.numpy(*args)
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        out = types[0]
+        if not isinstance(out, ScalarType):
+            return b.pointwise(cls.scalar, args, out)
+        return b.pointwise(lambda *xs: cls.scalar(*cls.python_operands(out.dtype, *xs)), args, out)
+
+    @classmethod
+    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
+        """Python-number operands in the dtype that Python computes in; ``target`` = result's."""
+        return tuple(x.cast(target) for x in xs)
+
+
+class Unary(Elementwise):
+    """An elementwise op of one operand."""
+
+    x = operand()
+    out = result()
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        if cls.python is not None and type(args[0]) in PYTHON_NUMBERS:
+            return cls.python(args[0])
+        return cls.numpy(args[0])
+
+
+class MathUnary(Unary):
+    """A unary op that is one operation of MLIR's `math` dialect; ``math`` = its name there."""
+
+    math: ClassVar[str] = ""
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        return xs[0].math(cls.math or cls.name)
+
+
+class Binary(Elementwise):
+    """An elementwise op of two operands."""
+
+    a = operand()
+    b = operand()
+    out = result()
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        a, b = args
+        if cls.python is not None and type(a) in PYTHON_NUMBERS and type(b) in PYTHON_NUMBERS:
+            return cls.python(a, b)
+        return cls.numpy(a, b)
+
+
+class PartialBinary(Binary):
+    """A binary op that Python refuses for some second operands, as division does for 0."""
+
+    @classmethod
+    def python_total(cls, value: Any) -> bool:
+        """True if Python computes a result for every first operand and this second one."""
+        return type(value) in (int, float) and value != 0
+
+    @classmethod
+    def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
+        second = types[1]
+        if isinstance(second, ScalarType) and cls.python_total(second.value):
+            return None
+        return Reason(Kind.PYTHON_RAISES, detail="for some of these numbers")
+
+
+class Compare(Binary, rounding=Rounding.NONE):
+    """A comparison: bool result. Integers are compared by value whatever their dtypes."""
+
+    @classmethod
+    def casts(cls, keys: Sequence[Key]) -> tuple[DType | None, ...]:
+        if not any(weak for _, weak in keys) or not all(d.is_int or d is BOOL for d, _ in keys):
+            return super().casts(keys)
+        # A Python int out of the array's range still compares by value: meet in i64, and leave
+        # u64 to the body's mixed comparison.
+        return tuple(None if d.bits == 64 else I64 for d, _ in keys)
+
+    @classmethod
+    def scalar(cls, *xs: Scalar) -> Scalar:
+        a, b = xs
+        if a.dtype.kind + b.dtype.kind == "iu":
+            return (a < 0).select(cls.ordered(a, a.const(0)), cls.ordered(a.cast(b.dtype), b))
+        if a.dtype.kind + b.dtype.kind == "ui":
+            return (b < 0).select(cls.ordered(b.const(0), b), cls.ordered(a, b.cast(a.dtype)))
+        return cls.ordered(a, b)
+
+    @classmethod
+    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
+        """The comparison of two elements of one dtype."""
+        raise NotImplementedError
+
+    @classmethod
+    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
+        wide = F64 if any(x.dtype.is_float for x in xs) else I64
+        return tuple(x.cast(wide) for x in xs)
+
+
+def known_scalar(dtype: DType, value: Any) -> ScalarType:
+    """A Python number of known value; values that its i64 could not hold are not kept."""
+    if type(value) is int and value not in _INT64:
+        return ScalarType(dtype)
+    return ScalarType(dtype, value)
+
+
+@lru_cache(maxsize=4096)
+def _resolve(ufunc: np.ufunc, keys: tuple[Key, ...]) -> tuple[DType, ...]:
+    wanted = [_WEAK[dtype] if weak else dtype.numpy for dtype, weak in keys]
+    try:
+        found = ufunc.resolve_dtypes((*wanted, None))
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+    return tuple(map(dtype_of, found))
+
+
+@lru_cache(maxsize=4096)
+def _python_result(call: Callable[..., Any], dtypes: tuple[DType, ...]) -> DType:
+    """Dtype of what ``call`` returns for Python numbers of these dtypes."""
+    try:
+        value = call(*(SAMPLE[d] for d in dtypes))
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+    return dtype_of(type(value))
+
+
+def result_dtype(keys: Sequence[Key]) -> DType:
+    """`numpy.result_type` of tensors and weak Python numbers; raises DTypeError."""
+    return _result_dtype(tuple(keys))
+
+
+@lru_cache(maxsize=4096)
+def _result_dtype(keys: tuple[Key, ...]) -> DType:
+    try:
+        return dtype_of(np.result_type(*(SAMPLE[d] if weak else d.numpy for d, weak in keys)))
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+
+
+__all__ = [
+    "PYTHON_NUMBERS", "SAMPLE", "Binary", "Compare", "Elementwise", "Key", "MathUnary",
+    "PartialBinary", "Unary", "in_f32", "is_python", "keys_of", "known_scalar", "result_dtype",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Ops that read or replace some elements: slices, gathers, scatters, in-place writes."""

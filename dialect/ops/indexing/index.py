@@ -1,0 +1,281 @@
+"""Indexing by integer arrays: take, gather, index.
+
+Negative indices count from the end. An index out of range raises BoundsError in tier 0. A kernel
+cannot raise: it clamps such an index, so that it never reads outside of a buffer, and reports it,
+whereupon tier 0 runs in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
+from ...ir.attrs import I64, I64_ARRAY
+from ...ir.dtypes import I64 as INT64
+from ...ir.dtypes import U64
+from ...ir.op import Fusion, attr, operand, result
+from ...ir.symbolic import Dim
+from ...ir.types import Shape, TensorType, Type
+from ..broadcast import broadcast_shapes, shape_text
+from ..sizes import (
+    as_tensor,
+    check_axes,
+    clamped,
+    complete_shape,
+    forbid_outside,
+    is_positive,
+    normalize_axes,
+    normalize_axis,
+    product,
+    tensor_type,
+)
+from ..structural import Structural
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+
+
+class _Indexed(Structural):
+    """Family: elements of the first operand at the integers that the others hold."""
+
+    fusion = Fusion.POINTWISE
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        for type_ in types[1:]:
+            dtype = tensor_type(type_).dtype
+            if dtype is not None and not dtype.is_int:
+                raise DTypeError("arrays used as indices must be of integer (or boolean) type")
+        return super().infer(types, attrs)
+
+    @classmethod
+    def indexed(cls, shape: Shape, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        """The axes that indices run over, counted from the front; raises AxisError."""
+        axis = attrs.get("axis")
+        return () if axis is None else (normalize_axis(axis, len(shape)),)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        # u64 stays: cast to i64, a huge index would turn negative and count from the end.
+        dtypes = (tensor_type(t).dtype for t in types[1:])
+        return (None, *(None if d in (INT64, U64) else INT64 for d in dtypes))
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shape = complete_shape(tensor_type(types[0]))
+        axes = cls.indexed(shape, attrs) or range(len(shape))
+        size = product(shape[a] for a in axes)
+        if not is_positive(size):
+            raise LoweringError(f"size {size} may be 0, which has nothing to index")
+
+
+class Take(_Indexed, name="take"):
+    """`numpy.take`: slices along ``axis`` (None = elements of the flat tensor) at ``indices``."""
+
+    x = operand()
+    indices = operand()
+    out = result()
+    axis = attr(I64, default=None)
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape, indices = (tensor_type(t).shape for t in types)
+        if attrs.get("axis") is None:
+            return indices
+        if shape is None:
+            return None
+        (axis,) = cls.indexed(shape, attrs)
+        return None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.take(args[0], _integers(args[1]), axis=attrs.get("axis"))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if attrs.get("axis") is not None:
+            yield from check_axes((attrs["axis"],), types[0])
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType)
+        indices = as_tensor(b, args[1])
+        if attrs.get("axis") is None:
+            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
+        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        forbid_outside(b, indices, x.shape[axis])
+
+        def load(*at: Scalar) -> Scalar:
+            index = indices.at(*at[axis : axis + indices.rank])
+            where = clamped(b, index, x.shape[axis])
+            return x.at(*at[:axis], where, *at[axis + indices.rank :])
+
+        return b.compute(out, load)
+
+
+def _integers(indices: Any) -> Any:
+    """Indices as NumPy takes them: the bits of u64 as i64, so that the largest is -1."""
+    is_u64 = isinstance(indices, (np.ndarray, np.generic)) and indices.dtype == np.uint64
+    return indices.astype(np.int64) if is_u64 else indices
+
+
+class Gather(_Indexed, name="gather"):
+    """`numpy.take_along_axis`; ``axis`` None = of the flat tensor, with 1-d indices.
+
+    Raises ShapeError for indices of another rank, or sizes that do not broadcast.
+    """
+
+    x = operand()
+    indices = operand()
+    out = result()
+    axis = attr(I64, default=None)
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape, indices = (tensor_type(t).shape for t in types)
+        if attrs.get("axis") is None:
+            if indices is not None and len(indices) != 1:
+                raise ShapeError("when axis=None, `indices` must have a single dimension.")
+            return indices or (None,)
+        if shape is None or indices is None:
+            return None
+        if len(shape) != len(indices):
+            raise ShapeError("`indices` and `arr` must have the same number of dimensions")
+        (axis,) = cls.indexed(shape, attrs)
+        rest = broadcast_shapes(
+            tuple(1 if k == axis else d for k, d in enumerate(shape)),
+            tuple(1 if k == axis else d for k, d in enumerate(indices)),
+        )
+        assert rest is not None
+        return (*rest[:axis], indices[axis], *rest[axis + 1 :])
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.take_along_axis(args[0], _integers(args[1]), attrs.get("axis"))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if attrs.get("axis") is not None:
+            yield from check_axes((attrs["axis"],), types[0])
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, indices, out = args[0], as_tensor(b, args[1]), types[0]
+        assert isinstance(out, TensorType)
+        if attrs.get("axis") is None:
+            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
+        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        forbid_outside(b, indices, x.shape[axis])
+
+        def load(*at: Scalar) -> Scalar:
+            where = list(_aligned(x.shape, at))
+            place = list(_aligned(indices.shape, at))
+            place[axis] = at[axis]
+            where[axis] = clamped(b, indices.at(*place), x.shape[axis])
+            return x.at(*where)
+
+        return b.compute(out, load)
+
+
+def _aligned(shape: Sequence[Dim], at: Sequence[Scalar]) -> list[Any]:
+    """Where a tensor of this shape is read for an index of what it broadcasts to."""
+    own = at[len(at) - len(shape) :]
+    return [0 if size == 1 else index for size, index in zip(shape, own, strict=True)]
+
+
+class Index(_Indexed, name="index"):
+    """``x[…, i, …, j, …]`` with one integer tensor per axis of ``axes``, all others whole.
+
+    NumPy's rule: the indices broadcast, and their axes stand where the indexed axes stood if
+    those are consecutive, else in front. Raises ShapeError where the indices do not
+    broadcast.
+    """
+
+    x = operand()
+    indices = operand(variadic=True)
+    out = result()
+    axes = attr(I64_ARRAY)
+
+    @classmethod
+    def indexed(cls, shape: Shape, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        if len(attrs["axes"]) > len(shape):
+            raise BoundsError(
+                f"too many indices for array: array is {len(shape)}-dimensional, "
+                f"but {len(attrs['axes'])} were indexed"
+            )
+        return normalize_axes(attrs["axes"], len(shape))
+
+    @classmethod
+    def _place(cls, axes: Sequence[int]) -> int:
+        """The axis of the result at which those of the indices start."""
+        low = min(axes)
+        return low if sorted(axes) == list(range(low, low + len(axes))) else 0
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape = tensor_type(types[0]).shape
+        given = [tensor_type(t).shape for t in types[1:]]
+        try:
+            indices = broadcast_shapes(*given)
+        except ShapeError as error:
+            text = " ".join(shape_text(s) for s in given if s is not None)
+            mismatch = ShapeError(
+                "shape mismatch: indexing arrays could not be broadcast together with shapes "
+                f"{text}"
+            )
+            mismatch.sizes = error.sizes
+            raise mismatch from None
+        if shape is None:
+            return None
+        axes = cls.indexed(shape, attrs)
+        if indices is None:
+            return None
+        rest = [d for k, d in enumerate(shape) if k not in axes]
+        place = cls._place(axes)
+        return (*rest[:place], *indices, *rest[place:])
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = args[0]
+        key: list[Any] = [slice(None)] * np.ndim(x)
+        for axis, index in zip(cls.indexed(np.shape(x), attrs), args[1:], strict=True):
+            # A Python number would be a basic index, to which another placing rule applies.
+            key[axis] = np.asarray(_integers(index))
+        return x[tuple(key)]
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if not attrs["axes"] or len(attrs["axes"]) != len(types) - 1:
+            yield f"{len(attrs['axes'])} axes for {len(types) - 1} indices"
+        yield from check_axes(attrs["axes"], types[0])
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.shape is not None
+        indices = [as_tensor(b, i) for i in args[1:]]
+        axes = cls.indexed(x.shape, attrs)
+        place, count = cls._place(axes), len(out.shape) - (x.rank - len(axes))
+        for axis, index in zip(axes, indices, strict=True):
+            forbid_outside(b, index, x.shape[axis])
+
+        def load(*at: Scalar) -> Scalar:
+            own = at[place : place + count]
+            rest = iter((*at[:place], *at[place + count :]))
+            chosen = {}
+            for axis, index in zip(axes, indices, strict=True):
+                value = index.at(*_aligned(index.shape, own))
+                chosen[axis] = clamped(b, value, x.shape[axis])
+            return x.at(*(chosen[k] if k in chosen else next(rest) for k in range(x.rank)))
+
+        return b.compute(out, load)

@@ -1,0 +1,172 @@
+"""Ops that write memory: in-place arithmetic and assignment.
+
+Every op writes its first operand and returns it. In-place forms are made of the elementwise ops:
+``profuse.add_`` of ``profuse.add``, with NumPy's casting rule for an output (``same_kind``).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError
+from ...ir.attrs import BOOL, I64
+from ...ir.op import OPS, Emit, Op, attr, operand, result
+from ...ir.types import TensorType, Type
+from ..broadcast import shape_of
+from ..elementwise import binary, special, unary  # noqa: F401  (in-place forms are made of what they declare)
+from ..elementwise.families import Binary, Compare, Elementwise, Unary
+from ..sizes import check_sizes, tensor_type
+from .scatter import check_assignment, check_casting, check_output, check_stored, store
+from .slicing import Pick
+
+
+class Writing(Op):
+    """Family of ops that write their first operand, a tensor, and return it (R1.24, R3.8)."""
+
+    writes = (0,)
+    aliases = {0: 0}
+
+    @classmethod
+    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+        """Emit pure ops that compute what the op leaves in memory where ``target`` was."""
+        raise NotImplementedError
+
+    @classmethod
+    def written(cls, types: Sequence[Type]) -> TensorType:
+        """Type of the memory written, and of the result; raises DTypeError for numbers."""
+        if not isinstance(types[0], TensorType):
+            raise DTypeError(f"only a tensor can be written in place, not {types[0]}")
+        return types[0].without_layout()
+
+
+class InPlace(Writing):
+    """Family of in-place forms of elementwise ops; ``base`` = the op that computes."""
+
+    base: ClassVar[type[Elementwise]]
+
+    @classmethod
+    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+        (found,) = emit(cls.base.name, [target, *others], attrs)
+        return emit("conform", [found, target], {})[0]
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        target = cls.written(types)
+        try:
+            found = tensor_type(cls.base.infer(types, attrs)[0])
+        except ShapeError:
+            # NumPy looks at dtypes first.
+            shapeless = [replace(t, shape=None) if isinstance(t, TensorType) else t for t in types]
+            check_casting(tensor_type(cls.base.infer(shapeless, attrs)[0]).dtype, target.dtype)
+            raise
+        check_casting(found.dtype, target.dtype)
+        check_output(found.shape, target.shape)
+        return (target,)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        target = writable(args[0])
+        call = cls.base.numpy
+        if isinstance(call, np.ufunc):
+            return call(*args, out=target)
+        return store(target, cls.base.evaluate(attrs, *args), strict=True)
+
+
+class Assign(Writing, name="copy_"):
+    """``dst[...] = src``: broadcasts, casts whatever the dtypes. Raises ShapeError.
+
+    ``strict``: takes only what a ufunc would write to an output: a value of the same shape and
+    of a dtype of the same kind. Raises DTypeError for others.
+    """
+
+    dst = operand()
+    src = operand()
+    out = result()
+    strict = attr(BOOL, default=False)
+
+    @classmethod
+    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+        return emit("conform", [*others, target], {"assign": not attrs.get("strict", False)})[0]
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        target = cls.written(types)
+        check_stored(types[1], target, strict=attrs.get("strict", False))
+        return (target,)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return store(writable(args[0]), args[1], strict=attrs.get("strict", False))
+
+
+class Put(Writing, name="put_"):
+    """``dst[index] = src`` for one element of a tensor of rank 1. Raises BoundsError.
+
+    ``index`` DYNAMIC stands for the operand ``position`` (an i64 scalar).
+    """
+
+    dst = operand()
+    src = operand()
+    position = operand(variadic=True)
+    out = result()
+    index = attr(I64)
+
+    @classmethod
+    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+        source, *position = others
+        where = {"axis": 0, "index": attrs["index"]}
+        (old,) = emit("pick", [target, *position], where)
+        (new,) = emit("conform", [source, old], {"assign": True})
+        return emit("pick_scatter", [target, new, *position], where)[0]
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        target = cls.written(types)
+        if target.shape is not None:
+            if len(target.shape) != 1:
+                raise ShapeError(f"an element of a tensor of rank {len(target.shape)} is put")
+            Pick.infer((target, *types[2:]), {"axis": 0, "index": attrs["index"]})
+        check_assignment(shape_of(types[1]), ())
+        return (target,)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Any:
+        yield from check_sizes((attrs["index"],), len(types) - 2)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        target = writable(args[0])
+        target[attrs["index"] if len(args) == 2 else operator.index(args[2])] = args[1]
+        return target
+
+
+def writable(target: Any) -> np.ndarray:
+    """``target`` if it is an array; raises DTypeError for NumPy scalars, which are immutable."""
+    if not isinstance(target, np.ndarray):
+        raise DTypeError(f"a {type(target).__name__} cannot be written in place")
+    return target
+
+
+def _make(base: type[Elementwise]) -> None:
+    """Declare the in-place form of an elementwise op."""
+    names = [f.name for f in base.operands]
+    scope: dict[str, Any] = {name: operand() for name in names}
+    scope |= {
+        "out": result(), "base": base, "__module__": __name__,
+        "__doc__": f"In-place form of `{base.name}`: writes ``{names[0]}``.",
+    }  # fmt: skip
+    type(f"{base.__name__}InPlace", (InPlace,), scope, name=f"{base.name}_")
+
+
+for _op in tuple(OPS.values()):
+    if (
+        issubclass(_op, (Unary, Binary))
+        and not issubclass(_op, Compare)
+        and not (_op.attrs or _op.aliases)
+    ):
+        _make(_op)

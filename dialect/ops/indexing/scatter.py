@@ -1,0 +1,321 @@
+"""What in-place ops become once they are pure (R3.8): fresh tensors with some elements replaced."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DTypeError, LoweringError, ShapeError
+from ...ir.attrs import BOOL, I64, I64_ARRAY
+from ...ir.dtypes import F64, DType
+from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.symbolic import Sym
+from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
+from ..broadcast import shape_of, shape_text
+from ..sizes import (
+    complete_shape,
+    is_positive,
+    known_scalar,
+    known_sizes,
+    normalize_axis,
+    prove_equal,
+    tensor_type,
+)
+from ..structural import Proven
+from .slicing import Pick, Slice
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+
+
+def _is_cut(given: DType | None, wanted: DType | None) -> bool:
+    """Whether a float is stored as an integer."""
+    return given is not None and wanted is not None and given.is_float and wanted.is_int
+
+
+class Copy(Proven, name="copy", rounding=Rounding.MOVES):
+    """`ndarray.copy` in C order: the elements in memory of their own, of numbers too."""
+
+    fusion = Fusion.POINTWISE
+    x = operand()
+    out = result()
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        return (tensor_type(types[0]).without_layout(),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.array(args[0], order="C")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        return b.pointwise(lambda x: x, args, types[0])
+
+
+class Conform(Proven, name="conform", rounding=Rounding.MOVES):
+    """``value`` as it would be stored in ``like``: its dtype, its shape; fresh memory.
+
+    Raises ShapeError and DTypeError as an in-place op would; ``assign``: as assignment does,
+    which broadcasts and casts freely.
+    """
+
+    fusion = Fusion.POINTWISE
+    value = operand()
+    like = operand()
+    out = result()
+    assign = attr(BOOL, default=False)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        target = tensor_type(types[1]).without_layout()
+        check_stored(types[0], target, strict=not attrs.get("assign"))
+        return (target,)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        value, like = args
+        out = np.empty(np.shape(like), like.dtype)
+        return store(out, value, strict=not attrs.get("assign"))
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        # Python numbers are cast beforehand, so that those out of range are left to NumPy; floats
+        # that are stored as integers are checked by the kernel.
+        wanted = tensor_type(types[1]).dtype
+        if not isinstance(types[0], ScalarType) or _is_cut(types[0].dtype, wanted):
+            return (None, None)
+        return (wanted, None)
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        target = complete_shape(tensor_type(types[1]))
+        given = () if isinstance(types[0], ScalarType) else complete_shape(tensor_type(types[0]))
+        given = given[max(len(given) - len(target), 0) :]
+        for size, wanted in zip(given, target[len(target) - len(given) :], strict=True):
+            if not attrs.get("assign") or size != 1:
+                prove_equal(size, wanted, "the value fits the memory it would be stored in")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        out = types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        dtype = out.dtype
+        value: Any = args[0] if hasattr(args[0], "dtype") else b.scalar(args[0])  # a constant
+        if not hasattr(value, "rank") and _is_cut(value.dtype, dtype):
+            # NumPy raises for a Python number that does not fit once it is truncated, and for NaN.
+            limits = np.iinfo(dtype.numpy)
+            low, high = float(limits.min) - 1, float(limits.max) + 1
+            exact = low < limits.min  # f64 does not tell the least i64 from what is less by 1
+
+            def fits(x: Scalar) -> Scalar:
+                wide = x.cast(F64)
+                return (wide > low if exact else wide >= low) & (wide < high)
+
+            b.forbid(lambda x: ~fits(x), value)
+        extra = value.type.rank - len(complete_shape(out)) if hasattr(value, "rank") else 0
+        if extra > 0:
+            value = b.squeeze(value, tuple(range(extra)))
+        return b.pointwise(lambda x: x.cast(dtype), (value,), out)
+
+
+class _Scatter(Proven, rounding=Rounding.MOVES):
+    """Family: ``x`` with the elements that a view op would give replaced by ``value``."""
+
+    fusion = Fusion.POINTWISE
+    view: type[Slice] | type[Pick]
+    x = operand()
+    value = operand()
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        x, value = tensor_type(types[0]), tensor_type(types[1])
+        check_output(value.shape, cls.view.result_shape((x, *types[2:]), attrs))
+        if None not in (x.dtype, value.dtype) and x.dtype is not value.dtype:
+            raise DTypeError(f"elements of {value.dtype} cannot replace elements of {x.dtype}")
+        return (x.without_layout(),)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from cls.view.verify((types[0], *types[2:]), attrs)
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        x, value = tensor_type(types[0]), tensor_type(types[1])
+        wanted = cls.view.result_shape((x, *types[2:]), attrs) or ()
+        for size, part in zip(complete_shape(value), wanted, strict=True):
+            if part is None:
+                raise LoweringError("which elements are replaced is known only at run time")
+            prove_equal(size, part, "the new elements fit those that they replace")
+            if size != 0 and not is_positive(size):
+                raise LoweringError(f"size {size} may be 0")
+
+
+class SliceScatter(_Scatter, name="slice_scatter"):
+    """``x`` with the elements of a slice, given as to `slice`, replaced. Raises ShapeError."""
+
+    view = Slice
+    bounds = operand(variadic=True)
+    out = result()
+    starts = attr(I64_ARRAY)
+    stops = attr(I64_ARRAY)
+    steps = attr(I64_ARRAY, default=None)
+    axes = attr(I64_ARRAY, default=None)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x, value, *bounds = args
+        out = np.array(x)
+        store(Slice.evaluate(attrs, out, *bounds), value, strict=True)
+        return out
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, value = args[0], args[1]
+        bounds = [known_scalar(v) for v in args[2:]]
+        out = types[0]
+        assert isinstance(out, TensorType)
+        parts = Slice.parts((x.type, *bounds), attrs)
+        if any(size == 0 for size in value.type.shape):
+            return b.pointwise(lambda e: e, (x,), out)
+
+        def element(*at: Scalar) -> Scalar:
+            inside, where = None, list(at)
+            for axis, first, size, step in parts:
+                assert isinstance(step, int) and first is not None and size is not None
+                begin, last = b.size(first), b.size(size) - 1
+                distance = at[axis] - begin if step > 0 else begin - at[axis]
+                index = distance // abs(step) if abs(step) > 1 else distance
+                found = (distance >= 0) & (index <= last)
+                if abs(step) > 1:
+                    found = found & (distance % abs(step)).eq(0)
+                inside = found if inside is None else inside & found
+                # The new elements are read whether they are wanted or not.
+                where[axis] = index.maximum(0).minimum(last)
+            new = value.at(*where)
+            return new if inside is None else inside.select(new, x.at(*at))
+
+        return b.compute(out, element)
+
+
+class PickScatter(_Scatter, name="pick_scatter"):
+    """``x`` with the elements at one index of an axis, given as to `pick`, replaced.
+
+    Raises ShapeError, and BoundsError for an index out of range.
+    """
+
+    view = Pick
+    position = operand(variadic=True)
+    out = result()
+    axis = attr(I64, default=0)
+    index = attr(I64)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x, value, *position = args
+        out = np.array(x)
+        index = operator.index(position[0]) if position else attrs["index"]
+        axis = normalize_axis(attrs.get("axis", 0), out.ndim)
+        store(out[(*(slice(None),) * axis, index, ...)], value, strict=True)
+        return out
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        super().prove(types, attrs)
+        x = tensor_type(types[0])
+        size = complete_shape(x)[normalize_axis(attrs.get("axis", 0), x.rank or 0)]
+        (index,) = known_sizes((attrs["index"],), types[2:])
+        if not isinstance(index, int):
+            raise LoweringError("the index is known only at run time")
+        if not is_positive(size) or (isinstance(size, Sym) and index not in (0, -1)):
+            raise LoweringError(f"index {index} is not known to be within size {size}")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, value, out = args[0], args[1], types[0]
+        assert isinstance(out, TensorType)
+        axis = normalize_axis(attrs.get("axis", 0), x.type.rank)
+        (index,) = known_sizes((attrs["index"],), [known_scalar(v) for v in args[2:]])
+        assert isinstance(index, int)
+        wanted = b.size(index if index >= 0 else x.type.shape[axis] + index)
+
+        def element(*at: Scalar) -> Scalar:
+            new = value.at(*at[:axis], *at[axis + 1 :])
+            return at[axis].eq(wanted).select(new, x.at(*at))
+
+        return b.compute(out, element)
+
+
+def store(target: np.ndarray, value: Any, *, strict: bool) -> np.ndarray:
+    """Write ``value`` to ``target``, which is returned; ``strict``: as a ufunc would."""
+    if strict:
+        check_output(np.shape(value), target.shape)
+        np.copyto(target, value, casting="same_kind")
+    else:
+        target[...] = value
+    return target
+
+
+def check_stored(given: Type, target: TensorType, *, strict: bool) -> None:
+    """Raise ShapeError or DTypeError if `store` certainly would."""
+    if isinstance(given, ListType):
+        raise DTypeError("a list of tensors cannot be stored")
+    if strict:
+        dtype = given.dtype if isinstance(given, TensorType) else None
+        check_casting(dtype, target.dtype)
+        check_output(shape_of(given), target.shape)
+    else:
+        check_assignment(shape_of(given), target.shape)
+
+
+def check_casting(found: DType | None, target: DType | None) -> None:
+    """Raise DTypeError unless a ufunc may write ``found`` to an output of dtype ``target``."""
+    if found is None or target is None or found is target:
+        return
+    if not np.can_cast(found.numpy, target.numpy, "same_kind"):
+        raise DTypeError(
+            f"Cannot cast ufunc output from {found.numpy!r} to {target.numpy!r} with casting rule "
+            "'same_kind'"
+        )
+
+
+def check_output(found: Shape | None, target: Shape | None) -> None:
+    """Raise ShapeError if a result of shape ``found`` is certainly not of shape ``target``."""
+    if found is None or target is None:
+        return
+    if len(found) == len(target) and not any(
+        isinstance(a, int) and isinstance(b, int) and a != b
+        for a, b in zip(found, target, strict=True)
+    ):
+        return
+    raise ShapeError(
+        f"non-broadcastable output operand with shape {shape_text(target)} doesn't match the "
+        f"broadcast shape {shape_text(found)}"
+    )
+
+
+def check_assignment(given: Shape | None, target: Shape | None) -> None:
+    """Raise ShapeError if a value of shape ``given`` can certainly not be assigned."""
+    if given is None or target is None:
+        return
+    extra = max(len(given) - len(target), 0)
+    kept = given[extra:]
+    pairs = zip(kept, target[len(target) - len(kept) :], strict=True)
+    if any(isinstance(d, int) and d != 1 for d in given[:extra]) or any(
+        isinstance(a, int) and isinstance(b, int) and a not in (1, b) for a, b in pairs
+    ):
+        raise ShapeError(
+            f"could not broadcast input array from shape {shape_text(given)} into shape "
+            f"{shape_text(target)}"
+        )

@@ -1,0 +1,1 @@
+"""Matrix products, sums of them, and `numpy.einsum` in terms of them."""

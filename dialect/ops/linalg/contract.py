@@ -1,0 +1,137 @@
+"""Matrix products. `numpy.einsum` and `tensordot` are taken apart into them by `einsum`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError
+from ...ir.attrs import VALUE
+from ...ir.dtypes import DType, dtype_of
+from ...ir.op import Fusion, Op, Rounding, attr, operand, result
+from ...ir.types import MaybeDim, Shape, TensorType, Type, type_of
+from ..broadcast import broadcast_shapes
+from ..elementwise.binary import Add, Mul
+from ..sizes import complete_shape, prove_equal, tensor_type
+from ..structural import Proven
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Tensor
+
+_SIGNATURE = "(n?,k),(k,m?)->(n?,m?)"
+
+
+@lru_cache(maxsize=256)
+def _dtype(a: DType, b: DType) -> DType:
+    """The dtype in which NumPy multiplies matrices; raises DTypeError."""
+    try:
+        return dtype_of(np.matmul.resolve_dtypes((a.numpy, b.numpy, None))[-1])
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+
+
+class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
+    """`numpy.matmul`: 1-d operands are vectors, leading axes of the others broadcast.
+
+    Both operands are cast to the result's dtype, which is NumPy's (bf16 gives f32).
+    Raises ShapeError for 0-d operands and sizes that do not fit.
+    """
+
+    a = operand()
+    b = operand()
+    out = result()
+    fusion = Fusion.CONTRACTION
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        a, b = map(tensor_type, types)
+        dtype = None if a.dtype is None or b.dtype is None else _dtype(a.dtype, b.dtype)
+        for k, type_ in enumerate((a, b)):
+            if type_.rank == 0:
+                raise ShapeError(
+                    f"matmul: Input operand {k} does not have enough dimensions (has 0, gufunc "
+                    f"core with signature {_SIGNATURE} requires 1)"
+                )
+        if a.shape is None or b.shape is None:
+            return (TensorType(dtype),)
+        inner, outer = a.shape[-1], b.shape[-2:][0]
+        if isinstance(inner, int) and isinstance(outer, int) and inner != outer:
+            raise ShapeError(
+                "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc "
+                f"signature {_SIGNATURE} (size {outer} is different from {inner})"
+            )
+        return (TensorType(dtype, product_shape(a.shape, b.shape)),)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        a, b = (tensor_type(t).dtype for t in types)
+        return None if a is None or b is None else (_dtype(a, b),) * 2
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.matmul(args[0], args[1])
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        a, b = (complete_shape(tensor_type(t)) for t in types)
+        prove_equal(a[-1], b[-2:][0], "matmul sums over one axis of both")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        assert isinstance(types[0], TensorType)
+        return b.matmul(args[0], args[1], types[0])
+
+
+class Addmm(Op, name="addmm"):
+    """``beta * c + alpha * (a @ b)``; a factor of 1 is no multiplication.
+
+    It has no lowering: `decompose` makes a product and a sum of it where both factors are 1.
+    """
+
+    c = operand()
+    a = operand()
+    b = operand()
+    out = result()
+    alpha = attr(VALUE, default=1)
+    beta = attr(VALUE, default=1)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        c, a, b = map(tensor_type, types)
+        (product,) = Matmul.infer((a, b), {})
+        return Add.infer(
+            (_scaled(c, attrs.get("beta", 1)), _scaled(product, attrs.get("alpha", 1))), {}
+        )
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        c, a, b = args
+        alpha, beta = attrs.get("alpha", 1), attrs.get("beta", 1)
+        product = np.matmul(a, b)
+        return np.add(c if beta == 1 else beta * c, product if alpha == 1 else alpha * product)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        for name in ("alpha", "beta"):
+            if type(attrs.get(name, 1)) not in (int, float):
+                yield f"{name} must be a Python number, not {attrs[name]!r}"
+
+
+def _scaled(type_: Type, factor: Any) -> Type:
+    if factor == 1:
+        return type_
+    return Mul.infer((type_of(factor), type_), {})[0]
+
+
+def product_shape(a: Shape, b: Shape) -> Shape:
+    """Shape of a matrix product of operands that have at least one axis; raises ShapeError."""
+    rows: tuple[MaybeDim, ...] = a[-2:-1]
+    columns: tuple[MaybeDim, ...] = b[-1:] if len(b) > 1 else ()
+    batch = broadcast_shapes(a[:-2], b[:-2])
+    assert batch is not None
+    return (*batch, *rows, *columns)

@@ -1,0 +1,1 @@
+"""Ops that rearrange tensors: reshape, permute, join, split."""

@@ -1,0 +1,378 @@
+"""Larger tensors from smaller ones: concatenate, stack, pad, tile, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import LoweringError, ShapeError
+from ...ir.attrs import I64, I64_ARRAY
+from ...ir.op import Fusion, attr, operand, result
+from ...ir.symbolic import Dim
+from ...ir.types import MaybeDim, Shape, TensorType, Type
+from ..sizes import (
+    check_axes,
+    complete_shape,
+    is_positive,
+    normalize_axis,
+    product,
+    promote,
+    prove_equal,
+    same_size,
+    tensor_type,
+)
+from ..structural import Structural
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+
+
+class _Join(Structural):
+    """Family: several tensors, promoted to their common dtype, one after the other."""
+
+    tensors = operand(variadic=True)
+    out = result()
+    axis = attr(I64, default=0)
+    fusion = Fusion.POINTWISE
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        shape = cls.result_shape(types, attrs)
+        return (TensorType(promote([tensor_type(t).dtype for t in types]), shape),)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = promote([tensor_type(t).dtype for t in types])
+        return None if dtype is None else (dtype,) * len(types)
+
+
+class Concatenate(_Join, name="concatenate"):
+    """`numpy.concatenate`. Raises ShapeError for other sizes than along ``axis`` that differ."""
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shapes = [(k, tensor_type(t).shape) for k, t in enumerate(types)]
+        if not shapes:
+            raise ShapeError("need at least one array to concatenate")
+        known = [(k, s) for k, s in shapes if s is not None]
+        if not known:
+            return None
+        first, reference = known[0]
+        if not reference:
+            raise ShapeError("zero-dimensional arrays cannot be concatenated")
+        axis = normalize_axis(attrs.get("axis", 0), len(reference))
+        sizes: list[MaybeDim] = list(reference)
+        for k, shape in known[1:]:
+            if len(shape) != len(reference):
+                raise ShapeError(
+                    "all the input arrays must have same number of dimensions, but the array at "
+                    f"index {first} has {len(reference)} dimension(s) and the array at index {k} "
+                    f"has {len(shape)} dimension(s)"
+                )
+            for dim, size in enumerate(shape):
+                if dim != axis:
+                    sizes[dim] = same_size(
+                        sizes[dim], size,
+                        "all the input array dimensions except for the concatenation axis must "
+                        f"match exactly, but along dimension {dim}, the array at index {first} "
+                        f"has size {reference[dim]} and the array at index {k} has size {size}",
+                    )  # fmt: skip
+        sizes[axis] = _total([s[axis] for _, s in known], len(known) == len(shapes))
+        return tuple(sizes)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.concatenate(args, axis=attrs.get("axis", 0))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if not types:
+            yield "need at least one array to concatenate"
+        for type_ in types[:1]:
+            yield from check_axes((attrs.get("axis", 0),), type_)
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shapes = [complete_shape(tensor_type(t)) for t in types]
+        axis = normalize_axis(attrs.get("axis", 0), len(shapes[0]))
+        for shape in shapes:
+            for dim, (size, wanted) in enumerate(zip(shape, shapes[0], strict=True)):
+                if dim != axis:
+                    prove_equal(size, wanted, "concatenate joins along one axis only")
+            if shape[axis] != 0 and not is_positive(shape[axis]):
+                raise LoweringError(f"size {shape[axis]} may be 0")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        axis = normalize_axis(attrs.get("axis", 0), args[0].rank)
+        return _lower_concatenate(b, [x for x in args if x.shape[axis] != 0], axis, types[0])
+
+
+def _total(sizes: Sequence[MaybeDim], all_known: bool) -> MaybeDim:
+    total: MaybeDim = 0 if all_known else None
+    for size in sizes:
+        total = None if total is None or size is None else total + size
+    return total
+
+
+def _lower_concatenate(b: Builder, parts: Sequence[Tensor], axis: int, type_: Type) -> Tensor:
+    """Each element from the part it lies in; parts have at least one element along ``axis``."""
+    assert isinstance(type_, TensorType)
+    if len(parts) == 1:
+        return b.broadcast(parts[0], type_)
+    if not parts:
+        return b.fill(0, type_)
+    ends: list[Dim] = []
+    for part in parts:
+        ends.append((ends[-1] if ends else 0) + part.shape[axis])
+    limits = [b.size(end) for end in ends]
+
+    def pick(*at: Scalar) -> Scalar:
+        here = at[axis]
+
+        def load(k: int) -> Scalar:
+            # Every part is read, so each at an index that it has.
+            inside = here if k == 0 else here - limits[k - 1]
+            last = b.size(parts[k].shape[axis]) - 1
+            return parts[k].at(*at[:axis], inside.maximum(0).minimum(last), *at[axis + 1 :])
+
+        found = load(len(parts) - 1)
+        for k in reversed(range(len(parts) - 1)):
+            found = (here < limits[k]).select(load(k), found)
+        return found
+
+    return b.compute(type_, pick)
+
+
+class Stack(_Join, name="stack"):
+    """`numpy.stack`: tensors of one shape along a new axis. Raises ShapeError for others."""
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        if not types:
+            raise ShapeError("need at least one array to stack")
+        shapes = [s for t in types if (s := tensor_type(t).shape) is not None]
+        if not shapes:
+            return None
+        message = "all input arrays must have the same shape"
+        if len({len(s) for s in shapes}) > 1:
+            raise ShapeError(message)
+        sizes = shapes[0]
+        for shape in shapes[1:]:
+            sizes = tuple(same_size(a, d, message) for a, d in zip(sizes, shape, strict=True))
+        axis = normalize_axis(attrs.get("axis", 0), len(sizes) + 1)
+        return (*sizes[:axis], len(types), *sizes[axis:])
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.stack(args, axis=attrs.get("axis", 0))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if not types:
+            yield "need at least one array to stack"
+        for type_ in types[:1]:
+            yield from check_axes((attrs.get("axis", 0),), type_, extra=1)
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shapes = [complete_shape(tensor_type(t)) for t in types]
+        for shape in shapes:
+            for size, wanted in zip(shape, shapes[0], strict=True):
+                prove_equal(size, wanted, "stack joins tensors of one shape")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        axis = normalize_axis(attrs.get("axis", 0), args[0].rank + 1)
+        parts = [b.expand_dims(x, (axis,)) for x in args]
+        return _lower_concatenate(b, parts, axis, types[0])
+
+
+class Pad(Structural, name="pad"):
+    """`numpy.pad` in constant mode: ``value`` (a number or 0-d tensor) around ``x``.
+
+    ``widths`` holds the counts before and after, axis by axis, or one such pair for every axis.
+    """
+
+    x = operand()
+    value = operand()
+    out = result()
+    widths = attr(I64_ARRAY)
+    fusion = Fusion.POINTWISE
+
+    @classmethod
+    def pairs(cls, rank: int, attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
+        """(before, after) per axis; raises ShapeError."""
+        widths = attrs["widths"]
+        pairs = list(zip(widths[::2], widths[1::2], strict=True))
+        if len(pairs) == 1:
+            pairs *= rank
+        if len(pairs) != rank:
+            raise ShapeError(
+                "operands could not be broadcast together with remapped shapes "
+                f"[original->remapped]: ({len(pairs)},2) and requested shape ({rank},2)"
+            )
+        if any(w < 0 for w in widths):
+            raise ShapeError("index can't contain negative values")
+        return pairs
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape = tensor_type(types[0]).shape
+        if shape is None:
+            return None
+        pairs = cls.pairs(len(shape), attrs)
+        return tuple(
+            None if d is None else d + (low + high)
+            for d, (low, high) in zip(shape, pairs, strict=True)
+        )
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        return None, tensor_type(types[0]).dtype
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = np.asarray(args[0])
+        return np.pad(x, cls.pairs(x.ndim, attrs), constant_values=args[1]) if x.ndim else x
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if len(attrs["widths"]) % 2:
+            yield "widths come in pairs"
+        elif any(w < 0 for w in attrs["widths"]):
+            yield "index can't contain negative values"
+        elif tensor_type(types[1]).rank not in (0, None):
+            yield "the value must be a number or a 0-d tensor"
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        for size in complete_shape(tensor_type(types[0])):
+            if size != 0 and not is_positive(size):
+                raise LoweringError(f"size {size} may be 0")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType)
+        pairs = cls.pairs(x.rank, attrs)
+        value = b.scalar(args[1]).cast(x.dtype)
+        if 0 in x.shape:
+            return b.fill(value, out)
+
+        def pick(*at: Scalar) -> Scalar:
+            where, found = [], None
+            for index, size, (low, high) in zip(at, x.shape, pairs, strict=True):
+                if low == high == 0:
+                    where.append(index)
+                    continue
+                inside = index - low
+                fits = (inside >= 0) & (inside < b.size(size))
+                found = fits if found is None else found & fits
+                # Read for every index, so at one that x has.
+                where.append(inside.maximum(0).minimum(b.size(size) - 1))
+            element = x.at(*where)
+            return element if found is None else found.select(element, value)
+
+        return b.compute(out, pick)
+
+
+class Tile(Structural, name="tile"):
+    """`numpy.tile`."""
+
+    x = operand()
+    out = result()
+    reps = attr(I64_ARRAY)
+    fusion = Fusion.POINTWISE
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape, reps = tensor_type(types[0]).shape, attrs["reps"]
+        if shape is None:
+            return None
+        if any(r < 0 for r in reps):
+            raise ShapeError("negative dimensions are not allowed")
+        rank = max(len(shape), len(reps))
+        sizes = (1,) * (rank - len(shape)) + shape
+        counts = (1,) * (rank - len(reps)) + tuple(reps)
+        return tuple(product((d, r)) for d, r in zip(sizes, counts, strict=True))
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.tile(args[0], tuple(attrs["reps"]))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if any(r < 0 for r in attrs["reps"]):
+            yield f"reps {list(attrs['reps'])} has a negative count"
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.shape is not None
+        shape = out.shape[len(out.shape) - x.rank :]
+
+        def pick(*at: Scalar) -> Scalar:
+            own = at[len(at) - x.rank :]
+            return x.at(*(
+                index if size == total else index % b.size(size)
+                for index, size, total in zip(own, x.shape, shape, strict=True)
+            ))  # fmt: skip
+
+        return b.compute(out, pick)
+
+
+class Repeat(Structural, name="repeat"):
+    """`numpy.repeat` of every element ``repeats`` times; ``axis`` None = of the flat tensor."""
+
+    x = operand()
+    out = result()
+    repeats = attr(I64)
+    axis = attr(I64, default=None)
+    fusion = Fusion.POINTWISE
+
+    @classmethod
+    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+        shape, axis, repeats = tensor_type(types[0]).shape, attrs.get("axis"), attrs["repeats"]
+        if repeats < 0:
+            raise ShapeError("repeats may not contain negative values.")
+        if axis is None:
+            return (None if shape is None else product((*shape, repeats)),)
+        if shape is None:
+            return None
+        axis = normalize_axis(axis, len(shape))
+        return tuple(product((d, repeats)) if k == axis else d for k, d in enumerate(shape))
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return np.repeat(args[0], attrs["repeats"], attrs.get("axis"))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if attrs["repeats"] < 0:
+            yield "repeats may not contain negative values."
+        if attrs.get("axis") is not None:
+            yield from check_axes((attrs["axis"],), types[0])
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out, repeats = args[0], types[0], attrs["repeats"]
+        assert isinstance(out, TensorType)
+        if attrs.get("axis") is None:
+            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
+        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        return b.compute(
+            out, lambda *at: x.at(*(i // repeats if k == axis else i for k, i in enumerate(at)))
+        )

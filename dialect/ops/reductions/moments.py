@@ -1,0 +1,229 @@
+"""Mean, variance and standard deviation.
+
+Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end. Of variances that holds
+for bf16 alone: NumPy keeps each step of them in f16, which overflows beyond 65504.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DTypeError
+from ...ir.attrs import DTYPE, F64
+from ...ir.dtypes import C64, C128, F16, F32, DType, dtype_of
+from ...ir.dtypes import F64 as DOUBLE
+from ...ir.op import Rounding, attr
+from ...ir.symbolic import Sym
+from ...ir.types import MaybeDim, TensorType, Type
+from ..sizes import drop, product, tensor_type
+from .reduce import Reduction, axis_argument, reduced_axes, wide
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+
+
+class Mean(Reduction, name="mean", rounding=Rounding.SUMS):
+    """Arithmetic mean; NaN for none. ``dtype`` (float) sets the dtype computed in and returned."""
+
+    dtype = attr(DTYPE, default=None)
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        wanted = attrs.get("dtype")
+        if wanted is None:
+            return DOUBLE if dtype.kind in "biu" else dtype
+        if wanted.kind not in "fc" or (dtype.kind == "c" and wanted.kind != "c"):
+            raise DTypeError(
+                f"{cls.name} of {dtype} in dtype {wanted} is not supported",
+                hint="give a float dtype, a complex one for complex arrays",
+            )
+        return wanted
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype
+        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = np.asarray(args[0])
+        out = cls.result_dtype(dtype_of(x.dtype), attrs)
+        x = x.astype(out.numpy, copy=False)
+        found = _mean(x, attrs.get("axes"), bool(attrs.get("keepdims")), wide(out))
+        return found.astype(out.numpy, copy=False)
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        axes = reduced_axes(attrs.get("axes"), x.rank)
+        found = lower_mean(b, b.cast(x, wide(out.dtype)), axes, bool(attrs.get("keepdims")))
+        return b.cast(found, out.dtype)
+
+
+class Var(Mean, name="var"):
+    """Variance in two passes; the divisor is the count minus ``ddof``. Complex gives real."""
+
+    ddof = attr(F64, default=0.0)
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        return real(super().result_dtype(dtype, attrs))
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype
+        return None if dtype is None else (super().result_dtype(dtype, attrs),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return cls.about(attrs, args[0], cls.centre(attrs, args[0]))
+
+    @classmethod
+    def centre(cls, attrs: Mapping[str, Any], x: Any) -> np.ndarray:
+        """The mean of ``x``, with the axes that it is taken along as axes of size 1."""
+        x, inside = cls._as_inside(attrs, x)
+        return np.asarray(_mean(x, attrs.get("axes"), True, _between_steps(inside)))
+
+    @classmethod
+    def about(cls, attrs: Mapping[str, Any], x: Any, centre: np.ndarray) -> Any:
+        """What ``x`` gives with ``centre`` as its mean, of the shape and dtype of `centre`."""
+        x, inside = cls._as_inside(attrs, x)
+        found = _var(x, centre, attrs, _between_steps(inside))
+        return cls.finish(found).astype(real(inside).numpy, copy=False)
+
+    @classmethod
+    def _as_inside(cls, attrs: Mapping[str, Any], x: Any) -> tuple[np.ndarray, DType]:
+        x = np.asarray(x)
+        inside = super().result_dtype(dtype_of(x.dtype), attrs)
+        return x.astype(inside.numpy, copy=False), inside
+
+    @classmethod
+    def finish(cls, variance: Any) -> Any:
+        """From the variance to the result, on arrays."""
+        return variance
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        found = lower_var(
+            b, b.cast(x, _between_steps(out.dtype)), reduced_axes(attrs.get("axes"), x.rank),
+            bool(attrs.get("keepdims")), attrs.get("ddof") or 0.0,
+        )  # fmt: skip
+        return b.cast(cls.lower_finish(b, found), out.dtype)
+
+    @classmethod
+    def lower_finish(cls, b: Builder, variance: Tensor) -> Tensor:
+        """`finish` in a kernel."""
+        return variance
+
+
+class Std(Var, name="std"):
+    """Standard deviation: the root of the variance, taken before rounding to bf16."""
+
+    @classmethod
+    def finish(cls, variance: Any) -> Any:
+        return np.sqrt(variance)
+
+    @classmethod
+    def lower_finish(cls, b: Builder, variance: Tensor) -> Tensor:
+        return b.pointwise(lambda v: v.math("sqrt"), [variance], variance.type)
+
+
+def _between_steps(dtype: DType) -> DType:
+    """The dtype in which the steps of a variance hand on what they have computed."""
+    return dtype if dtype is F16 else wide(dtype)
+
+
+def real(dtype: DType) -> DType:
+    """The dtype of the parts of a complex one; any other dtype itself."""
+    return {C64: F32, C128: DOUBLE}.get(dtype, dtype)
+
+
+# --- tier 0 ------------------------------------------------------------------------------------
+
+
+def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DType) -> Any:
+    """Mean computed in ``inside``."""
+    total, count = _sum(x, axes, keepdims, inside), _count(x, axes)
+    if inside.kind == "c":  # NumPy divides complex sums in double precision
+        return (total / np.complex128(count)).astype(inside.numpy)
+    return _over(total, count)
+
+
+def _var(x: np.ndarray, mean: Any, attrs: Mapping[str, Any], inside: DType) -> Any:
+    axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
+    centred = np.subtract(x, mean, dtype=inside.numpy)
+    squares = centred.real * centred.real
+    if inside.kind == "c":
+        squares += centred.imag * centred.imag
+    total = _sum(squares, axes, keepdims, real(inside))
+    return _over(total, max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0))
+
+
+def _over(total: Any, count: float) -> Any:
+    """Divided by a count, which may be too large for f16."""
+    if total.dtype != np.float16:
+        return total / count
+    return (total / np.float64(count)).astype(np.float16)
+
+
+def _sum(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DType) -> Any:
+    axis: Any = axis_argument(axes)
+    return np.add.reduce(x, axis, inside.numpy, None, keepdims)  # type: ignore[call-overload]
+
+
+def _count(x: np.ndarray, axes: Sequence[int] | None) -> int:
+    return math.prod(x.shape[a] for a in reduced_axes(axes, x.ndim))
+
+
+# --- kernels -----------------------------------------------------------------------------------
+
+
+def lower_mean(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """Mean of a float tensor in its own dtype."""
+    total = _lower_sum(b, x, axes, keepdims)
+    return _divided(b, total, product(x.shape[a] for a in axes), 0.0)
+
+
+def lower_var(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof: float) -> Tensor:
+    """Variance of a float tensor in its own dtype, in two passes."""
+    mean = lower_mean(b, x, axes, True)
+
+    def square(value: Scalar, centre: Scalar) -> Scalar:
+        distance = value - centre
+        return distance * distance
+
+    squares = b.pointwise(square, [x, mean], x.type.without_layout())
+    total = _lower_sum(b, squares, axes, keepdims)
+    return _divided(b, total, product(x.shape[a] for a in axes), ddof)
+
+
+def _lower_sum(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    inside = wide(x.dtype)
+    type_ = TensorType(inside, drop(x.shape, axes, keepdims))
+    total = b.reduce(lambda acc, e: acc + e, 0, b.cast(x, inside), axes, type_, keepdims=keepdims)
+    return b.cast(total, x.dtype)
+
+
+def _divided(b: Builder, total: Tensor, count: MaybeDim, less: float) -> Tensor:
+    """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
+    assert count is not None
+    # A count may be too large for f16: divisions are f32's, rounded once.
+    dtype, inside = total.dtype, wide(total.dtype)
+    if not isinstance(count, Sym):
+        divisor = b.scalar(max(float(count) - less, 0.0)).cast(inside)
+    else:
+        divisor = b.size(count).cast(inside)
+        if less:
+            divisor = (divisor - less).maximum(0.0)
+    return b.pointwise(lambda v, d: (v.cast(inside) / d).cast(dtype), [total, divisor], total.type)

@@ -1,0 +1,355 @@
+"""Reductions: one class per op, the families supply axes, shapes, dtypes and accumulation.
+
+NumPy semantics. f16 and bf16 accumulate in f32 and are rounded once, which is at least as exact
+as NumPy (it accumulates in half along some axes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ...errors import LoweringError, ShapeError
+from ...ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
+from ...ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
+from ...ir.dtypes import BOOL as BOOLEAN
+from ...ir.dtypes import I64 as INT64
+from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.types import Shape, TensorType, Type
+from ..sizes import (
+    check_axes,
+    complete_shape,
+    drop,
+    is_positive,
+    normalize_axes,
+    product,
+    tensor_type,
+)
+from ..structural import Proven
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+
+
+def wide(dtype: DType) -> DType:
+    """The dtype sums run in: f32 for the two half formats."""
+    return F32 if dtype in (F16, BF16) else dtype
+
+
+def accumulated(dtype: DType) -> DType:
+    """Dtype of sums and products of ``dtype``: 64 bits for bool and integers, else itself."""
+    return {"b": INT64, "i": INT64, "u": U64}.get(dtype.kind, dtype)
+
+
+def reduced_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """Axes of a reduction counted from the front; raises AxisError, ShapeError."""
+    if rank == 0 and axes is not None and tuple(axes) in ((0,), (-1,)):
+        return ()
+    return normalize_axes(axes, rank, "duplicate value in 'axis'")
+
+
+def axis_argument(axes: Sequence[int] | None) -> tuple[int, ...] | None:
+    """``axes`` as NumPy's ``axis``."""
+    return None if axes is None else tuple(axes)
+
+
+class Reduction(Proven):
+    """Family: reduce over ``axes`` (None = all, () = none) to one value per remaining index.
+
+    A 0-d operand may be reduced over axis 0 or -1, as NumPy's ufuncs allow.
+    """
+
+    x = operand()
+    out = result()
+    axes = attr(I64_ARRAY, default=None)
+    keepdims = attr(BOOL, default=False)
+    fusion = Fusion.REDUCTION
+    no_identity: ClassVar[str] = ""  # ufunc whose empty reduction is an error
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        """Dtype of the result for an operand of ``dtype``."""
+        return dtype
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        x = tensor_type(types[0])
+        dtype = None if x.dtype is None else cls.result_dtype(x.dtype, attrs)
+        return (TensorType(dtype, cls._shape(x, attrs)),)
+
+    @classmethod
+    def _shape(cls, x: TensorType, attrs: Mapping[str, Any]) -> Shape | None:
+        axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
+        if x.shape is None:
+            return () if axes is None and not keepdims else None
+        found = reduced_axes(axes, len(x.shape))
+        if cls.no_identity and product(x.shape[a] for a in found) == 0:
+            raise ShapeError(
+                f"zero-size array to reduction operation {cls.no_identity} which has no identity"
+            )
+        return drop(x.shape, found, keepdims)
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shape = complete_shape(tensor_type(types[0]))
+        count = product(shape[a] for a in reduced_axes(attrs.get("axes"), len(shape)))
+        if cls.no_identity and not is_positive(count):
+            raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if tensor_type(types[0]).rank != 0:
+            yield from check_axes(attrs.get("axes"), types[0])
+
+
+class _Fold(Reduction):
+    """Family: an associative operation folded over the elements."""
+
+    ufunc: ClassVar[np.ufunc]
+    initial: ClassVar[Any] = 0
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        """One step, on scalars of one dtype."""
+        raise NotImplementedError
+
+    @classmethod
+    def accumulator(cls, dtype: DType) -> DType:
+        """Dtype the fold runs in, for a result of ``dtype``."""
+        return dtype
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return cls.ufunc.reduce(
+            args[0], axis=axis_argument(attrs.get("axes")), keepdims=bool(attrs.get("keepdims"))
+        )
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        inside = cls.accumulator(out.dtype)
+        acc = TensorType(inside, out.shape)
+        axes, keepdims = reduced_axes(attrs.get("axes"), x.rank), bool(attrs.get("keepdims"))
+        found = b.reduce(cls.fold, cls.initial, b.cast(x, inside), axes, acc, keepdims=keepdims)
+        return b.cast(found, out.dtype)
+
+
+class Accumulation(_Fold, rounding=Rounding.SUMS):
+    """Family: sum and product. Small integers accumulate in 64 bits.
+
+    ``dtype`` sets the dtype computed in and returned; ``promote`` = false keeps the operand's.
+    """
+
+    dtype = attr(DTYPE, default=None)
+    promote = attr(BOOL, default=True)
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        if attrs.get("dtype") is not None:
+            return attrs["dtype"]
+        return accumulated(dtype) if attrs.get("promote", True) else dtype
+
+    @classmethod
+    def accumulator(cls, dtype: DType) -> DType:
+        return wide(dtype)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype
+        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = np.asarray(args[0])
+        out = cls.result_dtype(dtype_of(x.dtype), attrs)
+        acc = wide(out)
+        if acc is not out:
+            x = x.astype(out.numpy, copy=False)
+        axes, keepdims = axis_argument(attrs.get("axes")), bool(attrs.get("keepdims"))
+        found = cls.ufunc.reduce(x, axis=axes, dtype=acc.numpy, keepdims=keepdims)
+        return found if acc is out else found.astype(out.numpy)
+
+
+class Sum(Accumulation, name="sum"):
+    """Sum of elements (0 for none)."""
+
+    ufunc = np.add
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc + element
+
+
+class Prod(Accumulation, name="prod"):
+    """Product of elements (1 for none)."""
+
+    ufunc = np.multiply
+    initial = 1
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc * element
+
+
+class _Extremum(_Fold, rounding=Rounding.NONE):
+    """Family: max and min. In f32 halves are compared by one operation, which may be reordered."""
+
+    @classmethod
+    def accumulator(cls, dtype: DType) -> DType:
+        return wide(dtype)
+
+
+class Max(_Extremum, name="max"):
+    """Largest element; NaN if there is one. Raises ShapeError for none."""
+
+    ufunc = np.maximum
+    initial = "min"
+    no_identity = "maximum"
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc.maximum(element)
+
+
+class Min(_Extremum, name="min"):
+    """Smallest element; NaN if there is one. Raises ShapeError for none."""
+
+    ufunc = np.minimum
+    initial = "max"
+    no_identity = "minimum"
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc.minimum(element)
+
+
+class _Logical(_Fold, rounding=Rounding.NONE):
+    """Family: any and all. Everything but zero is true, NaN too."""
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        return BOOLEAN
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        return (BOOLEAN,)
+
+
+class Any_(_Logical, name="any"):
+    """True if one element is true (false for none)."""
+
+    ufunc = np.logical_or
+    initial = False
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc | element
+
+
+class All_(_Logical, name="all"):
+    """True if every element is true (true for none)."""
+
+    ufunc = np.logical_and
+    initial = True
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc & element
+
+
+class _ArgExtremum(Proven, rounding=Rounding.NONE):
+    """Family: the i64 index of an extremum along ``axis`` (None = of the flat tensor).
+
+    The first of equal ones wins; the first NaN wins over everything.
+    """
+
+    x = operand()
+    out = result()
+    axis = attr(I64, default=None)
+    keepdims = attr(BOOL, default=False)
+    fusion = Fusion.REDUCTION
+    numpy: ClassVar[Any]
+
+    @classmethod
+    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
+        """True if number ``a`` is better than number ``b``."""
+        raise NotImplementedError
+
+    @classmethod
+    def axes(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+        """Axes reduced over; raises AxisError."""
+        axis = attrs.get("axis")
+        return reduced_axes(None if axis is None else (axis,), rank)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        shape, keepdims = tensor_type(types[0]).shape, bool(attrs.get("keepdims"))
+        if shape is None:
+            known = attrs.get("axis") is None and not keepdims
+            return (TensorType(INT64, () if known else None),)
+        axes = cls.axes(len(shape), attrs)
+        if product(shape[a] for a in axes) == 0:
+            raise ShapeError(f"attempt to get {cls.name} of an empty sequence")
+        return (TensorType(INT64, drop(shape, axes, keepdims)),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        return cls.numpy(args[0], attrs.get("axis"), keepdims=bool(attrs.get("keepdims")))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if attrs.get("axis") is not None and tensor_type(types[0]).rank != 0:
+            yield from check_axes((attrs["axis"],), types[0])
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+        shape = complete_shape(tensor_type(types[0]))
+        count = product(shape[a] for a in cls.axes(len(shape), attrs))
+        if not is_positive(count):
+            raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType)
+        axes = cls.axes(x.rank, attrs)
+        if len(axes) != 1:
+            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
+            axes = (0,)
+        reduced = TensorType(INT64, drop(x.shape, axes, keepdims=False))
+        found = b.reduce_indexed(x, axes[0], cls._better, reduced)
+        return b.reshape(found, out)
+
+    @classmethod
+    def _better(cls, candidate: Scalar, best: Scalar) -> Scalar:
+        exceeds = cls.exceeds(candidate, best)
+        if not candidate.dtype.is_float:
+            return exceeds
+        return (exceeds | candidate.isnan()) & ~best.isnan()
+
+
+class ArgMax(_ArgExtremum, name="argmax"):
+    """Index of the largest element. Raises ShapeError for none."""
+
+    numpy = staticmethod(np.argmax)
+
+    @classmethod
+    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a > b
+
+
+class ArgMin(_ArgExtremum, name="argmin"):
+    """Index of the smallest element. Raises ShapeError for none."""
+
+    numpy = staticmethod(np.argmin)
+
+    @classmethod
+    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
+        return a < b

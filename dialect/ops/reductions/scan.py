@@ -1,0 +1,109 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ...ir.attrs import DTYPE, I64
+from ...ir.dtypes import DType, dtype_of
+from ...ir.op import Fusion, Op, Rounding, attr, operand, result
+from ...ir.types import Shape, TensorType, Type
+from ..sizes import check_axes, normalize_axis, product, tensor_type
+from .reduce import accumulated, wide
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+
+
+class Scan(Op, rounding=Rounding.SUMS):
+    """Family: running fold along ``axis``; None = over the flat tensor, which the result is, too.
+
+    Dtypes are those of the reductions: small integers in 64 bits, f16 and bf16 accumulated in
+    f32 and rounded element by element. A 0-d operand gives one element.
+    """
+
+    x = operand()
+    out = result()
+    axis = attr(I64, default=None)
+    dtype = attr(DTYPE, default=None)
+    fusion = Fusion.REDUCTION
+    ufunc: ClassVar[np.ufunc]
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        """One step, on scalars of one dtype."""
+        raise NotImplementedError
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+        """Dtype of the result for an operand of ``dtype``."""
+        wanted = attrs.get("dtype")
+        return accumulated(dtype) if wanted is None else wanted
+
+    @classmethod
+    def result_shape(cls, shape: Shape | None, attrs: Mapping[str, Any]) -> Shape | None:
+        """Shape of the result; raises AxisError."""
+        if attrs.get("axis") is None:
+            return (None if shape is None else product(shape),)
+        if shape is None:
+            return None
+        shape = shape or (1,)
+        normalize_axis(attrs["axis"], len(shape))
+        return shape
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        x = tensor_type(types[0])
+        dtype = None if x.dtype is None else cls.result_dtype(x.dtype, attrs)
+        return (TensorType(dtype, cls.result_shape(x.shape, attrs)),)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype
+        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
+
+    @classmethod
+    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+        x = np.asarray(args[0])
+        out, axis = cls.result_dtype(dtype_of(x.dtype), attrs), attrs.get("axis")
+        x = (x.reshape(-1) if axis is None or not x.ndim else x).astype(out.numpy, copy=False)
+        found = cls.ufunc.accumulate(x, 0 if axis is None else axis, wide(out).numpy)
+        return found.astype(out.numpy, copy=False)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if attrs.get("axis") is not None and tensor_type(types[0]).rank != 0:
+            yield from check_axes((attrs["axis"],), types[0])
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+    ) -> Tensor:
+        x, out = args[0], types[0]
+        assert isinstance(out, TensorType) and out.dtype is not None
+        axis = 0 if attrs.get("axis") is None or not x.rank else attrs["axis"]
+        x = b.reshape(b.cast(x, wide(out.dtype)), TensorType(wide(out.dtype), out.shape))
+        return b.cast(b.scan(cls.fold, x, axis, x.type), out.dtype)
+
+
+class CumSum(Scan, name="cumsum"):
+    """`numpy.cumsum`."""
+
+    ufunc = np.add
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc + element
+
+
+class CumProd(Scan, name="cumprod"):
+    """`numpy.cumprod`."""
+
+    ufunc = np.multiply
+
+    @classmethod
+    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
+        return acc * element

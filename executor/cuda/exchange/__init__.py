@@ -1,0 +1,1 @@
+"""Device arrays: which libraries they come from, and how memory changes hands (DLPack)."""

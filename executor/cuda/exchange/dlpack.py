@@ -1,0 +1,174 @@
+"""DLPack: reading the capsules of other libraries, and lending our own memory to them.
+
+Structures as in dlpack.h, version 0.8: a capsule without a version is what every library takes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....dialect.ir.dtypes import BF16
+
+CUDA = 2  # kDLCUDA
+_NAME, _USED = b"dltensor", b"used_dltensor"
+_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_BFLOAT = 4
+
+
+class Device(ctypes.Structure):
+    """``DLDevice``."""
+
+    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class DataType(ctypes.Structure):
+    """``DLDataType``."""
+
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class Tensor(ctypes.Structure):
+    """``DLTensor``."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Managed(ctypes.Structure):
+    pass
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
+_Managed._fields_ = [
+    ("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter),
+]  # fmt: skip
+
+_api = ctypes.pythonapi
+_new = _api.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+pointer_of = _api.PyCapsule_GetPointer
+pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+# For a capsule that is being destroyed, by address: a reference to it would destroy it again.
+_is_valid = _api["PyCapsule_IsValid"]
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
+_pointer_in = _api["PyCapsule_GetPointer"]
+_pointer_in.restype, _pointer_in.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
+_set_name = _api.PyCapsule_SetName
+_set_name.restype, _set_name.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+
+
+def read(capsule: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype]:
+    """Device index, pointer, shape, strides in bytes and dtype of a tensor in device memory.
+
+    The capsule is left as it is: memory stays valid for as long as it lives. Raises ValueError for
+    what is in no CUDA device's memory or of a dtype that there is none for.
+    """
+    tensor = _Managed.from_address(pointer_of(capsule, _NAME)).tensor
+    if tensor.device.type != CUDA:
+        raise ValueError("the memory is no CUDA device's")
+    dtype = _dtype(tensor.dtype)
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else row_major(shape)
+    in_bytes = tuple(s * dtype.itemsize for s in strides)
+    return tensor.device.index, (tensor.data or 0) + tensor.byte_offset, shape, in_bytes, dtype
+
+
+def _dtype(type_: DataType) -> np.dtype:
+    if type_.code == _BFLOAT and type_.bits == 16 and type_.lanes == 1:
+        return BF16.numpy
+    for kind, code in _KINDS.items():
+        if code == type_.code and type_.lanes == 1:
+            return np.dtype(f"{kind}{type_.bits // 8}")
+    raise ValueError(f"DLPack type ({type_.code}, {type_.bits}, {type_.lanes}) has no dtype")
+
+
+def data_type(dtype: np.dtype) -> DataType:
+    """What DLPack calls a dtype."""
+    code = _BFLOAT if dtype == BF16.numpy else _KINDS[dtype.kind]
+    return DataType(code, 8 * dtype.itemsize, 1)
+
+
+def row_major(shape: tuple[int, ...], step: int = 1) -> tuple[int, ...]:
+    """Strides of a contiguous tensor whose last axis has this one."""
+    out = []
+    for size in reversed(shape):
+        out.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(out))
+
+
+# Tensors on loan: what a borrower may still use. The deleter is one function for all of them, as
+# one made per tensor could be collected while it runs.
+_lent: dict[int, tuple[Any, ...]] = {}
+
+
+def _give_back(managed: Any) -> None:
+    _lent.pop(ctypes.addressof(managed.contents), None)
+
+
+_give_back_c = _Deleter(_give_back)
+
+
+def _destroy(capsule: int) -> None:
+    """Nobody took what was in a capsule."""
+    if _is_valid(capsule, _NAME):
+        _lent.pop(_pointer_in(capsule, _NAME), None)
+
+
+_destroy_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_destroy_c = _destroy_type(_destroy)
+
+
+class Loan:
+    """A contiguous tensor in our memory, for ``from_dlpack`` of another library.
+
+    Args:
+        owner: kept alive for as long as somebody has the memory.
+        ready: called with the borrower's stream, which has to wait for the tensor.
+    """
+
+    def __init__(
+        self, index: int, pointer: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any,
+        ready: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        self._index, self._pointer, self._owner, self._ready = index, pointer, owner, ready
+        self._shape, self._dtype = shape, dtype
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self._index
+
+    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
+        """A capsule, without a version whatever the borrower could take."""
+        if stream != -1:
+            self._ready(1 if stream is None else stream)
+        rank = len(self._shape)
+        shape = (ctypes.c_int64 * rank)(*self._shape)
+        strides = (ctypes.c_int64 * rank)(*row_major(self._shape))
+        managed = _Managed()
+        managed.tensor = Tensor(
+            self._pointer, Device(CUDA, self._index), rank,
+            data_type(self._dtype), shape, strides, 0,
+        )  # fmt: skip
+        managed.deleter = _give_back_c
+        place = ctypes.addressof(managed)
+        _lent[place] = (managed, shape, strides, self._owner)
+        return _new(place, _NAME, ctypes.cast(_destroy_c, ctypes.c_void_p))
+
+
+def take(capsule: Any) -> Callable[[], None]:
+    """Take what is in a capsule, as a borrower does; returns what gives it back."""
+    place = pointer_of(capsule, _NAME)
+    managed = _Managed.from_address(place)
+    _set_name(capsule, _USED)
+    return lambda: managed.deleter(ctypes.pointer(managed))

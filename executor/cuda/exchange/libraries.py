@@ -1,0 +1,367 @@
+"""Array libraries whose arrays come in, and whose arrays results are.
+
+CuPy and torch lend memory that is ordered by the stream they are used on, so kernels run on their
+current stream and results are arrays of theirs. Any other array that says where it lies, by
+``__cuda_array_interface__`` or DLPack, gets results in memory of our own, through the
+``from_dlpack`` of its library.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....dialect.errors import ArgumentError
+from ....dialect.ir.device import index_of
+from ....dialect.ir.dtypes import BF16
+from ....dialect.ir.gradient_mode import requires_grad
+from ...memory.placement import Refused
+from ..nvidia.driver import driver
+from ..nvidia.driver_api import LEGACY_STREAM, DriverError
+from .dlpack import CUDA, Loan, read, row_major
+from .dlpack_exchange import Exchange, functions_of, verify
+
+
+class Place(NamedTuple):
+    """Where an array lies.
+
+    Attributes:
+        device: its index.
+        pointer: to the first element.
+        strides: in bytes.
+        stream: on which its content is made; None = it is there, or ordered by the library.
+        holder: keeps the memory.
+        requires_grad: the array's flag; False in libraries without gradients.
+    """
+
+    device: int
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype
+    stream: int | None
+    holder: Any
+    requires_grad: bool = False
+
+
+class OwnMemory:
+    """Memory of a device that returns to the driver when it dies."""
+
+    __slots__ = ("_driver", "index", "pointer", "stream")
+
+    def __init__(self, index: int, nbytes: int, stream: int) -> None:
+        self._driver = driver()
+        self.index, self.stream = index, stream
+        self.pointer = self._driver.allocate(index, nbytes, stream)
+
+    def __del__(self) -> None:
+        pointer, self.pointer = getattr(self, "pointer", 0), 0
+        if pointer:
+            try:
+                self._driver.free(self.index, pointer, self.stream)
+            except Exception:  # the device is lost, or the process ends: there is nothing to free
+                return
+
+
+class Library:
+    """What is asked of an array library; this one is for any that speaks a protocol.
+
+    Args:
+        namespace: its module, for ``from_dlpack``; None = it has none.
+
+    Attributes:
+        ordered: its memory is used again in the order of the stream that kernels run on, so that
+            nothing has to be kept until they are done.
+    """
+
+    ordered = False
+
+    def __init__(self, name: str, namespace: Any = None) -> None:
+        self.name, self.namespace = name, namespace
+
+    def place(self, array: Any) -> Place | None:
+        """Where an array of the library lies; None if not on a CUDA device."""
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None and _dtype(interface["typestr"]).kind != "V":
+            return _of_interface(interface, array)
+        if not hasattr(array, "__dlpack_device__") or array.__dlpack_device__()[0] != CUDA:
+            return None
+        capsule = array.__dlpack__(stream=LEGACY_STREAM)
+        index, pointer, shape, strides, dtype = read(capsule)
+        return Place(index, pointer, shape, strides, dtype, None, (array, capsule))
+
+    def exchange(self) -> Exchange:
+        """How emitted code reads and makes arrays; raises Refused."""
+        raise Refused(f"arrays of {self.name} are read by Python")
+
+    def stream(self, index: int) -> int:
+        """The caller's current stream on a device."""
+        return LEGACY_STREAM
+
+    def empty(
+        self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int
+    ) -> tuple[Any, int]:
+        """A contiguous array whose content does not matter yet, and where it lies."""
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        memory = OwnMemory(index, nbytes, stream)
+        return memory, memory.pointer
+
+    def result(self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> Any:
+        """What `empty` gave, filled on the stream, as an array of the library."""
+        if not hasattr(self.namespace, "from_dlpack"):
+            raise ArgumentError(
+                f"results cannot become arrays of {self.name}, which has no from_dlpack",
+                hint="pass CuPy, torch or JAX arrays",
+            )
+        index, pointer = owner.index, owner.pointer
+
+        def ready(other: int) -> None:
+            if other != stream:
+                driver().wait(index, other, stream)
+
+        return self.namespace.from_dlpack(Loan(index, pointer, shape, dtype, owner, ready))
+
+    def to_host(self, place: Place, stream: int) -> np.ndarray:
+        """A copy in the host's memory; waits for it."""
+        lowest, nbytes = _extent(place)
+        raw = np.empty(nbytes, np.uint8)
+        if nbytes:
+            driver().to_host(place.device, raw, place.pointer - lowest, stream)
+        return np.ndarray(place.shape, place.dtype, raw, lowest, place.strides)
+
+    def from_host(self, array: np.ndarray, index: int, stream: int) -> tuple[Any, int]:
+        """A copy in a device's memory, made on the stream; contiguous."""
+        owner, pointer = self.empty(index, array.shape, array.dtype, stream)
+        if array.nbytes:
+            driver().to_device(index, pointer, np.asarray(array, order="C"), stream)
+        return owner, pointer
+
+
+@functools.cache
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(name)
+
+
+def _of_interface(interface: dict[str, Any], array: Any) -> Place:
+    dtype = _dtype(interface["typestr"])
+    shape = tuple(interface["shape"])
+    strides = interface.get("strides") or row_major(shape, dtype.itemsize)
+    pointer, stream = interface["data"][0], interface.get("stream")
+    index = driver().device_of(pointer) if pointer else 0
+    return Place(index, pointer, shape, tuple(strides), dtype, stream, array)
+
+
+def _extent(place: Place) -> tuple[int, int]:
+    """Bytes before the first element, and bytes in all, of the memory between all elements."""
+    if 0 in place.shape:
+        return 0, 0
+    steps = [(n - 1) * s for n, s in zip(place.shape, place.strides, strict=True)]
+    lowest = -sum(s for s in steps if s < 0)
+    return lowest, lowest + sum(s for s in steps if s > 0) + place.dtype.itemsize
+
+
+class NumPy(Library):
+    """Host arrays that a function for a device is given: results go back there."""
+
+    def __init__(self) -> None:
+        super().__init__("numpy")
+
+    def result(
+        self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int
+    ) -> np.ndarray:
+        """The content, copied to the host."""
+        place = Place(
+            owner.index, owner.pointer, shape, row_major(shape, dtype.itemsize), dtype, None, owner
+        )
+        found = self.to_host(place, stream)
+        return found if shape else found[()]
+
+
+class Pooled(Library):
+    """A library with a memory pool: kernels run on its current stream, and results are its arrays.
+
+    Args:
+        name: of its module, which is imported.
+    """
+
+    ordered = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, sys.modules[name])
+
+    def result(self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> Any:
+        return owner
+
+
+class CuPy(Pooled):
+    """CuPy: arrays of its memory pool, on its current stream."""
+
+    def __init__(self) -> None:
+        super().__init__("cupy")
+
+    def stream(self, index: int) -> int:
+        with self.namespace.cuda.Device(index):
+            return self.namespace.cuda.get_current_stream().ptr or LEGACY_STREAM
+
+    def empty(
+        self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int
+    ) -> tuple[Any, int]:
+        with self.namespace.cuda.Device(index), _errors(self.name):
+            made = self.namespace.empty(shape, dtype)
+        return made, made.data.ptr
+
+    def to_host(self, place: Place, stream: int) -> np.ndarray:
+        with _errors(self.name):
+            return self.namespace.asnumpy(place.holder)
+
+    def from_host(self, array: np.ndarray, index: int, stream: int) -> tuple[Any, int]:
+        with self.namespace.cuda.Device(index), _errors(self.name):
+            made = self.namespace.asarray(np.asarray(array, order="C"))
+        return made, made.data.ptr
+
+
+class Torch(Pooled):
+    """torch: tensors of its caching allocator, on its current stream."""
+
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self._dtypes: dict[Any, np.dtype] = {}
+        self._named: dict[np.dtype, Any] = {}
+
+    def place(self, array: Any) -> Place | None:
+        if not array.is_cuda:
+            return None
+        flag = array.requires_grad
+        if requires_grad(array):
+            raise ArgumentError(
+                "a tensor that requires gradients was passed: there are none to give",
+                hint="pass x.detach()",
+            )
+        if flag:
+            array = array.detach()  # torch refuses to read the other
+        if array.is_neg():  # what memory holds is to be read with the other sign
+            array = array.resolve_neg()
+        dtype = self._numpy(array.dtype)
+        strides = tuple(s * dtype.itemsize for s in array.stride())
+        index = array.device.index
+        shape = tuple(array.shape)
+        return Place(index, array.data_ptr(), shape, strides, dtype, None, array, flag)
+
+    def exchange(self) -> Exchange:
+        kind = self.namespace.Tensor
+        describe, stream = functions_of(kind)
+        return Exchange(
+            kind, describe, stream, self.namespace.empty_strided, ("dtype", "device"),
+            lambda dtype, index: (self._torch(dtype), self.namespace.device(f"cuda:{index}")),
+            false=("requires_grad",), negative=("is_neg",),
+        )  # fmt: skip
+
+    def stream(self, index: int) -> int:
+        return self.namespace.cuda.current_stream(index).cuda_stream or LEGACY_STREAM
+
+    def empty(
+        self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int
+    ) -> tuple[Any, int]:
+        with _errors(self.name):
+            made = self.namespace.empty(shape, dtype=self._torch(dtype), device=f"cuda:{index}")
+        return made, made.data_ptr()
+
+    def to_host(self, place: Place, stream: int) -> np.ndarray:
+        with _errors(self.name):
+            if place.dtype == BF16.numpy:
+                bits = place.holder.view(self.namespace.int16)
+                return bits.cpu().numpy().view(BF16.numpy)
+            return place.holder.cpu().numpy()
+
+    def from_host(self, array: np.ndarray, index: int, stream: int) -> tuple[Any, int]:
+        dense = np.array(array, order="C")  # torch wants memory that may be written
+        is_bfloat = dense.dtype == BF16.numpy
+        with _errors(self.name):
+            made = self.namespace.from_numpy(dense.view(np.int16) if is_bfloat else dense)
+            made = made.to(f"cuda:{index}")
+        made = made.view(self.namespace.bfloat16) if is_bfloat else made
+        return made, made.data_ptr()
+
+    def _numpy(self, dtype: Any) -> np.dtype:
+        found = self._dtypes.get(dtype)
+        if found is None:
+            name = str(dtype).removeprefix("torch.")
+            found = BF16.numpy if name == "bfloat16" else np.dtype(name)
+            self._dtypes[dtype] = found
+        return found
+
+    def _torch(self, dtype: np.dtype) -> Any:
+        found = self._named.get(dtype)
+        if found is None:
+            name = "bfloat16" if dtype == BF16.numpy else dtype.name
+            found = self._named[dtype] = getattr(self.namespace, name)
+        return found
+
+
+_LOST = ("illegal memory access", "misaligned address", "launch failure", "device-side assert")
+
+
+@contextmanager
+def _errors(name: str) -> Iterator[None]:
+    """Make a DriverError of whatever a library raises in a ``with`` block."""
+    try:
+        yield
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise DriverError(
+            f"{name} fails: {said}", "library",
+            sticky=any(words in str(error) for words in _LOST),
+            transient="out of memory" in str(error).lower(),
+        ) from error  # fmt: skip
+
+
+NUMPY = NumPy()
+_known: dict[str, Library] = {}
+_SPECIAL = {"cupy": CuPy, "torch": Torch}
+
+
+def library_of(array: Any) -> Library | None:
+    """The library of a device array; None for any other object."""
+    root = type(array).__module__.partition(".")[0]
+    found = _known.get(root)
+    if found is None:
+        if root in _SPECIAL:
+            found = _SPECIAL[root]()
+        elif hasattr(array, "__cuda_array_interface__") or _is_dlpack(array):
+            own = getattr(array, "__array_namespace__", None)
+            found = Library(root, own() if own else sys.modules.get(root))
+        else:
+            return None
+        _known[root] = found
+    return found
+
+
+def exchanges(device: str) -> tuple[list[Exchange], list[str]]:
+    """Of the libraries met so far, as to a device: those that were found to be as expected, and why
+    the others cannot be used. There is none where no arrays can be made to find out."""
+    found: list[Exchange] = []
+    reasons: list[str] = []
+    for library in tuple(_known.values()):
+        try:
+            found.append(_verified(library, index_of(device)))
+        except Refused as reason:
+            reasons.append(str(reason))
+        except DriverError as error:
+            return [], [error.what]
+    return found, reasons
+
+
+@functools.cache
+def _verified(library: Library, device: int) -> Exchange:
+    made = library.exchange()
+    verify(made, library, device)
+    return made
+
+
+def _is_dlpack(array: Any) -> bool:
+    return hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__")

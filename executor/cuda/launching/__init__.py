@@ -1,0 +1,1 @@
+"""Launch plans carried out: arguments of kernels, library products, CUDA graphs."""

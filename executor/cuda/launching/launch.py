@@ -1,0 +1,245 @@
+"""From launch plans to launches: arguments are laid out once per sizes, then pointers change."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ....dialect.ir.device import index_of
+from ....dialect.ir.dtypes import dtype_named
+from ....dialect.ir.symbolic import evaluate, parse_dim
+from ....lowering.gpu.abi import Launch, LibraryProduct, stride_name
+from ....lowering.gpu.artifact import GpuArtifact
+from ...memory.placement import Refused
+from ..active_call import current_call
+from ..call import DeviceCall
+from ..exchange.arrays import DeviceArray
+from ..nvidia.driver import driver, module_of
+from ..nvidia.driver_api import DriverError, Node
+from .argument_block import ArgumentBlock, float_bits
+from .launches import DeviceKernel
+from .products import SizedProduct, sized_product
+
+_MOST_SIZES = 64  # sets of sizes whose launches are kept per kernel
+
+
+@dataclass
+class _Prepared:
+    """One launch for certain sizes.
+
+    Attributes:
+        constants: values of the arguments that sizes decide; 0 for the others.
+        pointers: (slot, kind, number, byte offset) of the arguments that change with each call.
+        free: blocks that no launch uses at the moment.
+    """
+
+    function: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    constants: list[int]
+    pointers: list[tuple[int, str, int, int]]
+    free: list[ArgumentBlock] = field(default_factory=list)
+
+
+@dataclass
+class _Sized:
+    """What a set of sizes decides.
+
+    Attributes:
+        steps: prepared launches and products.
+        outputs: shape and dtype of each.
+        workspace: in bytes.
+    """
+
+    steps: list[_Prepared | SizedProduct | None]
+    outputs: list[tuple[tuple[int, ...], np.dtype]]
+    workspace: int
+
+
+class GroupRunner:
+    """Runs the kernels of one fusion function on its operands.
+
+    Args:
+        artifact: code, and how to launch it.
+        device: such as ``"cuda:0"``.
+        interpreted: computes the same op by op, after a launch that voids its results, and instead
+            of one that would take an int of more than 64 bits.
+    """
+
+    def __init__(self, artifact: GpuArtifact, device: str, interpreted: Callable[..., Any]) -> None:
+        self.artifact, self.device, self.interpreted = artifact, device, interpreted
+        self.index = index_of(device)
+        self._abi = artifact.plan.abi
+        # Per input: the dtype of a Python number, None of a tensor.
+        self._numbers = [s.dtype if s.kind == "scalar" else None for s in self._abi.inputs]
+        self._functions: dict[str, Any] = {}
+        self._sized: OrderedDict[tuple, _Sized] = OrderedDict()
+        self._tested = sorted(
+            {
+                (int(c.subject), c.number)
+                for c in artifact.plan.conditions() if c.kind == "aligned"
+            }
+        )  # fmt: skip
+
+    def native(self) -> DeviceKernel:
+        """What emitted code needs to do the same; raises Refused without the driver's functions."""
+
+        def handle(kernel: str, shared: int | None) -> int:
+            return driver().handle(self.index, self._function(kernel), shared)
+
+        plan = self.artifact.plan
+        try:
+            direct = driver().direct(self.index)
+        except DriverError as error:
+            raise Refused(error.what) from None
+        return DeviceKernel(plan.abi, plan.steps, self.device, handle, direct, self._starter)
+
+    def __call__(self, *args: Any) -> Any:
+        """The results; one, or a tuple of several. Raises DriverError."""
+        if any(type(a) is int and not -(2**63) <= a < 2**63 for a in args):
+            return self.interpreted(*args)  # NumPy says what comes of it
+        call = current_call()
+        arrays = [
+            arg if number or type(arg) is DeviceArray else self._array(arg, call)
+            for arg, number in zip(args, self._numbers, strict=True)
+        ]
+        # No pointer outlives its array: tier 0 may have to copy a host result here first.
+        inputs = [
+            _scalar_bits(arg, number) if number else arg.pointer(call)
+            for arg, number in zip(arrays, self._numbers, strict=True)
+        ]
+        sized = self._for_sizes(arrays, inputs)
+        outputs = [call.empty(self.index, shape, dtype) for shape, dtype in sized.outputs]
+        pointers = {
+            "input": inputs, "output": [o.pointer(call) for o in outputs], "workspace": [0],
+        }  # fmt: skip
+        held: list[Any] = [*arrays, *outputs]
+        if sized.workspace:
+            space = call.empty(self.index, (sized.workspace,), np.dtype(np.uint8))
+            pointers["workspace"] = [space.pointer(call)]
+            held.append(space)
+        call.keep(held)
+        for step in sized.steps:
+            if isinstance(step, _Prepared):
+                call.launch(self.index, _node(step, pointers))
+            elif step is not None:
+                places = (pointers[kind][0 if kind == "workspace" else what]
+                          for kind, what, *_ in step.operands)  # fmt: skip
+                call.product(self.index, step.at(*places))
+        return self._results(outputs, args, call)
+
+    def _array(self, value: Any, call: DeviceCall) -> DeviceArray:
+        """A host operand on the device; guards let tensors of rank 0 through."""
+        return DeviceArray.of_host(np.asarray(value), self.device, call.library)
+
+    def _results(self, outputs: list[DeviceArray], args: tuple, call: DeviceCall) -> Any:
+        kept = []
+        for output, spec in zip(outputs, self._abi.outputs, strict=True):
+            if spec.kind != "violation":
+                kept.append(output)
+            elif output.on_host(call)[()]:
+                call.counters.voided_launches += 1
+                return self.interpreted(*args)
+        return kept[0] if len(kept) == 1 else tuple(kept)
+
+    # --- sizes ------------------------------------------------------------------------------
+
+    def _for_sizes(self, arrays: list[Any], inputs: list[int]) -> _Sized:
+        values = self._values(arrays)
+        aligned = tuple(inputs[k] % number == 0 for k, number in self._tested)
+        key = (*values.values(), *aligned)
+        found = self._sized.get(key)
+        if found is None:
+            found = self._sized[key] = self._prepare(values, aligned)
+            while len(self._sized) > _MOST_SIZES:
+                self._sized.popitem(last=False)
+        return found
+
+    def _values(self, arrays: list[Any]) -> dict[str, int]:
+        """What size symbols and run-time strides are in this call."""
+        values = {name: arrays[k].shape[axis] for name, (k, axis) in self._abi.symbols.items()}
+        for k, axis in self._abi.strides:
+            values[stride_name(k, axis)] = arrays[k].strides[axis] // arrays[k].itemsize
+        return values
+
+    def _prepare(self, values: dict[str, int], aligned: tuple[bool, ...]) -> _Sized:
+        def size(text: str) -> int:
+            return evaluate(parse_dim(text), values)
+
+        holds = dict(zip(self._tested, aligned, strict=True))
+        chosen = self.artifact.plan.launches(values, lambda k, number: holds[k, number])
+        steps = [
+            self._launch(step, size) if isinstance(step, Launch) else sized_product(step, size)
+            for step in chosen
+        ]
+        outputs = [
+            (tuple(map(size, spec.dims)), dtype_named(spec.dtype).numpy)
+            for spec in self._abi.outputs
+        ]
+        return _Sized(steps, outputs, size(self._abi.workspace))
+
+    def _launch(self, launch: Launch, size: Callable[[str], int]) -> _Prepared:
+        constants = [0] * len(launch.arguments)
+        pointers: list[tuple[int, str, int, int]] = []
+        for slot, argument in enumerate(launch.arguments):
+            kind, what = argument[0], argument[1]
+            if kind == "size":
+                constants[slot] = size(what)
+            elif kind == "stride":
+                constants[slot] = size(stride_name(what, argument[2]))
+            elif kind == "workspace":
+                pointers.append((slot, kind, 0, size(what)))
+            else:
+                pointers.append((slot, "input" if kind == "scalar" else kind, what, 0))
+        x, y, z = (int(n) for n in launch.grid)
+        bx, by, bz = (int(n) for n in launch.block)
+        return _Prepared(
+            self._function(launch.kernel), (x, y, z), (bx, by, bz), size(launch.shared), constants,
+            pointers,
+        )  # fmt: skip
+
+    def _function(self, name: str) -> Any:
+        if name not in self._functions:
+            module = module_of(self.index, self.artifact.code)
+            self._functions[name] = driver().function(module, name)
+        return self._functions[name]
+
+    def _starter(self, product: LibraryProduct) -> Callable[..., None]:
+        """Starts a product, given the stream, where its operands begin, and the values of size
+        symbols and run-time strides in the order of the ABI. Raises DriverError."""
+        names = (*self._abi.symbols, *(stride_name(*stride) for stride in self._abi.strides))
+        count = len(product.operands)
+
+        @functools.lru_cache(maxsize=_MOST_SIZES)
+        def sized(*values: int) -> SizedProduct | None:
+            known = dict(zip(names, values, strict=True))
+            return sized_product(product, lambda text: evaluate(parse_dim(text), known))
+
+        def start(stream: int, *numbers: int) -> None:
+            found = sized(*numbers[count:])
+            if found is not None:
+                driver().product(self.index, found.at(*numbers[:count]), stream)
+
+        return start
+
+
+def _node(step: _Prepared, pointers: dict[str, list[int]]) -> Node:
+    """The launch with the pointers of this call."""
+    block = step.free.pop() if step.free else ArgumentBlock(step.constants)
+    values = block.values
+    for slot, kind, number, offset in step.pointers:
+        values[slot] = pointers[kind][number] + offset
+    return Node(step.function, step.grid, step.block, step.shared, block, step.free)
+
+
+def _scalar_bits(value: Any, dtype: str) -> int:
+    """A Python number as its parameter: an i64, or the bits of an f64."""
+    if dtype_named(dtype).kind == "f":
+        return float_bits(value)
+    return int(value)

@@ -1,0 +1,1 @@
+"""NVIDIA's libraries as the rest calls them: the driver, cuBLAS, cuBLASLt."""

@@ -1,0 +1,258 @@
+"""cuBLASLt through ctypes: products that add a bias while they are stored.
+
+All that a product needs but its pointers is a plan: descriptors, and the algorithm that the
+library's heuristic gives for them. Sums are of f32, or of f64, wherever parts of them are: no TF32,
+no partial sums in halves, and none of which the order is not fixed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections import OrderedDict
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..launching.products import ITEMSIZE, Gemm
+from .cublas import COMPUTE, TYPES, check, factor, load
+from .driver_api import DriverError, NoEpilogueError
+
+# Values of cublasLt.h, by the names they have there behind CUBLASLT_.
+MATRIX_LAYOUT_BATCH_COUNT = 5
+MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
+MATMUL_DESC_TRANSA = 3
+MATMUL_DESC_TRANSB = 4
+MATMUL_DESC_EPILOGUE = 7
+MATMUL_DESC_BIAS_POINTER = 8
+MATMUL_PREF_MAX_WORKSPACE_BYTES = 1
+MATMUL_PREF_REDUCTION_SCHEME_MASK = 3
+MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5
+MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6
+MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7
+MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
+REDUCTION_SCHEME_COMPUTE_TYPE = 2
+EPILOGUE_BIAS = 4
+
+_SCALE = {68: TYPES["f32"], 70: TYPES["f64"]}  # of factors, by what is computed in
+_REFUSED = frozenset((7, 8, 15))  # CUBLAS_STATUS_{INVALID_VALUE, ARCH_MISMATCH, NOT_SUPPORTED}
+_MOST_WORKSPACE = 32 << 20  # what NVIDIA suggests for sm_90; algorithms ask for what they need
+_MOST_ALIGNMENT = 256
+_MOST_PLANS = 256
+
+_int, _size, _pointer = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
+_attribute = (_pointer, _int, _pointer, _size)
+SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cublasLtCreate": (_pointer,),
+    "cublasLtMatmulDescCreate": (_pointer, _int, _int),
+    "cublasLtMatmulDescSetAttribute": _attribute,
+    "cublasLtMatmulDescDestroy": (_pointer,),
+    "cublasLtMatrixLayoutCreate": (
+        _pointer, _int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64,
+    ),
+    "cublasLtMatrixLayoutSetAttribute": _attribute,
+    "cublasLtMatrixLayoutDestroy": (_pointer,),
+    "cublasLtMatmulPreferenceCreate": (_pointer,),
+    "cublasLtMatmulPreferenceSetAttribute": _attribute,
+    "cublasLtMatmulPreferenceDestroy": (_pointer,),
+    "cublasLtMatmulAlgoGetHeuristic": (*(_pointer,) * 7, _int, _pointer, _pointer),
+    "cublasLtMatmul": (*(_pointer,) * 14, _size, _pointer),
+}  # fmt: skip
+
+
+class HeuristicResult(ctypes.Structure):
+    """``cublasLtMatmulHeuristicResult_t``; the algorithm comes first."""
+
+    _fields_ = [
+        ("algo", ctypes.c_uint64 * 8), ("workspaceSize", _size), ("state", _int),
+        ("wavesCount", ctypes.c_float), ("reserved", _int * 4),
+    ]  # fmt: skip
+
+
+class Described(NamedTuple):
+    """A product's descriptors."""
+
+    operation: ctypes.c_void_p
+    a: ctypes.c_void_p
+    b: ctypes.c_void_p
+    c: ctypes.c_void_p
+    preference: ctypes.c_void_p
+
+
+@dataclass(eq=False)
+class Plan:
+    """How to run products of certain sizes, dtypes, layouts and alignments on a device.
+
+    Attributes:
+        result: of the heuristic.
+        lock: held while ``described`` has the bias of one call.
+    """
+
+    handle: ctypes.c_void_p
+    described: Described
+    result: HeuristicResult
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of device memory that a product needs while it runs."""
+        return self.result.workspaceSize
+
+
+class CublasLt:
+    """The library, a handle per device, and plans; for any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._handles: dict[int, ctypes.c_void_p] = {}
+        # By device, shape and alignments; in place of a plan, why there is none.
+        self._plans: OrderedDict[tuple, Plan | str] = OrderedDict()
+        self._library: Any = None
+        self._absent = ""
+        try:
+            self._library = load("cublasLt")
+        except DriverError as error:
+            self._absent = error.what
+            return
+        for name, types in SIGNATURES.items():
+            getattr(self._library, name).argtypes = types
+
+    def plan(self, device: int, product: Gemm) -> Plan:
+        """How to run a product that has a bias; the device's context is current.
+
+        Raises NoEpilogueError where the library is missing, or does not take the product.
+        """
+        if self._library is None:
+            raise NoEpilogueError(self._absent)
+        key = (device, *product.shape, *alignments(product))
+        with self._lock:
+            found = self._plans.get(key)
+            if found is None:
+                found = self._plans[key] = self._made(device, product)
+                while len(self._plans) > _MOST_PLANS:
+                    self._plans.popitem(last=False)
+            else:
+                self._plans.move_to_end(key)
+        if isinstance(found, str):
+            raise NoEpilogueError(found)
+        return found
+
+    def start(self, plan: Plan, product: Gemm, workspace: int, stream: int) -> None:
+        """Start a product as planned.
+
+        Raises NoEpilogueError if the library does not take it after all, DriverError if it fails.
+        """
+        one, zero = factor(product, 1.0), factor(product, 0.0)
+        operation, a, b, c, _ = plan.described
+        with plan.lock:
+            self._set("MatmulDesc", operation, MATMUL_DESC_BIAS_POINTER, _pointer(product.bias))
+            status = self._library.cublasLtMatmul(
+                plan.handle, operation, ctypes.byref(one), product.a, a, product.b, b,
+                ctypes.byref(zero), product.c, c, product.c, c, ctypes.byref(plan.result.algo),
+                workspace or None, plan.workspace, stream,
+            )  # fmt: skip
+        if status in _REFUSED:
+            raise NoEpilogueError(f"cuBLASLt refuses the product with status {status}")
+        check(status, "cuBLASLt")
+
+    def describe(self, made: ExitStack, product: Gemm) -> Described:
+        """Descriptors of a product, to be destroyed as ``made`` is closed. Needs no device."""
+        p, compute = product, COMPUTE[product.dtype]
+        operation = self._created(made, "MatmulDesc", compute, _SCALE[compute])
+        self._set("MatmulDesc", operation, MATMUL_DESC_TRANSA, _int(p.trans_a))
+        self._set("MatmulDesc", operation, MATMUL_DESC_TRANSB, _int(p.trans_b))
+        self._set("MatmulDesc", operation, MATMUL_DESC_EPILOGUE, ctypes.c_uint32(EPILOGUE_BIAS))
+        # The heuristic reads the alignment off it.
+        self._set("MatmulDesc", operation, MATMUL_DESC_BIAS_POINTER, _pointer(p.bias))
+        a = self._layout(made, p.dtype, p.m, p.k, p.trans_a, p.lda, p.stride_a, p.batch)
+        b = self._layout(made, p.dtype, p.k, p.n, p.trans_b, p.ldb, p.stride_b, p.batch)
+        c = self._layout(made, p.output, p.m, p.n, False, p.ldc, p.stride_c, p.batch)
+        preference = self._created(made, "MatmulPreference")
+        of_a, of_b, of_c, _ = alignments(product)
+        for attribute, value in (
+            (MATMUL_PREF_MAX_WORKSPACE_BYTES, ctypes.c_uint64(_MOST_WORKSPACE)),
+            (MATMUL_PREF_REDUCTION_SCHEME_MASK, ctypes.c_uint32(REDUCTION_SCHEME_COMPUTE_TYPE)),
+            (MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, ctypes.c_uint32(of_a)),
+            (MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, ctypes.c_uint32(of_b)),
+            (MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, ctypes.c_uint32(of_c)),
+            (MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, ctypes.c_uint32(of_c)),
+        ):
+            self._set("MatmulPreference", preference, attribute, value)
+        return Described(operation, a, b, c, preference)
+
+    def _made(self, device: int, product: Gemm) -> Plan | str:
+        """A plan, or why the library has none; NoEpilogueError if the next call may get one."""
+        if not product.k:
+            return "cuBLASLt has no products of nothing"
+        try:
+            with ExitStack() as made:
+                plan = self._planned(device, self.describe(made, product))
+                # Whoever still holds a plan that is not kept any more may start it.
+                weakref.finalize(plan, made.pop_all().close).atexit = False
+                return plan
+        except DriverError as error:
+            if error.transient:
+                raise NoEpilogueError(error.what) from error
+            return error.what
+
+    def _planned(self, device: int, described: Described) -> Plan:
+        handle, result, count = self._handle(device), HeuristicResult(), _int()
+        operation, a, b, c, preference = described
+        status = self._library.cublasLtMatmulAlgoGetHeuristic(
+            handle, operation, a, b, c, c, preference, 1, ctypes.byref(result), ctypes.byref(count)
+        )
+        if status in _REFUSED or (not status and not count.value):
+            raise DriverError("cuBLASLt has no algorithm for it", "epilogue")
+        check(status or result.state, "cuBLASLt")
+        return Plan(handle, described, result)
+
+    def _handle(self, device: int) -> ctypes.c_void_p:
+        if device not in self._handles:
+            made = _pointer()
+            check(self._library.cublasLtCreate(ctypes.byref(made)), "cuBLASLt")
+            self._handles[device] = made
+        return self._handles[device]
+
+    def _layout(
+        self, made: ExitStack, dtype: str, rows: int, columns: int, swapped: bool, step: int,
+        stride: int, batch: int,
+    ) -> ctypes.c_void_p:  # fmt: skip
+        """A matrix as it is stored."""
+        stored = (columns, rows) if swapped else (rows, columns)
+        layout = self._created(made, "MatrixLayout", TYPES[dtype], *stored, step)
+        if batch > 1:
+            for attribute, value in (
+                (MATRIX_LAYOUT_BATCH_COUNT, ctypes.c_int32(batch)),
+                (MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, ctypes.c_int64(stride)),
+            ):
+                self._set("MatrixLayout", layout, attribute, value)
+        return layout
+
+    def _created(self, made: ExitStack, kind: str, *fields: int) -> ctypes.c_void_p:
+        found = _pointer()
+        check(getattr(self._library, f"cublasLt{kind}Create")(ctypes.byref(found), *fields),
+              "cuBLASLt")  # fmt: skip
+        made.callback(getattr(self._library, f"cublasLt{kind}Destroy"), found)
+        return found
+
+    def _set(self, kind: str, descriptor: ctypes.c_void_p, attribute: int, value: Any) -> None:
+        change = getattr(self._library, f"cublasLt{kind}SetAttribute")
+        check(change(descriptor, attribute, ctypes.byref(value), ctypes.sizeof(value)), "cuBLASLt")
+
+
+def alignments(product: Gemm) -> tuple[int, int, int, int]:
+    """Of a, b, c and the bias, in bytes: what all matrices of a batch start at multiples of."""
+    p, size, result = product, ITEMSIZE[product.dtype], ITEMSIZE[product.output]
+    strides = (p.stride_a * size, p.stride_b * size, p.stride_c * result, 0)
+    if p.batch == 1:
+        strides = (0, 0, 0, 0)
+    a, b, c, bias = (
+        _lowest_bit(pointer | stride | _MOST_ALIGNMENT)
+        for pointer, stride in zip((p.a, p.b, p.c, p.bias), strides, strict=True)
+    )
+    return a, b, c, bias
+
+
+def _lowest_bit(number: int) -> int:
+    return number & -number

@@ -1,0 +1,91 @@
+"""Which CUDA driver this process has, and what it has loaded.
+
+A driver is found once, on first use, and its absence is remembered with the reason. An error after
+which a CUDA context cannot be used any more (an illegal address, say) is remembered as well: from
+then on nothing here touches the device, in whatever process-wide state it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ....dialect.ir.device import index_of
+from .driver_api import Driver, DriverError
+
+
+class _Process:
+    """The driver of this process, or why there is none."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.driver: Driver | None = None
+        self.absent = ""
+        self.lost = ""
+        self.modules: dict[tuple[int, bytes], Any] = {}
+
+
+_process = _Process()
+
+
+def driver() -> Driver:
+    """The driver; raises DriverError where there is none, or where the device is lost."""
+    if _process.lost:
+        raise DriverError(_process.lost, "lost", sticky=True)
+    found = _process.driver
+    if found is None:
+        found = _find()
+    return found
+
+
+def _find() -> Driver:
+    with _process.lock:
+        if _process.driver is None and not _process.absent:
+            from .bindings import BindingsDriver
+
+            try:
+                _process.driver = BindingsDriver()
+            except DriverError as error:
+                _process.absent = error.what
+        if _process.driver is None:
+            raise DriverError(_process.absent, "absent")
+        return _process.driver
+
+
+def module_of(device: int, image: bytes) -> Any:
+    """The module of some code on a device, loaded once per process.
+
+    Modules stay: kernels of them may still run when nobody can call them any more. The same graph
+    gives the same code, so there are no more of them than there are different kernels.
+    """
+    found = _process.modules.get((device, image))
+    if found is None:
+        found = _process.modules[device, image] = driver().load(device, image)
+    return found
+
+
+def lose(error: DriverError) -> None:
+    """Remember a sticky error: nothing on the device works from now on."""
+    _process.lost = f"the device was lost to an earlier error: {error.what}"
+
+
+def unavailable(device: str) -> str:
+    """Why nothing can run on a device; "" = it can."""
+    try:
+        count = driver().device_count()
+    except DriverError as error:
+        return error.what
+    return "" if index_of(device) < count else f"there are {count} devices, and no {device}"
+
+
+@contextmanager
+def using(other: Driver | None, absent: str = "") -> Iterator[None]:
+    """Another driver, or none for the given reason, for the time of a ``with`` block."""
+    before = _process.driver, _process.absent, _process.lost, _process.modules
+    _process.driver, _process.absent, _process.lost, _process.modules = other, absent, "", {}
+    try:
+        yield
+    finally:
+        _process.driver, _process.absent, _process.lost, _process.modules = before

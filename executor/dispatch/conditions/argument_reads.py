@@ -1,0 +1,159 @@
+"""Finding arguments in machine code: by position, by keyword, in containers; and Python numbers.
+
+The test ``opened`` takes a container apart, after which pointers to its items lie on the stack.
+They are borrowed: nothing may run Python code, or let others run it, before ``owned`` or the leaf
+has taken hold of them.
+"""
+
+from __future__ import annotations
+
+from ..llvm_writer import Writer
+from ..refs import Held, Inside, Position
+
+# Ints that take part in arithmetic of 64 bits have to stay below.
+SMALL = 1 << 31
+
+
+def pointer(w: Writer, position: Position) -> str:
+    """The object at a position."""
+    if isinstance(position, Inside):
+        return w.load("ptr", _slot(w, position))
+    return w.load("ptr", w.element("%args", position))
+
+
+def _slot(w: Writer, position: Inside) -> str:
+    """Where the pointer to an item is kept."""
+    return w.shared_alloca(("item", position), "ptr")
+
+
+def keywords(w: Writer, names: tuple[str, ...]) -> str:
+    """Whether these arguments, and in this order, are passed by keyword."""
+    if not names:
+        return w.op(f"zext i1 {w.op('icmp eq ptr %names, null')} to i64")
+    checked = Checked(w)
+    checked.unless(w.op("icmp ne ptr %names, null"))
+    size = w.call("PyTuple_Size", "i64", "ptr %names")
+    checked.unless(w.op(f"icmp eq i64 {size}, {len(names)}"))
+    for k, name in enumerate(names):
+        checked.same(w.call("PyTuple_GetItem", "ptr", "ptr %names", f"i64 {k}"), name)
+    return checked.answer()
+
+
+def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) -> str:
+    """Whether the container at a position is of this type, and has these keys, in this order.
+
+    ``keys`` of tuples and lists are indices.
+    """
+    checked, given = Checked(w), f"ptr {pointer(w, position)}"
+    checked.unless(w.op(f"icmp eq ptr {w.type_of(given)}, {w.object(kind)}"))
+    name = next(base for base in (tuple, list, dict) if issubclass(kind, base))
+    prefix = f"Py{name.__name__.capitalize()}"
+    size = w.call(f"{prefix}_Size", "i64", given)
+    checked.unless(w.op(f"icmp eq i64 {size}, {len(keys)}"))
+    if kind is dict:
+        _open_dict(w, position, given, keys, checked)
+    else:
+        for k in range(len(keys)):
+            item = w.call(f"{prefix}_GetItem", "ptr", given, f"i64 {k}")
+            w.store("ptr", item, _slot(w, Inside(position, k)))
+    return checked.answer()
+
+
+def _open_dict(
+    w: Writer, position: Position, given: str, keys: tuple[Held, ...], checked: Checked
+) -> None:
+    at, key = w.shared_alloca(("at",), "i64"), w.shared_alloca(("key",), "ptr")
+    w.store("i64", 0, at)
+    for k, wanted in enumerate(keys):
+        item = f"ptr {_slot(w, Inside(position, k))}"
+        found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item)
+        checked.unless(w.op(f"icmp ne i32 {found}, 0"))
+        checked.same(w.load("ptr", key), wanted.value)
+
+
+def owned(w: Writer, positions: tuple[Position, ...]) -> str:
+    """Own what containers lend until the call ends; always 1.
+
+    Before tests that may run Python code or other threads.
+    """
+    items = [pointer(w, position) for position in positions]
+    for item in items:
+        w.call("Py_IncRef", "void", f"ptr {item}")
+    for position, item in zip(positions, items, strict=True):
+        place = w.keep(position)
+        before = w.load("ptr", place)  # of another specialisation, which did not fit
+        w.store("ptr", item, place)
+        w.call("Py_DecRef", "void", f"ptr {before}")
+    return "1"
+
+
+def static(w: Writer, position: Position, held: Held) -> str:
+    """Whether an argument is this very object, or an equal string."""
+    checked = Checked(w)
+    checked.same(pointer(w, position), held.value)
+    return checked.answer()
+
+
+class Checked:
+    """Conditions, the first of which to fail makes the answer 0.
+
+    Attributes:
+        failed: the label to go to where one fails.
+    """
+
+    def __init__(self, w: Writer) -> None:
+        self.w, self.failed, self._done = w, w.name(), w.name()
+
+    def unless(self, condition: str) -> None:
+        self.w.unless(condition, self.failed)
+
+    def same(self, found: str, wanted: object) -> None:
+        """Go on if it is this object, or an equal string."""
+        w = self.w
+        known = w.object(wanted)
+        same = w.op(f"icmp eq ptr {found}, {known}")
+        if type(wanted) is not str:
+            self.unless(same)
+            return
+        compare, on = w.name(), w.name()
+        w.branch(same, on, compare)
+        w.label(compare)
+        self.unless(w.op(f"icmp eq ptr {w.type_of(f'ptr {found}')}, {w.object(str)}"))
+        order = w.call("PyUnicode_Compare", "i32", f"ptr {found}", f"ptr {known}")
+        self.unless(w.op(f"icmp eq i32 {order}, 0"))
+        w.jump(on)
+        w.label(on)
+
+    def answer(self, *, clear: bool = False) -> str:
+        """1 or 0, as an i64; ``clear``: what failed may have set an exception."""
+        w = self.w
+        good = w.here()
+        w.jump(self._done)
+        w.label(self.failed)
+        if clear:
+            w.call("PyErr_Clear", "void")
+        w.jump(self._done)
+        w.label(self._done)
+        return w.op(f"phi i64 [ 1, %{good} ], [ 0, %{self.failed} ]")
+
+
+def integer(w: Writer, position: Position) -> str:
+    """An int that `fits`."""
+    overflow = w.shared_alloca(("overflow",), "i32")
+    given = f"ptr {pointer(w, position)}"
+    return w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
+
+
+def fits(w: Writer, position: Position) -> str:
+    """Whether an int is small enough to compute with."""
+    found = integer(w, position)
+    # Too big ones read as -1, and say so.
+    exact = w.op(f"icmp eq i32 {w.load('i32', w.shared_alloca(('overflow',), 'i32'))}, 0")
+    small = w.op(f"icmp ult i64 {w.op(f'add i64 {found}, {SMALL}')}, {2 * SMALL}")
+    return w.op(f"zext i1 {w.op(f'and i1 {exact}, {small}')} to i64")
+
+
+def bits(w: Writer, position: Position) -> str:
+    """A float as the integer of its bits."""
+    found = w.call("PyFloat_AsDouble", "double", f"ptr {pointer(w, position)}")
+    return w.op(f"bitcast double {found} to i64")

@@ -1,0 +1,92 @@
+"""Trace guards as tests: numbers that a graph holds for, which depend on arguments."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from ....dialect.importers.tracing.trace_guards import Computed, Expr, Passed, TraceGuard, text
+from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, fits_64_bits, symbol
+from ...memory.placement import Refused, size_of
+from ..leaf_spec import ArrayValue, NumberValue, Test, Value
+from ..refs import Held
+from .argument_reads import SMALL
+
+# Comparisons as a test of (a, b), and whether it has to be true.
+_COMPARISONS = {
+    "eq": ("same", False, True), "ne": ("same", False, False), "lt": ("less", False, True),
+    "ge": ("less", False, False), "gt": ("less", True, True), "le": ("less", True, False),
+}  # fmt: skip
+
+
+def baked_tests(guards: Sequence[TraceGuard], values: Sequence[Value]) -> list[Test]:
+    """What has to hold for a graph to be valid; raises Refused for what only Python works out.
+
+    `TraceGuard.holds` is the definition; they may rely on the tests of the values themselves.
+    """
+    return [test for guard in guards for test in _Reader(values).tests(guard)]
+
+
+class _Reader:
+    def __init__(self, values: Sequence[Value]) -> None:
+        self._values = values
+        self._before: list[Test] = []
+
+    def tests(self, guard: TraceGuard) -> list[Test]:
+        """The tests of one guard."""
+        expr, expected = guard.expr, guard.expected
+        last = self._leaf(expr, expected)
+        if last is None and isinstance(expr, Computed) and expr.op in _COMPARISONS:
+            field, swapped, holds = _COMPARISONS[expr.op]
+            a, b = (self._size(arg) for arg in expr.args)
+            last = Test((field, b, a) if swapped else (field, a, b), int(holds == expected))
+        elif last is None and type(expected) is int:
+            last = Test(("size", self._size(expr)), expected)
+        if last is None:
+            raise Refused(f"a graph holds for {text(expr)} = {expected!r}, which Python works out")
+        return [*self._before, last]
+
+    def _leaf(self, expr: Expr, expected: Any) -> Test | None:
+        """A flag or a float that was baked by itself."""
+        value = self._values[expr.leaf] if isinstance(expr, Passed) else None
+        if not isinstance(value, NumberValue) or type(expected) is not value.kind:
+            return None
+        if value.kind is bool:
+            return Test(("static", value.position, Held(expected)), 1)
+        if value.kind is float and expected == expected:
+            return Test(
+                ("bits", value.position), struct.unpack("<q", struct.pack("<d", expected))[0]
+            )
+        return None
+
+    def _size(self, expr: Expr) -> Dim:
+        by_python = Refused(f"a graph holds for a value of {text(expr)}, which Python works out")
+        if not isinstance(expr, (int, Sym)):
+            raise by_python
+        read = expr.symbols if isinstance(expr, Sym) else ()
+        try:
+            size = size_of(expr, {leaf: self._read(leaf) for leaf in read})
+        except Refused:
+            raise by_python from None
+        has_integer = any(isinstance(leaf, Integer) for leaf in read)
+        if _largest(size) >= SMALL or (has_integer and not fits_64_bits(size)):
+            raise Refused(f"a graph holds for a value of {text(expr)}, which may need many bits")
+        return size
+
+    def _read(self, leaf: Dimension | Integer) -> Dim:
+        if isinstance(leaf, Dimension):
+            array = self._values[leaf.array]
+            assert isinstance(array, ArrayValue)
+            return array.sizes[leaf.axis]
+        number = self._values[leaf.position]
+        assert isinstance(number, NumberValue)
+        self._before.append(Test(("fits", number.position), 1))
+        return symbol(Integer(number.position))
+
+
+def _largest(size: Dim) -> int:
+    """The largest number in a size expression, by magnitude."""
+    if isinstance(size, int):
+        return abs(size)
+    return size.fold(lambda leaf: 0, abs, lambda op, a, b: max(a, b))

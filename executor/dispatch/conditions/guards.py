@@ -1,0 +1,125 @@
+"""The tests of one guard: together they say what the checks of `dialect.guards.checks` say.
+
+They may rely on `leaf_spec.tests_of`: the values are arrays of known dtype and rank, aligned and in
+native byte order. test_dispatch_guards.py asserts of random guards that they agree with
+`dialect.guards.mismatch`, the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from ....dialect.guards.checks import TENSOR_WORDS, Check, Kind, checks_of, table
+from ....dialect.ir.symbolic import Dim
+from ....dialect.ir.types import TensorType, Type, contiguous_strides
+from ...memory.placement import Refused, size_of
+from ..leaf_spec import ArrayValue, MadeValue, Test, Value
+
+
+def guard_tests(
+    types: Sequence[Type], values: Sequence[Value], *, relaxed: bool = False
+) -> list[Test]:
+    """What has to hold for these values to fit these types.
+
+    Args:
+        relaxed: as `cuda_guard` compares (R3.42).
+
+    Raises Refused for a guard that is more than a comparison of sizes and strides.
+    """
+    bound: dict[str, Dim] = {}
+    operands = []
+    for type_, value in zip(types, values, strict=True):
+        if not isinstance(value, ArrayValue if relaxed else (ArrayValue, MadeValue)):
+            raise Refused("a guard checks what is no array, or a relaxed one what is no argument")
+        if not isinstance(type_, TensorType) or not type_.is_complete:
+            raise Refused(f"a guard on {type_} leaves sizes open")
+        operands.append(_Operand(type_, value, bound))
+    tests: list[Test] = []
+    for check in checks_of(types, relaxed=relaxed):
+        operand = operands[check.operand]
+        found = _TESTS[check.kind](check, operand)
+        if found is False:
+            raise Refused(f"a guard on {operand.type_} never holds for these arguments")
+        tests += () if found is True else found
+    return tests
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """What is checked; what sizes stand for symbols."""
+
+    type_: TensorType
+    value: ArrayValue | MadeValue
+    bound: dict[str, Dim]
+
+    def size(self, check: Check) -> Dim:
+        return self.value.sizes[check.axis]
+
+
+_Found = Union[bool, list[Test]]  # whether it holds for all calls, or what tells
+
+
+def _requires_grad(check: Check, o: _Operand) -> _Found:
+    # Host arrays have no flag, and a device's are not described while theirs is set
+    # (`Exchange.false`).
+    if check.wanted:
+        none = "which no value of emitted code requires"
+        raise Refused(f"a guard on {o.type_} asks for gradients, {none}")
+    return True
+
+
+def _symbol(check: Check, o: _Operand) -> _Found:
+    first = o.bound.setdefault(check.wanted, o.size(check))
+    return first == o.size(check) or [Test(("same", o.size(check), first), 1)]
+
+
+def _stride(check: Check, o: _Operand) -> _Found:
+    shape, axis, value = o.type_.shape or (), check.axis, o.value
+    if isinstance(value, MadeValue):
+        if not o.type_.is_static or contiguous_strides(shape)[axis] != check.wanted:  # type: ignore[arg-type]
+            raise Refused(f"a guard on {o.type_} checks the strides of a kernel's output")
+        return True
+    if 0 in shape or shape[axis] == 1:
+        return True  # no address depends on this stride
+    itemsize = value.dtype.itemsize
+    if check.wanted is None:
+        return [Test(("multiple", value.ref, axis, itemsize), 1)]
+    if isinstance(shape[axis], int):
+        return [Test(("stride", value.ref, axis), check.wanted * itemsize)]
+    return [Test(("step", value.ref, axis, check.wanted * itemsize), 1)]
+
+
+def _order(check: Check, o: _Operand) -> _Found:
+    value, layout = o.value, check.wanted
+    if isinstance(value, MadeValue) or not layout.order or 0 in (o.type_.shape or ()):
+        return True
+    axes = tuple(layout.order), tuple(sorted(layout.dense))
+    return [Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *axes), 1)]
+
+
+_TESTS: Mapping[Kind, Callable[[Check, _Operand], _Found]] = table({
+    "object": lambda check, o: TENSOR_WORDS in check.wanted,
+    "dtype": lambda check, o: check.wanted.numpy == o.value.dtype,
+    "device": lambda check, o: check.wanted == o.value.device,
+    "requires_grad": _requires_grad,
+    "rank": lambda check, o: check.wanted == len(o.value.sizes),
+    "size": lambda check, o: (
+        check.wanted == o.size(check) or [Test(("size", o.size(check)), check.wanted)]
+    ),
+    "positive": lambda check, o: [Test(("positive", o.size(check)), 1)],
+    "symbol": _symbol,
+    "expression": lambda check, o: [
+        Test(("same", o.size(check), size_of(check.wanted, o.bound)), 1)
+    ],
+    "single": lambda check, o: [
+        Test(("same", o.size(check), special), int(check.wanted == special)) for special in (0, 1)
+    ],
+    "aligned": lambda check, o: True,
+    "contiguous": lambda check, o: (
+        isinstance(o.value, MadeValue) or [o.value.is_contiguous()]
+    ),
+    "stride": _stride,
+    "order": _order,
+})  # fmt: skip

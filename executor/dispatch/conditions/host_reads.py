@@ -1,0 +1,192 @@
+"""Reading array objects in machine code: fields, sizes, and the conditions of a decision tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
+from ..layout import LAYOUT
+from ..llvm_writer import Writer
+from ..refs import Held, OnDevice, Ref, Stride
+from . import argument_reads, device_reads, relaxed_guards
+
+
+def pointer_to(w: Writer, ref: Ref) -> str:
+    """The object: an argument, or an array that was captured."""
+    if isinstance(ref, Held):
+        return w.object(ref.value)
+    return argument_reads.pointer(w, ref.position if isinstance(ref, OnDevice) else ref)
+
+
+def emit_test(w: Writer, field: tuple) -> str:
+    """What a `leaf_spec.Test` compares: a pointer for ``type``, else an i64."""
+    return _FIELDS[field[0]](w, *field[1:])
+
+
+def emit_size(w: Writer, size: Dim, known: Mapping[Leaf, str] = MappingProxyType({})) -> str:
+    """A size as an i64; ``known``: leaves that have been read already."""
+    if isinstance(size, int):
+        return str(size)
+    return size.fold(
+        lambda leaf: known[leaf] if leaf in known else emit_leaf(w, leaf), str,
+        lambda op, a, b: combine(w, op, a, b),
+    )  # fmt: skip
+
+
+def emit_leaf(w: Writer, leaf: Leaf) -> str:
+    """What a size is read from, as an i64."""
+    if isinstance(leaf, Integer):
+        return argument_reads.integer(w, leaf.position)
+    if isinstance(leaf, Stride):
+        return w.op(f"sdiv i64 {stride(w, leaf.array, leaf.axis)}, {leaf.itemsize}")
+    assert isinstance(leaf, Dimension)
+    return _dimension(w, leaf.array, leaf.axis)
+
+
+def is_literal(word: str) -> bool:
+    """Whether an i64 is known before a call."""
+    return word.lstrip("-").isdigit()
+
+
+def combine(w: Writer, op: str, a: str, b: str) -> str:
+    """An operator of sizes (`symbolic.BINARY`) on two i64; divisors are positive literals."""
+    if is_literal(a) and is_literal(b):
+        return str(BINARY[op](int(a), int(b)))
+    if op in ("+", "*"):
+        return w.op(f"{'add' if op == '+' else 'mul'} i64 {a}, {b}")
+    if op in ("max", "min"):
+        larger = w.op(f"icmp sgt i64 {a}, {b}")
+        first, second = (a, b) if op == "max" else (b, a)
+        return w.op(f"select i1 {larger}, i64 {first}, i64 {second}")
+    rest = w.op(f"srem i64 {a}, {b}")  # Python's rounds down, and so its sign is the divisor's
+    below = w.op(f"icmp slt i64 {rest}, 0")
+    if op == "%":
+        return w.op(f"select i1 {below}, i64 {w.op(f'add i64 {rest}, {b}')}, i64 {rest}")
+    quotient = w.op(f"sdiv i64 {a}, {b}")
+    return w.op(f"select i1 {below}, i64 {w.op(f'sub i64 {quotient}, 1')}, i64 {quotient}")
+
+
+def stride(w: Writer, ref: Ref, axis: int) -> str:
+    """A stride in bytes."""
+    if isinstance(ref, OnDevice):
+        return device_reads.stride(w, ref, axis)
+    steps = w.field("ptr", pointer_to(w, ref), LAYOUT.strides)
+    return w.load("i64", w.element(steps, axis))
+
+
+def _dimension(w: Writer, ref: Ref, axis: int) -> str:
+    if isinstance(ref, OnDevice):
+        return device_reads.dimension(w, ref, axis)
+    dims = w.field("ptr", pointer_to(w, ref), LAYOUT.dimensions)
+    return w.load("i64", w.element(dims, axis))
+
+
+def _type(w: Writer, ref: Ref) -> str:
+    return w.field("ptr", pointer_to(w, ref), LAYOUT.ob_type)
+
+
+def _dtype(w: Writer, ref: Ref) -> str:
+    if isinstance(ref, OnDevice):
+        return device_reads.dtype(w, ref)
+    return w.field("i64", w.field("ptr", pointer_to(w, ref), LAYOUT.descr), LAYOUT.dtype)
+
+
+def _nd(w: Writer, ref: Ref) -> str:
+    if isinstance(ref, OnDevice):
+        return device_reads.rank(w, ref)
+    return w.op(f"sext i32 {w.field('i32', pointer_to(w, ref), LAYOUT.nd)} to i64")
+
+
+def _flags(w: Writer, ref: Ref, mask: int) -> str:
+    flags = w.field("i32", pointer_to(w, ref), LAYOUT.flags)
+    return w.op(f"zext i32 {w.op(f'and i32 {flags}, {mask}')} to i64")
+
+
+def _truth(w: Writer, condition: str) -> str:
+    return w.op(f"zext i1 {condition} to i64")
+
+
+def _positive(w: Writer, size: Dim) -> str:
+    return _truth(w, w.op(f"icmp sgt i64 {emit_size(w, size)}, 0"))
+
+
+def _same(w: Writer, a: Dim, b: Dim) -> str:
+    return _truth(w, w.op(f"icmp eq i64 {emit_size(w, a)}, {emit_size(w, b)}"))
+
+
+def _less(w: Writer, a: Dim, b: Dim) -> str:
+    return _truth(w, w.op(f"icmp slt i64 {emit_size(w, a)}, {emit_size(w, b)}"))
+
+
+def _step(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
+    single = w.op(f"icmp eq i64 {_dimension(w, ref, axis)}, 1")
+    fits = w.op(f"icmp eq i64 {stride(w, ref, axis)}, {nbytes}")
+    return _truth(w, w.op(f"or i1 {single}, {fits}"))
+
+
+def _multiple(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
+    single = w.op(f"icmp eq i64 {_dimension(w, ref, axis)}, 1")
+    rest = w.op(f"srem i64 {stride(w, ref, axis)}, {nbytes}")
+    fits = w.op(f"icmp eq i64 {rest}, 0")
+    return _truth(w, w.op(f"or i1 {single}, {fits}"))
+
+
+def _apart(w: Writer, one: Ref, nbytes: Dim, other: Ref, rank: int, itemsize: int) -> str:
+    start, low = (_address(w, ref) for ref in (one, other))
+    end, high = w.op(f"add i64 {start}, {emit_size(w, nbytes)}"), low
+    for axis in range(rank):
+        last = w.op(f"sub i64 {_dimension(w, other, axis)}, 1")
+        span = w.op(f"mul i64 {last}, {stride(w, other, axis)}")
+        down = w.op(f"icmp slt i64 {span}, 0")
+        low = w.op(f"add i64 {low}, {w.op(f'select i1 {down}, i64 {span}, i64 0')}")
+        high = w.op(f"add i64 {high}, {w.op(f'select i1 {down}, i64 0, i64 {span}')}")
+    high = w.op(f"add i64 {high}, {itemsize}")
+    before, behind = w.op(f"icmp ule i64 {end}, {low}"), w.op(f"icmp ule i64 {high}, {start}")
+    return _truth(w, w.op(f"or i1 {before}, {behind}"))
+
+
+def _view(w: Writer, ref: Ref) -> str:
+    """Whether the array shows memory of another one; no branch: it itself stands for no base."""
+    me = pointer_to(w, ref)
+    base = w.field("ptr", me, LAYOUT.base)
+    none = w.op(f"icmp eq ptr {base}, null")
+    kind = w.field("ptr", w.op(f"select i1 {none}, ptr {me}, ptr {base}"), LAYOUT.ob_type)
+    same = w.op(f"icmp eq ptr {kind}, {w.field('ptr', me, LAYOUT.ob_type)}")
+    other = w.op(f"xor i1 {none}, true")
+    return _truth(w, w.op(f"and i1 {same}, {other}"))
+
+
+def _address(w: Writer, ref: Ref) -> str:
+    return w.field("i64", pointer_to(w, ref), LAYOUT.data)
+
+
+def _profiled(w: Writer, size: Dim, is_one: int) -> str:
+    """Also true while size checks compare nothing."""
+    same = w.op(f"icmp eq i64 {_same(w, size, 1)}, {is_one}")
+    off = w.op(f"icmp eq i8 {w.load('i8', w.address(relaxed_guards.SWITCH))}, 0")
+    return _truth(w, w.op(f"or i1 {same}, {off}"))
+
+
+def _ordered(
+    w: Writer, ref: Ref, itemsize: int, contiguous: tuple, order: tuple, dense: tuple
+) -> str:
+    """Whether strides are as a relaxed guard asks."""
+    flag = w.op(f"icmp ne i64 {emit_test(w, contiguous)}, 0")
+    sizes = [_dimension(w, ref, axis) for axis in order]
+    steps = [stride(w, ref, axis) for axis in order]
+    layout = relaxed_guards.Layout(w, itemsize, order, sizes, steps)
+    fits = w.op(f"and i1 {layout.ordered()}, {layout.dense(dense, flag)}")
+    return _truth(w, fits)
+
+
+_FIELDS: dict[str, Callable[..., str]] = {
+    "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
+    "size": emit_size, "positive": _positive, "same": _same, "step": _step,
+    "multiple": _multiple, "apart": _apart, "view": _view,
+    "described": device_reads.described, "device": device_reads.device, "dense": device_reads.dense,
+    "keywords": argument_reads.keywords, "opened": argument_reads.opened,
+    "owned": argument_reads.owned,
+    "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
+    "less": _less, "profiled": _profiled, "ordered": _ordered,
+}  # fmt: skip

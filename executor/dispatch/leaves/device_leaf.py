@@ -1,0 +1,208 @@
+"""A leaf whose kernels run on a device: C functions of the driver and the array library, no Python.
+
+Kernels run on the library's current stream, in memory of its allocator, which uses memory again in
+the order of that stream. So what the kernels hand to each other is let go of at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from ....dialect.ir.device import index_of
+from ....dialect.ir.dtypes import dtype_named
+from ....dialect.ir.symbolic import parse_dim
+from ...cuda.exchange.dlpack import row_major
+from ...cuda.exchange.dlpack_exchange import device_word
+from ...cuda.launching.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start
+from ...cuda.nvidia.driver_api import LEGACY_STREAM, DriverError
+from ...memory.placement import size_of
+from ..conditions.device_reads import BYTES, address, description
+from ..conditions.host_reads import combine, is_literal
+from ..leaf_spec import ArrayValue, NumberValue, Step
+from ..refs import OnDevice
+from .leaf import LeafWriter, Made
+
+_BYTE = np.dtype(np.uint8)
+
+
+class DeviceLeaf(LeafWriter):
+    """See `leaf.LeafWriter`."""
+
+    base = stream = launched = ""
+
+    def begin(self) -> None:
+        w, kernel = self.w, self.leaf.steps[0].kernel
+        assert isinstance(kernel, DeviceKernel)
+        assert self.leaf.exchange is not None
+        self.index, self.exchange = index_of(kernel.device), self.leaf.exchange
+        self.direct = kernel.direct
+        context = w.alloca("ptr")
+        self.check_status(w.call_address(self.direct.current, "i32", f"ptr {context}"))
+        current = w.load("i64", context)
+        self.leave_unless(w.op(f"icmp eq i64 {current}, {w.number(self.direct.context)}"))
+        stream, type_ = w.alloca("ptr"), device_word(kernel.device) & 0xFFFFFFFF
+        self.check_status(
+            w.call_address(
+                self.exchange.stream, "i32", f"i32 {type_}", f"i32 {self.index}", f"ptr {stream}"
+            )
+        )
+        found = w.load("i64", stream)
+        none = w.op(f"icmp eq i64 {found}, 0")
+        self.stream = w.op(f"select i1 {none}, i64 {LEGACY_STREAM}, i64 {found}")
+        self.launched = w.alloca("i64")
+        w.store("i64", 0, self.launched)
+        *self.offsets, self.total = self.starts(self.places)
+        wanted = dict.fromkeys(step.workspace for step in self.leaf.steps)
+        workspace = functools.reduce(functools.partial(combine, w, "max"), map(self.size, wanted))
+        if (self.total, workspace) != ("0", "0"):
+            self.base = self.new_array((self.plus(self.total, workspace),), _BYTE).data
+
+    def end(self) -> None:
+        assert self.cells.launched is not None
+        self.w.add_to_cell(self.cells.launched, self.w.load("i64", self.launched))
+
+    def check_status(self, status: str) -> None:
+        self.leave_unless(self.w.op(f"icmp eq i32 {status}, 0"), clear=True)
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def new_array(self, words: Sequence[str], dtype: np.dtype) -> Made:
+        """A new contiguous array of the library, owned; where that fails, Python takes the call."""
+        w, exchange = self.w, self.exchange
+        made_of = [w.object(given) for given in exchange.made_of(dtype, self.index)]
+        static = [int(word) for word in words if is_literal(word)]
+        if len(static) == len(words):
+            given = [w.object(tuple(static)), w.object(row_major(tuple(static)))]
+            array = self.python_call(exchange.empty, *given, *made_of, names=exchange.keywords)
+        else:
+            steps = accumulate(
+                reversed(words[1:]), lambda a, b: w.op(f"mul i64 {a}, {b}"), initial="1"
+            )
+            given = [self.tuple_of(list(words)), self.tuple_of(list(steps)[::-1])]
+            array = self.python_call(exchange.empty, *given, *made_of, names=exchange.keywords)
+            for reference in reversed(given):
+                self.let_go(reference)
+        self.own(self.raise_unless(array, (Exception,)))
+        at = w.alloca(f"[{BYTES} x i8]")
+        self.check_status(w.call_address(exchange.describe, "i32", f"ptr {array}", f"ptr {at}"))
+        return Made(address(w, at), array)
+
+    def place(self, offset: str) -> str:
+        """An address in the block."""
+        return self.plus(self.base, offset)
+
+    # --- kernels ----------------------------------------------------------------------------
+
+    def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
+        start = self.start(step, timed)
+        sizes, outputs = self.leaf.sizes(step), []
+        for spec, result in zip(step.abi.outputs, step.results, strict=True):
+            if result in self.places.where:
+                made = Made(self.place(self.offsets[self.places.where[result]]), None)
+            else:
+                dims = [self.size(size_of(parse_dim(dim), sizes)) for dim in spec.dims]
+                made = self.new_array(dims, dtype_named(spec.dtype).numpy)
+            self.made[result] = made
+            outputs.append(made.data)
+        inputs = [self.operand(operand, numbers) for operand in step.operands]
+        self.run(step.actions, {"input": inputs, "scalar": inputs, "output": outputs})
+        self.stop(index, step, start)
+
+    def operand(self, operand: int, numbers: dict[int, str]) -> str:
+        """The number or address that a kernel is given."""
+        value = self.leaf.values[operand]
+        if isinstance(value, NumberValue):
+            return numbers[operand]
+        if isinstance(value, ArrayValue):
+            assert isinstance(value.ref, OnDevice)
+            return address(self.w, description(self.w, value.ref))
+        return self.made[operand].data
+
+    def run(self, actions: Sequence[Action], given: dict[str, list[str]]) -> None:
+        w = self.w
+        for action in actions:
+            if isinstance(action, Start):
+                self.launch(action, given)
+                continue
+            if isinstance(action, Multiply):
+                self.multiply(action, given)
+                continue
+            then, other, on = w.name(), w.name(), w.name()
+            w.branch(self.holds(action, given["input"]), then, other)
+            for label, side in ((then, action.then), (other, action.otherwise)):
+                w.label(label)
+                self.run(side, given)
+                w.jump(on)
+            w.label(on)
+
+    def holds(self, pick: Pick, inputs: list[str]) -> str:
+        w, found = self.w, "true"
+        for kind, subject, number in pick.conditions:
+            if kind == "aligned":
+                assert isinstance(subject, int)
+                rest = w.op(f"urem i64 {inputs[subject]}, {number}")
+                one = w.op(f"icmp eq i64 {rest}, 0")
+            elif kind == "below":
+                one = w.op(f"icmp slt i64 {self.size(subject)}, {number}")
+            else:
+                rest = w.op(f"srem i64 {self.size(subject)}, {number}")
+                one = w.op(f"icmp eq i64 {rest}, 0")
+            found = w.op(f"and i1 {found}, {one}")
+        return found
+
+    def launch(self, start: Start, given: dict[str, list[str]]) -> None:
+        """Start one kernel; without the GIL, as that waits where the device is far behind."""
+        w = self.w
+        grid = [self.size(size) for size in start.grid]
+        on = w.name()
+        for size, word in zip(start.grid, grid, strict=True):
+            if not isinstance(size, int):
+                w.unless(w.op(f"icmp ne i64 {word}, 0"), on)
+                self.leave_unless(w.op(f"icmp ule i64 {word}, {MOST_GRID}"))
+        words = [self.argument(argument, given) for argument in start.arguments]
+        slots, pointers = (w.alloca(f"[{len(words)} x i64]") for _ in range(2))
+        for k, word in enumerate(words):
+            w.store("i64", word, w.element(slots, k))
+            w.store("ptr", w.element(slots, k), w.element(pointers, k))
+        numbers = [*grid, *map(self.size, start.block), self.size(start.shared)]
+        narrow = [f"i32 {w.op(f'trunc i64 {number} to i32')}" for number in numbers]
+        function = w.address(start.function)
+        stream = w.op(f"inttoptr i64 {self.stream} to ptr")
+        thread = w.call("PyEval_SaveThread", "ptr")
+        status = w.call_address(
+            self.direct.launch, "i32", f"ptr {function}", *narrow, f"ptr {stream}",
+            f"ptr {pointers}", "ptr null",
+        )  # fmt: skip
+        w.call("PyEval_RestoreThread", "void", f"ptr {thread}")
+        self.check_status(status)
+        w.store("i64", w.op(f"add i64 {w.load('i64', self.launched)}, 1"), self.launched)
+        w.jump(on)
+        w.label(on)
+
+    def multiply(self, product: Multiply, given: dict[str, list[str]]) -> None:
+        """Have a product of the library started."""
+        w = self.w
+        words = [self.argument(argument, given) for argument in product.operands]
+        words = [self.stream, *words, *map(self.size, product.values)]
+        numbers = []
+        for word in words:
+            number = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {word}"))
+            numbers.append(self.own(number))
+        done = self.raise_unless(
+            self.python_call(product.start, *numbers), left=(MemoryError, DriverError)
+        )
+        w.call("Py_DecRef", "void", f"ptr {done}")
+        for number in reversed(numbers):
+            self.let_go(number)
+
+    def argument(self, argument: tuple, given: dict[str, list[str]]) -> str:
+        kind, what = argument
+        if kind == "size":
+            return self.size(what)
+        if kind == "workspace":
+            return self.place(self.plus(self.total, self.size(what)))
+        return given[kind][what]

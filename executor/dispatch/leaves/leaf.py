@@ -1,0 +1,271 @@
+"""The machine code of one specialisation, once its tests have passed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....dialect.importers.tracing.pytree import LEAF
+from ....dialect.ir.symbolic import Dimension, Sym
+from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
+from ..counter_table import LeafCells, Settings, Shared
+from ..leaf_spec import ArrayValue, Leaf, NumberValue, Step
+from ..llvm_writer import Writer
+from ..refs import Inside, Stride
+from .body import Body
+from .memory import lay_out
+
+_CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
+
+
+@dataclass
+class Made:
+    """An output in the making: its data, and the object where it is an array already."""
+
+    data: str
+    array: str | None
+
+
+class LeafWriter(Body):
+    """Writes one leaf; every way out returns from the function or goes to ``miss``.
+
+    What depends on where the kernels run is left to `host_leaf` and `device_leaf`.
+    """
+
+    def __init__(
+        self, w: Writer, leaf: Leaf, cells: LeafCells, number: int, shared: Shared,
+        settings: Settings,
+    ) -> None:  # fmt: skip
+        super().__init__(w, settings)
+        self.leaf, self.cells = leaf, cells
+        self.number, self.shared = number, shared
+        self.made: dict[int, Made] = {}
+        self.places = lay_out(leaf.steps, leaf.values, leaf.outputs)
+
+    def write(self) -> None:
+        w = self.w
+        hits = w.op(f"add i64 {w.load('i64', w.place(self.cells.hits))}, 1")
+        every = self.settings.time_every
+        rest = w.op(f"urem i64 {hits}, {every}")
+        timed = w.op(f"icmp eq i64 {rest}, {2 % every}")
+        for known in (*self.leaf.values.values(), *self.leaf.checked()):
+            if isinstance(known, ArrayValue):
+                leaves = [s for size in known.sizes if isinstance(size, Sym) for s in size.symbols]
+                self.known |= {leaf: emit_leaf(w, leaf) for leaf in leaves}
+        for ref, axis in self.leaf.strides():
+            self.strides[ref, axis] = stride(w, ref, axis)
+        for value in self.leaf.values.values():
+            if isinstance(value, ArrayValue):
+                self.known |= dict(self.elements(value))
+        numbers = self.numbers()
+        self.keep_items()
+        self.begin()
+        for index, step in enumerate(self.leaf.steps):
+            self.step(index, step, numbers, timed)
+        self.remember()
+        self.end()
+        w.add_to_cell(self.cells.hits)
+        self.note_misses()
+        w.store("i64", self.number, w.place(self.shared.current))
+        self.counted = True
+        result = self.results()
+        self.check_signals(timed, result)
+        w.do(f"ret ptr {result}")
+
+    def elements(self, value: ArrayValue) -> Iterator[tuple[Stride, str]]:
+        """The strides of an array that have been read, in elements."""
+        for axis in range(len(value.sizes)):
+            found = self.strides.get((value.ref, axis))
+            if found is not None:
+                itemsize = value.dtype.itemsize
+                yield Stride(value.ref, axis, itemsize), self.w.op(f"sdiv i64 {found}, {itemsize}")
+
+    def keep_items(self) -> None:
+        """Own arrays that containers lend: what runs from now on might take them out."""
+        w = self.w
+        for place in w.kept.values():  # by tests, for this leaf or in vain
+            self.own(w.load("ptr", place))
+            w.store("ptr", "null", place)
+        values = (v for v in self.leaf.values.values() if isinstance(v, ArrayValue))
+        for ref in dict.fromkeys(value.ref for value in values):
+            if isinstance(ref, Inside):
+                item = pointer_to(w, ref)
+                w.call("Py_IncRef", "void", f"ptr {item}")
+                self.own(item)
+
+    def check_signals(self, timed: str, result: str) -> None:
+        """Deliver signals now and then even to a caller that never runs Python between calls."""
+        w = self.w
+        ask, failed, on = w.name(), w.name(), w.name()
+        w.branch(timed, ask, on)
+        w.label(ask)
+        status = w.call("PyErr_CheckSignals", "i32")
+        w.branch(w.op(f"icmp eq i32 {status}, 0"), on, failed)
+        w.label(failed)
+        self.drop([result])
+        w.do("ret ptr null")
+        w.label(on)
+
+    # --- arguments --------------------------------------------------------------------------
+
+    def numbers(self) -> dict[int, str]:
+        """Python numbers as the 8 bytes that kernels take; ints too big for that go to Python."""
+        w, out = self.w, {}
+        used = {operand for step in self.leaf.steps for operand in step.operands}
+        for value in sorted(used):
+            known = self.leaf.values[value]
+            if not isinstance(known, NumberValue):
+                continue
+            given = f"ptr {pointer_to(w, known.position)}"
+            if known.kind is float:
+                found = w.call("PyFloat_AsDouble", "double", given)
+                out[value] = w.op(f"bitcast double {found} to i64")
+            else:
+                overflow = w.alloca("i32")
+                out[value] = w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
+                self.leave_unless(w.op(f"icmp eq i32 {w.load('i32', overflow)}, 0"))
+        return out
+
+    # --- what the processor decides ---------------------------------------------------------
+
+    def begin(self) -> None:
+        """What comes before the first step."""
+
+    def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
+        """One kernel call."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """What comes once nothing can go wrong any more."""
+
+    # --- time -------------------------------------------------------------------------------
+
+    def start(self, step: Step, timed: str) -> str:
+        """Nanoseconds now if this hit is timed, else 0."""
+        w = self.w
+        ask, on, before = w.name(), w.name(), w.here()
+        w.branch(timed, ask, on)
+        w.label(ask)
+        now = self.now()
+        w.jump(on)
+        w.label(on)
+        return w.op(f"phi i64 [ 0, %{before} ], [ {now}, %{ask} ]")
+
+    def stop(self, index: int, step: Step, start: str) -> None:
+        w = self.w
+        ask, on = w.name(), w.name()
+        w.branch(w.op(f"icmp ne i64 {start}, 0"), ask, on)
+        w.label(ask)
+        spent = w.op(f"sub i64 {self.now()}, {start}")
+        if step.guard is not None:
+            w.add_to_cell(self.cells.nanoseconds[step.guard], spent)
+            first = all(s.guard != step.guard for s in self.leaf.steps[:index])
+            if first:
+                w.add_to_cell(self.cells.timed[step.guard])
+        slow = w.op(f"icmp sge i64 {spent}, {self.settings.release_from}")
+        w.store("i64", w.op(f"zext i1 {slow} to i64"), w.place(self.cells.slow[index]))
+        w.jump(on)
+        w.label(on)
+
+    def now(self) -> str:
+        w = self.w
+        read = w.alloca("[2 x i64]")
+        w.call("clock_gettime", "i32", f"i32 {_CLOCK}", f"ptr {read}")
+        seconds = w.op(f"mul i64 {w.load('i64', read)}, 1000000000")
+        return w.op(f"add i64 {seconds}, {w.load('i64', w.element(read, 1))}")
+
+    # --- results ----------------------------------------------------------------------------
+
+    def results(self) -> str:
+        """What is returned; every reference that was made is in it or dropped."""
+        found = [self.made[o].array or "" for o in self.leaf.outputs]
+        if self.leaf.structure == LEAF:
+            self.drop([r for r in self.owned if r != found[0]])
+            return found[0]
+        built = self.built(self.leaf.structure, iter(found))
+        self.drop(self.owned)
+        return built
+
+    def built(self, spec: tuple, arrays: Iterator[str]) -> str:
+        """A new reference to results of this structure; the arrays stay owned."""
+        w = self.w
+        if spec[0] in ("leaf", "static"):
+            found = next(arrays) if spec[0] == "leaf" else w.object(spec[2])
+            w.call("Py_IncRef", "void", f"ptr {found}")
+            return found
+        kind, meta, items = spec
+        if kind == "namedtuple":
+            return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
+        # Items first: making them may run Python code, which must meet nothing half full.
+        made = [self.owned_item(inner, arrays) for inner in items]
+        size = [] if kind == "dict" else [f"i64 {len(items)}"]
+        holder = self.check(w.call(f"Py{kind.capitalize()}_New", "ptr", *size))
+        given = f"ptr {holder}"
+        if kind == "dict":
+            self.own(holder)
+            for key, item in zip(meta, made, strict=True):
+                pair = f"ptr {w.object(key)}", f"ptr {item}"
+                status = w.call("PyDict_SetItem", "i32", given, *pair)
+                self.demand(w.op(f"icmp eq i32 {status}, 0"))
+            self.disown(holder)
+        else:
+            for k, item in enumerate(made):
+                w.call(f"Py{kind.capitalize()}_SetItem", "i32", given, f"i64 {k}", f"ptr {item}")
+        for item in reversed(made):
+            self.disown(item)
+            if kind == "dict":  # which has references of its own
+                self.drop([item])
+        return holder
+
+    def owned_item(self, spec: tuple, arrays: Iterator[str]) -> str:
+        return self.own(self.built(spec, arrays))
+
+    def made_by(self, kind: type, items: list[str]) -> str:
+        """What a class makes of items, which are owned until then."""
+        made = self.check(self.python_call(kind, *items))
+        for item in reversed(items):
+            self.let_go(item)
+        return made
+
+    def note_misses(self) -> None:
+        """Keep what `explain` says of the guards that were missed on the way to this leaf."""
+        w, cells = self.w, self.cells
+        if cells.when is None:
+            return
+        w.store("i64", w.add_to_cell(self.shared.clock), w.place(cells.when))
+        for value in self.leaf.checked():
+            ref, first, rank = value.ref, cells.missed[value.ref], len(value.sizes)
+            w.store("i64", emit_test(w, value.contiguous), w.place(first))
+            for axis in range(rank):
+                w.store("i64", self.known[Dimension(ref, axis)], w.place(first + 1 + axis))
+                w.store("i64", self.strides[ref, axis], w.place(first + 1 + rank + axis))
+
+    def remember(self) -> None:
+        """Tell `last_executed_graph`, unless it knows that this thread's last plan was this one."""
+        w = self.w
+        recent = w.address(self.settings.recent)
+        me = w.op(f"ptrtoint ptr {w.place(self.cells.hits)} to i64")
+        thread = w.call("PyThreadState_GetID", "i64", f"ptr {w.call('PyThreadState_Get', 'ptr')}")
+        places = [w.element(recent, k) for k in range(3)]
+        known = [w.load("i64", place) for place in places]
+        valid = w.op(f"icmp ne i64 {known[0]}, 0")
+        same = w.op(f"and i1 {w.op(f'icmp eq i64 {known[1]}, {thread}')}, {valid}")
+        ask, on = w.name(), w.name()
+        mine = w.op(f"icmp eq i64 {known[2]}, {me}")
+        w.branch(w.op(f"and i1 {same}, {mine}"), on, ask)
+        w.label(ask)
+        status = w.call(
+            "PyObject_SetAttr", "i32", f"ptr {w.object(self.settings.last)}",
+            f"ptr {w.object('plan')}", f"ptr {w.object(self.leaf.remembered)}",
+        )  # fmt: skip
+        failed, write = w.name(), w.name()
+        w.branch(w.op(f"icmp eq i32 {status}, 0"), write, failed)
+        w.label(failed)
+        w.call("PyErr_Clear", "void")
+        w.jump(on)
+        w.label(write)
+        for place, word in zip(places, ("1", thread, me), strict=True):
+            w.store("i64", word, place)
+        w.jump(on)
+        w.label(on)

@@ -1,0 +1,337 @@
+"""Emitting the members of a nest in a kernel, several neighbouring elements per thread.
+
+The element that a thread works on is said by index expressions of the nest's loops (`place`), not
+by loops alone: unrolled iterations have indices of their own, so that what one stage has computed
+is remembered in registers for the next.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from mlir import ir
+
+from ....dialect.ir.symbolic import Dim
+from ...emit.nest import NestEmitter
+from ...emit.reduce import Carried
+from ...schedule import index as ix
+from ...schedule.access import accesses
+from ...schedule.graph import Buffer, Compute, Tensor, buffer_of, buffer_or_none, strides_of
+from ...schedule.groups import Loop, loop_index
+from ...schedule.index import Atom, Index
+from ...schedule.nests import Nest, Stage
+from .combine import combined, combiners_of, neutral
+from .kernel import VECTOR, Kernel, element_size
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Which of ``width`` neighbouring elements is computed; ``atom`` is the first one's index."""
+
+    atom: Atom
+    number: int
+    width: int
+
+    @property
+    def index(self) -> Index:
+        return Index({self.atom: 1}, self.number)
+
+
+class KernelEmitter(NestEmitter):
+    """Emits members of a nest at the indices given by `place`."""
+
+    def __init__(self, kernel: Kernel, nest: Nest) -> None:
+        super().__init__(
+            kernel.ops, kernel.memory.graph, nest, kernel.block, kernel.pointers, kernel.names,
+            None,  # type: ignore[arg-type]  # bounds of a loop that is not emitted
+        )  # fmt: skip
+        self.kernel = kernel
+        self.gpu = kernel.ops
+        self.place: dict[Loop, Index] = {}
+        self.lane: Lane | None = None
+
+    # --- indices ---------------------------------------------------------------------------------
+
+    def own_loops(self, op: Compute) -> list[Index]:
+        return [self._placed(g) for g in self.nest.group.loops[op]]
+
+    def _placed(self, loop: Loop) -> Index:
+        found = self.place.get(loop)
+        return found if found is not None else loop_index(loop)
+
+    def index_data(self, index: Index, type_: ir.Type) -> ir.Value:
+        # What a body computes from indices has 64 bits, whatever words have.
+        if type_ == self.ops.index or self.ops.word == self.ops.i64:
+            return super().index_data(index, type_)
+        value = self.ops.i64
+        parts = []
+        for atom, coefficient in index.terms.items():
+            part = self.ops.cast_index(self.index_value(ix.atom(atom)), value)
+            parts.append(self.ops.create("arith.muli", value, part, self._wide(coefficient)))
+        total = self._wide(index.const)
+        for part in parts:
+            total = self.ops.create("arith.addi", value, total, part)
+        return total
+
+    def _wide(self, size: Dim) -> ir.Value:
+        return self.ops.cast_index(self.size(size), self.ops.i64)
+
+    def lanes(self, atom: Atom, width: int, groups: Sequence[Sequence[Loop]]) -> Iterator[Lane]:
+        """Each of the neighbouring elements in turn, numbered over groups of merged loops."""
+        for number in range(width):
+            self.lane = Lane(atom, number, width)
+            self.place_spread(groups, self.lane.index)
+            yield self.lane
+        self.lane = None
+
+    def place_spread(self, groups: Sequence[Sequence[Loop]], linear: Index) -> None:
+        """Say where groups of merged loops are, from one index over all their iterations."""
+        self.place.update(spread(groups, linear))
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def is_inlined(self, op: Compute) -> bool:
+        if op in self.nest.group.loops and op.anchor:
+            # Asked for when it is in no register any more: cheaper to compute than to store.
+            return True
+        return super().is_inlined(op)
+
+    def load(self, buffer: Buffer, base: ir.Value, offset: Index) -> ir.Value:
+        if buffer.scalar:
+            return self.pointers[buffer]
+        width = self.width_at(buffer, offset)
+        if width == 1 or self.lane is None:
+            return super().load(buffer, base, offset)
+        number = self.lane.number % width
+        start = offset + ix.constant(-number)
+
+        def vector() -> ir.Value:
+            pointer = self.address(buffer, base, start)
+            return self.gpu.load_vector(pointer, buffer.element, width, element_size(buffer))
+
+        def element() -> ir.Value:
+            return self.gpu.lane_of(self.once(("vector", buffer, start), [offset], vector), number)
+
+        return self.once(("load", buffer, offset), [offset], element)
+
+    def width_at(self, buffer: Buffer, offset: Index) -> int:
+        """How many elements one aligned access can take at the current lane's offset."""
+        lane = self.lane
+        if lane is None or offset.coefficient(lane.atom) != 1:
+            return 1
+        width = min(lane.width, VECTOR // element_size(buffer))
+        if width == 1:
+            return 1
+        others = [a for a in offset.terms if a != lane.atom]
+        if any(not self._is_fixed(a, lane) for a in others):
+            return 1
+        steps = [offset.terms[a] for a in others] + [offset.const + (-lane.number)]
+        if all(self.kernel.divisible(s, width) for s in steps) and self.kernel.aligned(
+            buffer, width * element_size(buffer)
+        ):
+            return width
+        return 1
+
+    def _is_fixed(self, atom: Atom, lane: Lane) -> bool:
+        """Whether an index is the same for all lanes of a vector."""
+        inside = ix.atoms_of(ix.atom(atom))
+        depth = self.atoms[lane.atom][1]
+        return lane.atom not in inside and all(
+            isinstance(a, (Loop, tuple)) or self.atoms[a][1] < depth for a in inside
+        )
+
+    # --- threads ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def only_if(self, condition: ir.Value):
+        """Emit where a condition holds."""
+        with self.scope.point():
+            choice = ir.Operation.create("scf.if", operands=[condition], regions=2)
+        with self.branch(choice, choice.regions[0].blocks.append()):
+            yield
+            ir.Operation.create("scf.yield")
+
+    @contextmanager
+    def first_only(self, thread: ir.Value):
+        """Emit for the thread whose number is 0."""
+        with self.scope.point():
+            is_first = self.gpu.equal(thread, self.gpu.constant(0))
+        with self.only_if(is_first):
+            yield
+
+    # --- reductions ------------------------------------------------------------------------------
+
+    def neutrals(self, carried: Sequence[Carried]) -> list[ir.Value]:
+        """Accumulators of nothing yet."""
+        kinds = [c.tensor.element for c in carried]
+        return [neutral(self.gpu, c, t) for c, t in zip(combiners_of(carried), kinds, strict=True)]
+
+    def fold(self, carried: Sequence[Carried], totals: Sequence[ir.Value]) -> list[ir.Value]:
+        """The accumulators after the element at hand."""
+        new: list[ir.Value] = []
+        for op in dict.fromkeys(c.op for c in carried):
+            mine = {c.number: t for c, t in zip(carried, totals, strict=True) if c.op is op}
+            values = self.body(op, self.own_loops(op), mine)
+            new += [values[number] for number in mine]
+        return new
+
+    def complete(self, carried: Sequence[Carried], totals: Sequence[ir.Value]) -> None:
+        """Remember results at hand: what reductions start from, and the total of all elements."""
+        for one, combiner, total in zip(carried, combiners_of(carried), totals, strict=True):
+            index = self.own_index(one.op, one.number)
+            value = combined(self.gpu, combiner, self.initial(one), total)
+            self.scope.memo[one.tensor, index] = value
+
+    # --- stores ----------------------------------------------------------------------------------
+
+    def store_lanes(
+        self, atom: Atom, width: int, groups: Sequence[Sequence[Loop]], stage: Stage
+    ) -> None:
+        """Evaluate and store the pointwise members of a stage at neighbouring elements."""
+        with self.scope.point():
+            for op in stage.maps:
+                for number, tensor in enumerate(op.outputs):
+                    if tensor.buffer is not None:
+                        self._store(op, number, tensor, [
+                            (lane, *self._member(op, number, tensor))
+                            for lane in self.lanes(atom, width, groups)
+                        ])  # fmt: skip
+
+    def _member(
+        self, op: Compute, number: int, tensor: Tensor
+    ) -> tuple[tuple[Index, ...], ir.Value]:
+        index = self.own_index(op, number)
+        value = self.remembered((tensor, index))
+        return index, value if value is not None else self.inline(op, tensor, index)
+
+    def _store(
+        self, op: Compute, number: int, tensor: Tensor,
+        elements: list[tuple[Lane, tuple[Index, ...], ir.Value]],
+    ) -> None:  # fmt: skip
+        buffer = buffer_of(tensor)
+        self.lane, index, _ = elements[0]
+        width = self.width_at(buffer, ix.linear(index, strides_of(tensor)))
+        self.lane = None
+        for start in range(0, len(elements), width):
+            part = elements[start : start + width]
+            pointer = self.slot(tensor, part[0][1])
+            if width == 1:
+                self.ops.store(part[0][2], pointer)
+            else:
+                self.gpu.store_vector([v for _, _, v in part], pointer, element_size(buffer))
+
+    def store_tail(self, inside: Sequence[Loop] = ()) -> None:
+        """Store the members that the outer loops alone have, in the first iteration ``inside``."""
+        places = [self._placed(loop) for loop in inside if self.nest.tail]
+        with ExitStack() as conditions:
+            for place in filter(lambda p: p.terms, places):
+                with self.scope.point():
+                    is_first = self.gpu.equal(self.index_value(place), self.size(0))
+                conditions.enter_context(self.only_if(is_first))
+            for op in self.nest.tail:
+                self.store_outputs(op)
+
+
+# --- what a nest reads and writes ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Offsets over nest loops of what members read and store.
+
+    Attributes:
+        known: tensors with their offsets.
+        linear: these are all there are, and nothing else depends on the loops.
+    """
+
+    known: tuple[tuple[Tensor, Index], ...]
+    linear: bool
+
+
+def offsets(nest: Nest) -> Offsets:
+    """What the members of a nest read and store, where."""
+    group = nest.group
+    found: list[tuple[Tensor, Index]] = []
+    linear = True
+    for op in group.members:
+        linear = linear and not _uses_indices(op)
+        for access in accesses(op):
+            if access.index is not None:
+                index = group.index_of(op, access.index)
+                found.append((access.tensor, ix.linear(index, strides_of(access.tensor))))
+            elif not access.reinterpreted:
+                linear = False
+        for number, tensor in enumerate(op.outputs):
+            loops = [loop_index(group.loops[op][k]) for k in op.axes[number]]
+            found.append((tensor, ix.linear(loops, strides_of(tensor))))
+    return Offsets(tuple(found), linear)
+
+
+def _uses_indices(op: Compute) -> bool:
+    """Whether an operation, or one inlined into it, computes with the numbers of its elements."""
+    if op.body.loops or op.body.extracts:
+        return True
+    tensors = [r.tensor for r in op.reads] + [t for t in op.inits if t is not None]
+    producers = [t.producer for t in tensors]
+    return any(isinstance(p, Compute) and not p.anchor and _uses_indices(p) for p in producers)
+
+
+def merged(nest: Nest, loops: Sequence[Loop]) -> list[list[Loop]]:
+    """Neighbouring loops as one wherever every access sees them as one; outermost first."""
+    accessed = offsets(nest)
+    groups: list[list[Loop]] = []
+    for loop in reversed(loops):
+        if groups and accessed.linear and _merge(loop, groups[0], accessed):
+            groups[0].insert(0, loop)
+        else:
+            groups.insert(0, [loop])
+    return groups
+
+
+def _merge(outer: Loop, inner: list[Loop], accessed: Offsets) -> bool:
+    size = extent(inner)
+    return not any(
+        any(isinstance(a, ix.Quotient) for a in offset.terms)
+        or offset.coefficient(outer) != offset.coefficient(inner[-1]) * size
+        for _, offset in accessed.known
+    )
+
+
+def spread(groups: Sequence[Sequence[Loop]], linear: Index) -> dict[Loop, Index]:
+    """Where groups of merged loops are, from one index over all their iterations.
+
+    In a group the last loop counts for all.
+    """
+    place: dict[Loop, Index] = {}
+    inner: Dim = 1
+    for position, loops in reversed(list(enumerate(groups))):
+        size = extent(loops)
+        index = linear if inner == 1 else ix.quotient(linear, inner, False)
+        if position:
+            index = ix.quotient(index, size, True)
+        place.update((loop, ix.constant(0)) for loop in loops)
+        place[loops[-1]] = index
+        inner = inner * size
+    return place
+
+
+def extent(loops: Iterable[Loop]) -> Dim:
+    """Iterations of merged loops."""
+    return ix.product(g.extent for g in loops)
+
+
+def iterations(groups: Iterable[Sequence[Loop]]) -> Dim:
+    """Iterations of groups of merged loops, one in the other."""
+    return extent(itertools.chain.from_iterable(groups))
+
+
+def vector_width(nest: Nest, loop: Loop) -> int:
+    """Elements per thread with which the narrowest access along ``loop`` has 16 bytes."""
+    sizes = [
+        element_size(tensor) for tensor, offset in offsets(nest).known
+        if offset.coefficient(loop) == 1 and buffer_or_none(tensor) is not None
+    ]  # fmt: skip
+    return min(8, VECTOR // min(sizes)) if sizes else 1

@@ -1,0 +1,136 @@
+"""Pointwise kernels: every thread computes neighbouring elements, in grid-stride loops.
+
+Loops that all accesses see as one are one. Of those left, the innermost goes along x, and the
+others, as rows, along y; only rows are split up by division, outside of the loop along x.
+"""
+
+from __future__ import annotations
+
+from ....dialect.ir.symbolic import Dim, sym_min
+from ...emit.module import buffers_of
+from ...schedule import index as ix
+from ...schedule.groups import Loop
+from ...schedule.nests import Nest, Stage
+from ..abi import Launch
+from .emitter import KernelEmitter, extent, iterations, merged, vector_width
+from .kernel import Kernel, Memory
+
+THREADS = 256
+BLOCKS = 1 << 16  # along x; a grid-stride loop does what is left
+ROWS = 65535  # blocks that the hardware allows along y
+COLUMN, ROW = ("column",), ("row",)
+
+
+def is_pointwise(nest: Nest) -> bool:
+    """Whether a nest computes elements independently of one another."""
+    if len(nest.stages) > 1 or any(op.is_reduction for op in nest.group.members):
+        return False
+    # Without elements there is nothing to launch over, but with a tail something to store.
+    return not nest.tail or all(g.extent != 0 for s in nest.stages for g in s.parallel)
+
+
+def pointwise(memory: Memory, name: str, nest: Nest, fast: bool) -> tuple[Kernel, Launch]:
+    """The kernel of a pointwise nest."""
+    stage = nest.stages[0] if nest.stages else Stage([], maps=list(nest.group.members))
+    groups = merged(nest, [*nest.outer, *stage.parallel]) or [[]]
+    inner, outer = groups[-1], groups[:-1]
+    size, rows = extent(inner), iterations(outer)
+    width = _width(nest, inner, size, bool(outer))
+    threads = _threads(size, width) if outer else (THREADS if inner else 32)
+    high = THREADS // threads if outer else 1
+    kernel = Kernel(memory, name, buffers_of(nest), (threads, high, 1), fast)
+    emitter = _Pointwise(kernel, nest, stage, inner, outer, width)
+    emitter.run_rows(rows)
+    along = sym_min(ix.ceil_div(size, threads * width), BLOCKS)
+    return kernel, kernel.finish((along, sym_min(ix.ceil_div(rows, high), ROWS), 1))
+
+
+def _width(nest: Nest, inner: list[Loop], size: Dim, has_rows: bool) -> int:
+    width = vector_width(nest, inner[-1]) if inner else 1
+    if isinstance(size, int):
+        # Rows of another length start at addresses that vectors cannot.
+        while width > 1 and (size < width or (has_rows and size % width)):
+            width //= 2
+    return width
+
+
+def _threads(size: Dim, width: int) -> int:
+    """Threads along x, a power of two; as many as a row has use for, where that is known."""
+    threads = 32
+    while threads < THREADS and isinstance(size, int) and threads * width < size:
+        threads *= 2
+    while threads > 1 and isinstance(size, int) and threads * width >= 2 * size:
+        threads //= 2
+    return threads
+
+
+class _Pointwise(KernelEmitter):
+    def __init__(
+        self, kernel: Kernel, nest: Nest, stage: Stage, inner: list[Loop],
+        outer: list[list[Loop]], width: int,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel, nest)
+        self.stage_, self.inner, self.outer_groups = stage, inner, outer
+        self.width = width if kernel.fast else 1
+
+    def run_rows(self, rows: Dim) -> None:
+        """Emit everything."""
+        if not self.outer_groups:
+            self._row()
+            return
+        with self.scope.point():
+            first, step = self._linear("y")
+        with self.loop(ROW, first, self.size(rows), step):
+            self.place_spread(self.outer_groups, ix.atom(ROW))
+            self._row()
+            self.end_loop()
+
+    def _row(self) -> None:
+        if self.inner:
+            self._columns()
+        else:
+            self._single()
+        if self.nest.stages and self.nest.tail:
+            with self.scope.point():
+                is_first = self.gpu.equal(self._linear("x")[0], self.size(0))
+            with self.only_if(is_first):
+                self.store_tail([g for g in self.stage_.parallel if g not in self.inner])
+
+    def _linear(self, axis: str):
+        """This thread's number along an axis of the grid, and how many there are."""
+        gpu = self.gpu
+        threads = gpu.position("block_dim", axis)
+        block = gpu.mul(gpu.position("block_id", axis), threads)
+        total = gpu.mul(gpu.position("grid_dim", axis), threads)
+        return gpu.add(block, gpu.position("thread_id", axis)), total
+
+    def _columns(self) -> None:
+        size = extent(self.inner)
+        with self.scopes[0].point():
+            thread, total = self._linear("x")
+            step = self.gpu.mul(total, self.size(self.width))
+            first = self.gpu.mul(thread, self.size(self.width))
+            whole = self.size(size // self.width * self.width)
+        self._along(first, whole, step, self.width)
+        if self.width > 1 and not self._is_whole(size):
+            with self.scopes[0].point():
+                first = self.gpu.add(whole, thread)
+            self._along(first, self.size(size), total, 1)
+
+    def _is_whole(self, size: Dim) -> bool:
+        """Whether vectors cover a row, which they do where rows start at multiples of them."""
+        if isinstance(size, int):
+            return size % self.width == 0
+        return bool(self.outer_groups) and self.kernel.divisible(size, self.width)
+
+    def _along(self, first, end, step, width: int) -> None:
+        with self.loop(COLUMN, first, end, step):
+            self.store_lanes(COLUMN, width, [self.inner], self.stage_)
+            self.end_loop()
+
+    def _single(self) -> None:
+        """A result of one element: one thread's work."""
+        with self.scope.point():
+            thread = self.gpu.position("thread_id", "x")
+        with self.first_only(thread):
+            self.store_lanes(COLUMN, 1, [], self.stage_)

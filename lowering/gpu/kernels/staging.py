@@ -1,0 +1,285 @@
+"""What stages of a row kernel leave in shared memory for later ones.
+
+That is what a stage loads, or computes at some expense, and a later one needs again. A thread
+finds there what it has left itself: all stages divide rows among threads in the same way. So no
+barrier is needed, and places are such that neighbouring threads meet no bank conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from ....dialect.ir.symbolic import Dim
+from ...emit.base import is_splat
+from ...emit.values import Evaluator, Position
+from ...schedule import index as ix
+from ...schedule.graph import Compute, Tensor, buffer_or_none, read_at, strides_of
+from ...schedule.groups import Loop, loop_index
+from ...schedule.index import Atom, Index
+from ...schedule.nests import Nest, Stage
+from .emitter import KernelEmitter, spread
+from .kernel import VECTOR, element_size
+from .ops import Address, is_float
+
+Element = tuple[Tensor, Position]
+# By number of a stage: the index of its loop over the row, and the nest's loops that this merges.
+RowLoops = Mapping[int, tuple[Atom, Sequence[Sequence[Loop]]]]
+
+
+@dataclass(eq=False)
+class Slot:
+    """A part of a block's shared memory: one element for each of a row.
+
+    Attributes:
+        size: elements of the row.
+        bytes_: of an element.
+        start: byte offset.
+        free: the stage in which it is read for the last time.
+    """
+
+    size: Dim
+    bytes_: int
+    start: Dim
+    free: int
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An element of a row that is kept: which, at index ``atom`` of the row, and where."""
+
+    tensor: Tensor
+    index: Position
+    atom: Atom
+    slot: Slot
+
+    def key(self, lane: Index) -> Element:
+        """The element at another index of the row."""
+
+        def moved(atom: Atom) -> Index:
+            return lane if atom == self.atom else ix.atom(atom)
+
+        return self.tensor, ix.substituted(self.index, moved)
+
+
+@dataclass
+class Staging:
+    """What is kept of a row.
+
+    Attributes:
+        stored: by number of the stage that stores it.
+        loaded: by number of a stage that reads it.
+        bytes_: of shared memory per row.
+    """
+
+    stored: dict[int, list[Staged]] = field(default_factory=dict)
+    loaded: dict[int, list[Staged]] = field(default_factory=dict)
+    bytes_: Dim = 0
+
+
+def staging(nest: Nest, outer: dict[Loop, Index], rows: RowLoops) -> Staging:
+    """Choose what to keep.
+
+    Args:
+        outer: where the outer loops are.
+        rows: of the stages that loop over their rows.
+    """
+    needs = _Needs(nest, outer, rows)
+    first: dict[Element, int] = {}
+    kept: set[Element] = set()
+    for number in rows:
+        for element in needs.of(number, set()):
+            if element in first and _is_costly(nest, element[0]):
+                kept.add(element)
+            first.setdefault(element, number)
+    # What is only needed to compute what is kept is needed once.
+    uses: dict[Element, list[int]] = {}
+    for number in rows:
+        for element in needs.of(number, {k for k in kept if first[k] < number}):
+            if element in kept or _is_loaded(nest, element[0]):
+                uses.setdefault(element, []).append(number)
+    return _placed({e: stages for e, stages in uses.items() if len(stages) > 1}, rows)
+
+
+def _placed(uses: dict[Element, list[int]], rows: RowLoops) -> Staging:
+    found = Staging()
+    slots: list[Slot] = []
+    for (tensor, index), stages in sorted(uses.items(), key=lambda item: item[1][0]):
+        atom, groups = rows[stages[0]]
+        size = ix.product(loop.extent for group in groups for loop in group)
+        bytes_ = element_size(tensor)
+        slot = next(
+            (s for s in slots if s.free <= stages[0] and (s.size, s.bytes_) == (size, bytes_)), None
+        )
+        if slot is None:
+            slot = Slot(size, bytes_, found.bytes_, 0)
+            slots.append(slot)
+            found.bytes_ = found.bytes_ + _aligned(size * bytes_)
+        slot.free = stages[-1]
+        one = Staged(tensor, index, atom, slot)
+        found.stored.setdefault(stages[0], []).append(one)
+        for number in stages[1:]:
+            found.loaded.setdefault(number, []).append(one)
+    return found
+
+
+def _aligned(bytes_: Dim) -> Dim:
+    return ix.ceil_div(bytes_, VECTOR) * VECTOR
+
+
+def _is_costly(nest: Nest, tensor: Tensor) -> bool:
+    """Whether it was found to be worth computing once, and can be stored."""
+    op, element = tensor.producer, tensor.element
+    return (
+        isinstance(op, Compute) and op.anchor and not op.is_reduction and op in nest.group.loops
+        and (is_float(element) or ir.IntegerType(element).width >= 8)
+    )  # fmt: skip
+
+
+def _is_loaded(nest: Nest, tensor: Tensor) -> bool:
+    """Whether a kernel finds it in memory: an argument, a constant, or what another has made."""
+    op = tensor.producer
+    return not isinstance(op, Compute) or (op.anchor and op not in nest.group.loops)
+
+
+class _Needs:
+    """The elements that stages need at one index of their rows."""
+
+    def __init__(self, nest: Nest, outer: dict[Loop, Index], rows: RowLoops) -> None:
+        self.nest, self.outer, self.rows = nest, outer, rows
+
+    def of(self, number: int, known: set[Element]) -> Iterator[Element]:
+        """What a stage needs that differs along its row, each once; nothing behind ``known``."""
+        atom, groups = self.rows[number]
+        place = {**self.outer, **spread(groups, ix.atom(atom))}
+        waiting = list(self._roots(self.nest.stages[number], place))[::-1]
+        seen: set[Element] = set()
+        while waiting:
+            element = waiting.pop()
+            if element in seen or not any(atom in ix.atoms_of(i) for i in element[1]):
+                continue
+            seen.add(element)
+            tensor, index = element
+            op = tensor.producer
+            if isinstance(op, Compute) and not _is_loaded(self.nest, tensor):
+                if element not in known:
+                    waiting += _read(op, op.loop_values(tensor.number, index))[::-1]
+                yield element
+            elif _is_memory(tensor) and atom in _moving(tensor, index):
+                yield element
+
+    def _roots(self, stage: Stage, place: dict[Loop, Index]) -> Iterator[Element]:
+        for op in stage.members:
+            loops = [place.get(loop, loop_index(loop)) for loop in self.nest.group.loops[op]]
+            if op.is_reduction:
+                yield from _read(op, loops)
+                continue
+            for tensor, axes in zip(op.outputs, op.axes, strict=True):
+                if tensor.buffer is not None:
+                    yield tensor, tuple(loops[k] for k in axes)
+
+
+def _read(op: Compute, loops: Sequence[Index | None]) -> list[Element]:
+    known = [i if i is not None else ix.constant(0) for i in loops]
+    numbers = op.body.direct if op.body.view is None else (op.body.view,)
+    # What a reduction has accumulated, it reads from no memory.
+    inputs = [n for n in numbers if n < len(op.reads) or not op.is_reduction]
+    return [Evaluator.viewed(*read_at(op, number, known)) for number in inputs]
+
+
+def _is_memory(tensor: Tensor) -> bool:
+    buffer = buffer_or_none(tensor)
+    return buffer is not None and not buffer.scalar and not is_splat(buffer)
+
+
+def _moving(tensor: Tensor, index: Position) -> set[Atom]:
+    """What the place of an element in memory depends on."""
+    return ix.atoms_of(ix.linear(index, strides_of(tensor)))
+
+
+class RowMemory:
+    """What is kept, in the dynamic shared memory of a kernel.
+
+    Args:
+        width: neighbouring elements per access of the row.
+        rows: per block, along y.
+    """
+
+    def __init__(self, emitter: KernelEmitter, kept: Staging, width: int, rows: int) -> None:
+        self.emitter, self.gpu, self.kept = emitter, emitter.gpu, kept
+        self.width, self.rows = width, rows
+        self.memory: ir.Value | None = None
+
+    def declare(self) -> None:
+        """To be called where the kernel begins."""
+        if self.kept.stored:
+            self.memory = self.emitter.kernel.shared_by_launch(self.kept.bytes_ * self.rows)
+
+    def take(self, stage: int) -> None:
+        """Remember the elements at hand that earlier stages have left for this one."""
+        for one in self.kept.loaded.get(stage, ()):
+            count, element = self._count(one), one.tensor.element
+            for first in range(0, self.width, count):
+                place = self._place(one, first)
+                if count == 1:
+                    values = [self.gpu.load(place, element)]
+                else:
+                    vector = self.gpu.load_vector(place, element, count, one.slot.bytes_)
+                    values = [self.gpu.lane_of(vector, number) for number in range(count)]
+                for number, value in enumerate(values, first):
+                    key = one.key(Index({one.atom: 1}, number))
+                    self.emitter.scope.memo[key] = value
+
+    def leave(self, stage: int, groups: Sequence[Sequence[Loop]]) -> None:
+        """Store the elements at hand that later stages need."""
+        for one in self.kept.stored.get(stage, ()):
+            lanes = self.emitter.lanes(one.atom, self.width, groups)
+            values = [self.emitter.value(*one.key(lane.index)) for lane in lanes]
+            count = self._count(one)
+            for first in range(0, self.width, count):
+                place = self._place(one, first)
+                if count == 1:
+                    self.gpu.store(values[first], place)
+                else:
+                    part = values[first : first + count]
+                    self.gpu.store_vector(part, place, one.slot.bytes_)
+
+    def _count(self, one: Staged) -> int:
+        """Elements per access of shared memory."""
+        return min(self.width, VECTOR // one.slot.bytes_)
+
+    def _place(self, one: Staged, first: int) -> Address:
+        """Where the elements at hand are, from number ``first`` on.
+
+        The first vectors of all threads come before the second ones: no bank is skipped.
+        """
+        gpu, slot = self.gpu, one.slot
+        vectors = self.width // self._count(one)
+        index = self.emitter.index_value(ix.atom(one.atom))
+        if vectors > 1:
+            index = gpu.create(
+                "arith.shrui", gpu.word, index, gpu.constant(vectors.bit_length() - 1)
+            )  # fmt: skip
+        if first:
+            index = gpu.add(index, self.emitter.size(slot.size // self.width * first))
+        return gpu.offset(self._view(one), index, one.tensor.element)
+
+    def _view(self, one: Staged) -> Address:
+        """A slot as elements, from its start for this row of the block."""
+        gpu, emitter, slot = self.gpu, self.emitter, one.slot
+        element = one.tensor.element
+        key = ("slot", slot.start, element)
+        with emitter.at(0):
+            memo = emitter.scope.memo
+            if key not in memo:
+                row = self.kept.bytes_ // slot.bytes_
+                count = emitter.size(row * (self.rows - 1) + slot.size)
+                assert self.memory is not None
+                view = gpu.viewed(self.memory, emitter.size(slot.start), count, element)
+                start = None
+                if self.rows > 1:
+                    start = gpu.mul(gpu.position("thread_id", "y"), emitter.size(row))
+                memo[key] = Address(view, start)
+            return memo[key]

@@ -1,0 +1,157 @@
+"""Cases of every elementwise op: by arity, over the shape classes, with edge values.
+
+A new elementwise op whose name is that of a NumPy function needs nothing here; others add one
+entry to NUMPY (and to PYTHON if they work on Python numbers).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.special
+from cases import (
+    SUITES,
+    array,
+    edge_values,
+    laid_out,
+    python_number,
+    register,
+)
+from profuse.dialect.ir.dtypes import BOOL, C64, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType
+from profuse.dialect.ir.op import OPS, Op
+from profuse.dialect.ops.elementwise.families import PYTHON_NUMBERS, Elementwise
+
+# What each op is in NumPy, where the names differ; not read from the op, so that it can fail.
+NUMPY: dict[str, Callable[..., Any]] = {
+    "neg": np.negative, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2,
+    "sub": np.subtract, "mul": np.multiply, "div": np.divide, "floor_div": np.floor_divide,
+    "pow": np.power, "bitwise_not": np.invert, "shift_left": np.left_shift,
+    "shift_right": np.right_shift, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
+    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "select": np.where,
+    "erf": scipy.special.erf, "sigmoid": scipy.special.expit,
+    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)),
+    "relu": lambda x: np.maximum(x, np.zeros_like(x)),
+}  # fmt: skip
+
+# What each op is on Python numbers alone, where that is Python's and not NumPy's business.
+PYTHON: dict[str, Callable[..., Any]] = {
+    "positive": lambda x: +x, "neg": lambda x: -x, "abs": abs, "real": lambda x: x.real,
+    "imag": lambda x: x.imag, "logical_not": lambda x: not x, "bitwise_not": lambda x: ~x,
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b, "floor_div": lambda a, b: a // b, "remainder": lambda a, b: a % b,
+    "pow": lambda a, b: a**b, "maximum": max, "minimum": min,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge,
+    "logical_and": lambda a, b: bool(a and b), "logical_or": lambda a, b: bool(a or b),
+    "logical_xor": lambda a, b: bool(a) != bool(b),
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "shift_left": operator.lshift, "shift_right": operator.rshift,
+    "select": lambda c, a, b: a if c else b, "clip": lambda x, lo, hi: min(max(x, lo), hi),
+}  # fmt: skip
+
+# Units in the last place that a kernel may be off by; the ops not listed are exact.
+TOLERANCE: dict[str, float] = {
+    **dict.fromkeys(
+        [
+            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
+            "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid",
+            "pow", "atan2", "hypot",
+        ],
+        4,
+    ),
+    "logaddexp": 128,  # max + log1p(…) cancels for small results, in NumPy as well
+    **dict.fromkeys(["maximum", "minimum", "clip", "relu"], 0.5),  # which zero wins is open
+}  # fmt: skip
+
+MIXED = (BOOL, I8, U8, I64, U64, F16, F32, F64, C64)
+
+
+def reference(name: str) -> Callable[..., Any]:
+    """``(attrs, *args)`` to the result, in Python for numbers and else in NumPy."""
+    in_numpy = NUMPY.get(name) or getattr(np, name, None)
+    assert in_numpy is not None, f"NumPy has no {name}: say in NUMPY what the op computes"
+    in_python = PYTHON.get(name)
+
+    def call(attrs: dict[str, Any], *args: Any) -> Any:
+        if in_python is not None and all(type(a) in PYTHON_NUMBERS for a in args):
+            return in_python(*args)
+        return in_numpy(*args)
+
+    return call
+
+
+def operands(op: type[Op], dtype: DType, rng: np.random.Generator) -> Iterator[tuple]:
+    """Operands of every shape class, for any arity."""
+    count = len(op.operands)
+    edges, number = edge_values(dtype), python_number(dtype)
+
+    def arrays(*shapes: tuple[int, ...]) -> tuple:
+        return tuple(array(dtype, shapes[k % len(shapes)], rng) for k in range(count))
+
+    # Every combination of edge values: operand k along axis k.
+    yield tuple(edges.reshape([-1 if j == k else 1 for j in range(count)]) for k in range(count))
+    yield arrays(())
+    yield tuple(a[()] for a in arrays(()))
+    yield arrays((0, 3))
+    yield arrays((1, 1))
+    yield arrays((4, 1, 3), (5, 1), ())
+    yield arrays((0, 3), (1, 3))
+    for layout in ("strided", "reversed", "transposed"):
+        yield tuple(laid_out(layout, dtype, (4, 5), rng) for _ in range(count))
+    yield arrays((1000, 37), (37,), (1000, 1))
+    yield (number,) * count
+    for k in range(count if count > 1 else 0):
+        yield tuple(number if j == k else a for j, a in enumerate(arrays((3, 4))))
+        yield tuple(a if j == k else number for j, a in enumerate(arrays((3, 4))))
+        for weak in {True, 2, -1.5, 1j} if dtype.kind != "u" else {True, 2, 1.5}:
+            yield tuple(weak if j == k else a for j, a in enumerate(arrays((2,))))
+        for other in MIXED:
+            mixed = array(other, (4,), rng)
+            yield tuple(mixed if j == k else a for j, a in enumerate(arrays((2, 4))))
+
+
+def limited(name: str, args: tuple) -> tuple:
+    """``args`` without what NumPy leaves undefined or makes an error of the whole call."""
+    if name == "pow" and np.result_type(*args).kind in "iu":
+        base, exponent = args
+        if isinstance(exponent, int):
+            return base, abs(exponent)
+        return base, np.asarray(np.abs(exponent.astype(np.int64)) % 9).astype(exponent.dtype)
+    if name == "reciprocal" and np.result_type(*args).kind in "iub":
+        return tuple(a if isinstance(a, int) else a | a.dtype.type(1) for a in args)
+    return args
+
+
+def _register(op: type[Op]) -> None:
+    def generate(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
+        for args in operands(op, dtype, rng):
+            try:
+                yield {}, limited(op.name, args)
+            except TypeError:
+                yield {}, args
+
+    register(op.full_name(), reference=reference(op.name), tolerance=TOLERANCE.get(op.name, 0))(
+        generate
+    )
+
+
+def _cast_cases(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
+    for to in DTYPES:
+        for (x,) in operands(OPS["profuse.cast"], dtype, rng):
+            if to.is_int and dtype.kind in "fc" and isinstance(x, np.ndarray):
+                # Beyond the integer's range the result depends on the instructions NumPy picked.
+                fits = (x.real > -1.0) if to.kind == "u" else (abs(x.real) < 100.0)
+                with np.errstate(invalid="ignore"):
+                    x = np.where(fits & (abs(x) < 100.0), x, np.ones_like(x))
+            yield {"dtype": to}, (x,)
+
+
+register("cast", reference=lambda attrs, x: np.array(x).astype(attrs["dtype"].numpy))(_cast_cases)
+for _op in tuple(OPS.values()):
+    shipped = _op.__module__.startswith("profuse.dialect.ops.")
+    if shipped and issubclass(_op, Elementwise) and _op.full_name() not in SUITES:
+        _register(_op)

@@ -1,0 +1,168 @@
+"""Kernels of every op against NumPy, over dtypes, shape classes and layouts, static and dynamic.
+
+Everything comes out of `cases`, so that a new op needs nothing here but, if kernels refuse some of
+its operands, an entry in REFUSED.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from cases import Case, all_suites, cases_of, edge_values
+from compiled import Call, dynamic_call, run_batches, static_call
+from profuse.dialect.ir.device import HOST
+from profuse.dialect.ir.dtypes import DType, dtype_of
+from profuse.dialect.ir.op import Fusion
+from profuse.dialect.ir.types import ScalarType, TensorType, Type
+from profuse.dialect.ops.elementwise.families import Elementwise
+
+# Every case takes many minutes; without it, cases that repeat what others test are left out.
+EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
+NAMES = tuple(dict.fromkeys(name for name, _ in all_suites()))
+each_op = pytest.mark.parametrize("name", NAMES, ids=lambda n: n.removeprefix("profuse."))
+
+# Dtype kinds for which some operands are refused, besides complex, which always is.
+REFUSED: dict[str, str] = {
+    # Python or NumPy raises for some values, which a kernel cannot.
+    "div": "b", "floor_div": "b", "remainder": "b", "shift_left": "b", "shift_right": "b",
+    "reciprocal": "biu",
+    # What they give decides on the control flow of Python code.
+    "item": "bfiu", "truth": "bfiu",
+    # Left to `decompose`.
+    "addmm": "bfiu",
+}  # fmt: skip
+
+# The same for symbolic sizes that fit some values only.
+REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(
+    [
+        "reshape",
+        "squeeze",
+        "broadcast_to",
+        "full",
+        "split",
+        "chunk",
+        "slice_scatter",
+        "pick_scatter",
+    ],
+    "bfiu",
+)
+
+
+# Elementwise ops share all that reads and writes elements: of these every width meets every layout.
+ADDRESSING = {"add", "lt", "neg", "cast", "select"}
+
+
+def is_complex(case: Case) -> bool:
+    """True if an operand or a result is."""
+    values = case.reference if isinstance(case.reference, tuple) else (case.reference,)
+    return any(np.asarray(x).dtype.kind == "c" for x in (*case.args, *values))
+
+
+@lru_cache(maxsize=2)
+def calls_of(name: str, *, dynamic: bool) -> tuple[Call, ...]:
+    """Every case of an op that NumPy computes, as a kernel would be asked for it."""
+    cases = [c for n, dtype in all_suites() if n == name for c in cases_of(name, dtype)]
+    cases = [c for c in cases if not isinstance(c.reference, Exception)]
+    calls = [static_call(c) for c in cases]
+    if dynamic:
+        calls = [c for s in calls if not s.refusal() and (c := dynamic_call(s.case))]
+    return tuple(calls)
+
+
+def selected(name: str, *, dynamic: bool) -> list[Call]:
+    """The calls to compile: in all, or so many that all `aspects` of them occur."""
+    calls = [c for c in calls_of(name, dynamic=dynamic) if not c.refusal()]
+    if EVERY_CASE:
+        return calls
+    # In an order in which the dtypes are mixed.
+    order = np.random.default_rng(zlib.crc32(name.encode())).permutation(len(calls))
+    seen: set[Hashable] = set()
+    chosen = []
+    for k in order:
+        found = set(aspects(calls[k], dynamic=dynamic))
+        if not found <= seen:
+            seen |= found
+            chosen.append(calls[k])
+    return chosen
+
+
+def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
+    """What a call tests: dtypes at their edges, and pairs of widths, layouts and attributes."""
+    op, attrs = call.case.op, call.case.attrs
+    given = {t.dtype for t in call.types}
+    wanted = op.operand_dtypes(call.types, call.attrs) or (None,) * len(call.types)
+    dtypes = tuple(w or t.dtype for w, t in zip(wanted, call.types, strict=True))
+    # Off the edges dtypes of one width are compiled alike, and more so how they are addressed.
+    widths = tuple((d.bits, d.is_float and not dynamic) for d in dtypes)
+    layouts = tuple(map(layout, call.types))
+    result = next((v for v in attrs.values() if isinstance(v, DType)), None)
+    rest = repr(sorted((k, v) for k, v in attrs.items() if not isinstance(v, DType)))
+    if len(given) == 1:
+        yield "given", *given
+    tensors = [(t, w) for t, w in zip(call.types, wanted, strict=True) if isinstance(t, TensorType)]
+    if len({t.dtype for t, _ in tensors}) > 1 and any(w for _, w in tensors):
+        # Casts have cases of their own.
+        yield "mixed", dtypes
+        return
+    if any(map(has_edges, call.case.args)):
+        yield "edges", dtypes, result, rest
+    yield widths, result
+    yield layouts, rest
+    if not (issubclass(op, Elementwise) and op.name not in ADDRESSING):
+        yield widths, layouts
+        yield result, layouts
+    # What only moves elements does not look at them.
+    if op.fusion is not Fusion.VIEW:
+        yield widths, rest
+
+
+def has_edges(value: object) -> bool:
+    """True if an array has all the `edge_values` of its dtype."""
+    if not isinstance(value, np.ndarray):
+        return False
+    # Bits, of which those of nan are equal to themselves.
+    bits = f"u{value.itemsize}"
+    edges = edge_values(dtype_of(value.dtype)).view(bits)
+    return bool(np.isin(edges, np.ascontiguousarray(value).view(bits)).all())
+
+
+def layout(type_: Type) -> Hashable:
+    """Sizes and strides, or whether a number is known."""
+    if isinstance(type_, TensorType):
+        return type_.shape, type_.strides
+    return "number" if isinstance(type_, ScalarType) and type_.value is None else "constant"
+
+
+@pytest.mark.parametrize("device", [HOST, pytest.param("cuda:0", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@each_op
+def test_kernels_conform(name: str, dynamic: bool, device: str) -> None:
+    """A kernel returns what NumPy returns, and writes nothing else."""
+    wrong = run_batches(selected(name, dynamic=dynamic), dynamic=dynamic, device=device)
+    assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:20])
+
+
+@each_op
+def test_refusals(name: str) -> None:
+    """What kernels refuse is what is listed, and a reason is given for it."""
+    found: dict[bool, set[str]] = {False: set(), True: set()}
+    for dynamic in found:
+        for call in calls_of(name, dynamic=dynamic):
+            reason = call.refusal()
+            if reason is not None:
+                assert reason.strip(), call.case
+                found[dynamic].add("c" if is_complex(call.case) else call.case.dtype.kind)
+            else:
+                assert not is_complex(call.case), call.case
+    short = name.removeprefix("profuse.")
+    assert found[False] - {"c"} == set(REFUSED.get(short, ""))
+    assert found[True] == set(REFUSED_DYNAMIC.get(short, ""))
+
+
+def test_refusals_are_of_known_ops() -> None:
+    assert {f"profuse.{name}" for name in (*REFUSED, *REFUSED_DYNAMIC)} <= set(NAMES)
