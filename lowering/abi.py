@@ -27,9 +27,9 @@ class TensorSpec:
     """One input or output.
 
     Attributes:
-        kind: ``"tensor"`` (slot is a pointer), ``"scalar"`` (slot holds a Python number), or, of
-            an output, ``"violation"`` (pointer to a bool: true = the results are void, since
-            something happened that NumPy raises for).
+        kind: ``"tensor"`` (the slot is a pointer), ``"scalar"`` (the slot contains a Python
+            number), or, for an output, ``"violation"`` (the slot is a pointer to a bool; true = the
+            results are void, because NumPy would raise).
         dtype: short dtype name (`dialect.ir.dtypes`).
         dims: size expressions over the symbols.
         strides: ``"contiguous"`` or element strides, each a literal or ``"?"`` (run time).
@@ -66,12 +66,12 @@ class KernelABI:
 
     @property
     def results(self) -> tuple[TensorSpec, ...]:
-        """The outputs that are results; the others say that NumPy would raise."""
+        """The outputs that are results, without outputs of kind "violation"."""
         return tuple(spec for spec in self.outputs if spec.kind != "violation")
 
     @property
     def can_violate(self) -> bool:
-        """Whether the kernel tells when NumPy would raise: its results are void then."""
+        """True if the kernel can report that its results are void because NumPy would raise."""
         return len(self.results) < len(self.outputs)
 
 
@@ -165,7 +165,7 @@ def _spec_from_json(data: list) -> TensorSpec:
 
 
 def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
-    """Where each size symbol can be read off."""
+    """Size symbol -> (input, axis) from which the symbol's size is read."""
     found: dict[str, tuple[int, int]] = {}
     for name in symbols:
         for number, spec in enumerate(specs):

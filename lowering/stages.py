@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Compile:
-    """One fusion function on its way through the stages.
+    """The compile of one fusion function.
 
     Attributes:
-        keep: the text of every stage is kept.
-        artifact: what is compiled; made by the stage that knows how the kernel is called.
+        keep: True = keep the text of every stage.
+        artifact: the compiled function; the stage that determines the ABI makes it.
         stages: stage -> its text.
-        seconds: step -> how long it took; a stage has one step or several.
+        seconds: step -> seconds; a stage has one or more steps.
     """
 
     keep: bool = False
@@ -56,10 +56,10 @@ class Stage:
     """One stage of a table.
 
     Attributes:
-        name: of the stage, and of its text.
-        make: makes it of the stage before; raises LoweringError.
-        read: makes it of its text; None = compiling cannot start here.
-        text: of what is made; None = it has none.
+        name: name of the stage and of its text.
+        make: makes the stage's value from that of the previous stage; raises LoweringError.
+        read: makes the stage's value from its text; None = compiling cannot start here.
+        text: the stage's value -> text; None = the stage has no text.
     """
 
     name: str
@@ -71,14 +71,14 @@ class Stage:
 def run(
     table: Sequence[Stage], value: Any, compile_: Compile, *, at: str = "", until: str = ""
 ) -> Any:
-    """Send a value through the stages of a table; what the last one makes.
+    """Run the stages of a table; returns the value of the last one.
 
     Args:
-        value: what the stage ``at`` has made; by default, what the first stage is made of.
-        at: stage at which to start.
-        until: the last stage; by default, that of the table.
+        value: the value of the stage ``at``; by default, the input of the first stage.
+        at: the stage at which to start.
+        until: the last stage to run; by default, the last one of the table.
 
-    Raises LoweringError for what cannot be lowered, and for stages that the table does not have.
+    Raises LoweringError for a function that cannot be lowered, and for an unknown stage.
     """
     names = [stage.name for stage in table]
     for name in filter(None, (at, until)):

@@ -1,6 +1,6 @@
-"""The one door to the compiler: a request in, a result out.
+"""The only interface to the compiler: it takes a request and returns a result.
 
-`compile_cached` is what executors call; `compile_graph` is the only function that loads MLIR.
+Executors call `compile_cached`. `compile_graph` is the only function here that loads MLIR.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .proof.verdict import FAILED, Verdict
 from .request import CompileRequest, CompileResult, compiler_errors
 from .timings import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
 
-_NOTICED = 1e-3  # seconds from which loading something counts as startup: it is there else
+_NOTICED = 1e-3  # seconds; an import that takes less found its modules loaded already
 
 
 def compile_cached(
@@ -27,10 +27,16 @@ def compile_cached(
     counters: Counters,
     compile_: Callable[[CompileRequest], CompileResult] | None = None,
 ) -> CompileResult:
-    """What ``compile_`` returns, out of the disk cache where it is there (the `cache` knob).
+    """Look a request up in the disk cache (if the `cache` knob is on), and compile it on a miss.
 
-    ``compile_``: None = `compile_graph`. A hit imports no MLIR. Raises what ``compile_`` raises;
-    such compiles are not kept.
+    A hit imports no MLIR.
+
+    Args:
+        request: what to compile.
+        counters: counts hits and misses.
+        compile_: compiles on a miss; None = `compile_graph`.
+
+    Raises what ``compile_`` raises; nothing is stored then.
     """
     compile_ = compile_ or compile_graph
     if not knobs.cache:
@@ -49,9 +55,13 @@ def compile_graph(
 ) -> CompileResult:
     """Run the pipeline and compile every fusion function.
 
-    ``on_group`` is told the name of each fusion function before it is compiled, ``on_check`` before
-    its kernel is run for the first time. One that cannot be lowered is reported in ``failures``.
-    ``boundary`` is called between passes, see `run_pipeline`; None = what the request dumps.
+    A fusion function that cannot be lowered is reported in ``failures`` of the result.
+
+    Args:
+        request: what to compile.
+        on_group: called with the name of each fusion function before it is compiled.
+        boundary: called between passes, see `run_pipeline`; None = write the dumps of the request.
+        on_check: called with the name of each fusion function before its kernel first runs.
 
     Raises PipelineError or IRError for errors of the pipeline itself, InternalError for any other.
     """
@@ -131,7 +141,7 @@ def _compile_kernel(
     except LoweringError as error:
         result.failures[name] = _no_kernel(Reason.of_error(Kind.NOT_LOWERED, error), name)
         return
-    except ProfuseError as error:  # a fault of ours is no reason to fail the user's call
+    except ProfuseError as error:  # an error of the compiler must not fail the user's call
         said = f"{type(error).__name__}: {error}"
         result.failures[name] = _no_kernel(Reason(Kind.COMPILER_FAULT, detail=said), name)
         result.faulty = True
@@ -145,7 +155,7 @@ def _compile_kernel(
     if request.check != "off":
         add(result, CHECK, time.perf_counter() - start)
     if verdict.outcome == FAILED:
-        # Neither kept nor used: the next process may have a compiler that does better.
+        # The kernel is neither used nor stored: a later process may have a corrected compiler.
         wrong = Reason(Kind.WRONG_KERNEL, detail=verdict.detail)
         result.failures[name], result.faulty = _no_kernel(wrong, name), True
     else:

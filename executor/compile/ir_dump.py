@@ -1,8 +1,8 @@
-"""Dumps of graphs: whole ones as tiers begin, and the IR at every pass boundary (R1.49).
+"""Dumps of graphs: the whole graph when a tier begins, and the IR at every pass boundary (R1.49).
 
-The knob ``dump`` says where to: ``stderr``, or a folder, in which each dump is a file of its own,
-numbered in the order of events. A folder that cannot be written costs a line and an event, not the
-call or the compile.
+The knob ``dump`` names the destination: ``stderr``, or a folder. In a folder each dump is a file of
+its own, and the numbers of the files follow the order of events. If the folder cannot be written,
+the process prints one line and logs one event; calls and compiles go on.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ NO_OPT, SIMPLE, PROFILED, OPTIMISED = "no-opt", "simple executor", "profiled", "
 """Titles of whole-graph dumps."""
 
 Boundary = Callable[[str, str, Any], None]
-"""What `run_pipeline` calls between passes: with the names of both neighbours, and the module."""
+"""A callback of `run_pipeline` between two passes: (pass before, pass after, module)."""
 
 _numbers = itertools.count()
 
 
 def dump_graph(where: str, title: str, name: str, text: Callable[[], str]) -> None:
-    """Dump a whole graph of the function ``name``; ``text`` is called only if anyone wants it."""
+    """Dump a whole graph of the function ``name``; ``text`` is called only if dumps are on."""
     if where:
         _dump(where, f"{title}: {name}", text())
 
 
 def boundary_dump(where: str, name: str) -> Boundary:
-    """Dumps of the graph ``name`` at every pass boundary."""
+    """A callback that dumps the graph ``name`` at every pass boundary."""
 
     def dump(before: str, after: str, module: ir.Module) -> None:
         _dump(where, f"after {before or 'start'}, before {after or 'end'}: {name}", str(module))

@@ -1,4 +1,4 @@
-"""A compile that runs elsewhere while calls go on: asked for, made into a plan, swapped in."""
+"""A background compile: its request, the plan made of its result, and the swap of plans."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """One compile under way.
+    """One background compile.
 
     Args:
-        request: what is compiled.
-        make: makes what is swapped in of the result; runs on a thread of the pool, under no lock.
-        swap: called with this object and with what was made, or the ProfuseError that came instead;
-            it ignores what has become obsolete meanwhile.
-        lock: the executor's, held while ``swap`` runs. It is never waited for: who holds it may
-            be waiting for this very compile.
+        request: what to compile.
+        make: compile result -> object to install; runs on a thread of the pool, without a lock.
+        swap: installs the object. It is called with this `Pending` and with the object, or with the
+            ProfuseError of the compile. It ignores an obsolete compile.
+        lock: the executor's lock, held while ``swap`` runs. The pool's thread never waits for it,
+            because the thread that holds it may be waiting for this compile.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Pending:
         lock: ForkLock,
     ) -> None:
         self.request = request
-        self.seconds = 0.0  # from the request to what was made of the result
+        self.seconds = 0.0  # time from the request until ``make`` has returned
         self._make, self._swap, self._lock = make, swap, lock
         self._begun = time.perf_counter()
         self._swapped = threading.Event()
@@ -51,9 +51,9 @@ class Pending:
         self._made: Any = None
 
     def submit(self) -> bool:
-        """Hand the request over; False if that has to be tried again later.
+        """Submit the request to the pool; returns False if the pool refuses it at present.
 
-        The caller holds the lock, so that ``swap`` is not called before this has returned.
+        The caller holds the lock, so ``swap`` cannot run before this method has returned.
         """
         try:
             self._ticket = _pool().submit(self.request, self._arrive)
@@ -62,7 +62,7 @@ class Pending:
         return True
 
     def report(self, counters: Counters, reasons: list[Reason]) -> None:
-        """Tell the executor what the compile counts, and why no worker did it."""
+        """Add the compile's counts, and the reason if this process compiled instead of a worker."""
         assert self._outcome is not None
         counters.add(self._outcome.counted)
         if self._outcome.in_process:
@@ -70,16 +70,19 @@ class Pending:
 
     @property
     def is_lost(self) -> bool:
-        """True if nothing more comes of it, as in a forked child: ask again."""
+        """True if the compile has ended without an effect to come, for instance in a forked child.
+
+        The executor may then request it again.
+        """
         outcome = None if self._ticket is None else self._ticket.outcome
         return self._swapped.is_set() or (outcome is not None and outcome.dropped)
 
     def wait(self, seconds: float) -> None:
-        """Wait until it is swapped in, at most so long."""
+        """Wait until the result is installed, at most this long."""
         self._swapped.wait(seconds)
 
     def cancel(self) -> None:
-        """Give the compile up, as nobody wants its result any more."""
+        """Cancel the compile."""
         if self._ticket is not None:
             self._ticket.cancel()
 
@@ -111,16 +114,16 @@ class Pending:
 
 
 def uses_workers(background: bool) -> bool:
-    """Whether compiles of a function go to workers."""
+    """True if worker processes compile a function."""
     return background or knobs.workers > 0
 
 
 def make_request(ir: str, pipeline: str, options: Options) -> CompileRequest:
-    """A request with the settings of now."""
+    """A request with the present values of the settings."""
     return CompileRequest(
         ir=ir,
         pipeline=pipeline,
-        # None = this CPU: finding out which that is takes a call that waits for nothing long.
+        # None = this CPU. Detecting the CPU takes too long for a call that waits for no compile.
         target=None if options.processor.is_host else options.processor.target(),
         verify_each=knobs.verify_each,
         repro_dir=knobs.repro_dir,
@@ -138,16 +141,16 @@ def _pool() -> Pool:
 
 
 def compile_now(request: CompileRequest, counters: Counters, *, background: bool) -> CompileResult:
-    """Compile and wait, on a worker where those are asked for; ``counters`` are added to."""
+    """Compile on a worker or in this process, and wait; adds to ``counters``."""
     if not uses_workers(background):
         return compile_cached(request, counters)
     return _pool().compile(request, counters)
 
 
 def warm_up(background: bool) -> None:
-    """Load the pool, and start a worker, so that they are there by the time they are wanted.
+    """Load the pool's code and start a worker before the first compile needs them.
 
-    No worker where the disk cache may answer instead, which takes less than one to start.
+    With the disk cache on, no worker is started: a cache hit takes less time than a start.
     """
     if not uses_workers(background):
         return

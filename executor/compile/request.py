@@ -1,7 +1,7 @@
-"""What the compiler is asked and what it answers, as plain values; pipelines to ask for.
+"""Compile requests and results as plain values, and the pipelines of requests.
 
-A request and its result hold nothing but text, numbers and bytes (plus decoded programs), so that
-the same pair can cross a process boundary and lie on a disk.
+A request and its result contain only text, numbers, bytes and decoded programs. So both can be sent
+to another process and stored on disk.
 """
 
 from __future__ import annotations
@@ -36,14 +36,18 @@ def optimizing_pipeline(
     """The pipeline string that turns an instrumented graph into a guarded, fused one.
 
     R1.12, R1.24 - R1.27, R1.36, R1.41, R1.45.
-    The profile-insensitive part comes first here, with the observers in place, so that the first
-    call needs no MLIR; see docs/architecture.md.
+    The profile-insensitive passes run here, on a graph that has its observers already, and not
+    before profiling. So the first call needs no MLIR; see docs/architecture.md.
 
     Args:
         behavior: ``"static"`` or ``"dynamic"``.
-        min_size, max_values, max_ops, stable_sizes: options of the passes that fuse and guard.
+        min_size: option of `form-fusions`: least number of ops in a group.
+        max_values: option of `form-fusions`: largest number of operands and results of a group.
+        max_ops: option of `form-fusions`: largest number of ops in a group.
+        stable_sizes: sizes that stay literal in dynamic guards.
         fuse: False = form no groups, hence no guards and no fallbacks.
-        before, after: passes of users, run before anything is fused and after all is guarded.
+        before: users' passes that run before fusion.
+        after: users' passes that run after guards have been inserted.
     """
     options = []
     if fuse:
@@ -81,10 +85,14 @@ def keyed_pipeline(
     """The pipeline string for a graph whose input types a spec has fixed (R2.10).
 
     Args:
-        min_size, max_values, max_ops: options of `form-fusions`.
-        units, contiguous: options of `assume-sizes`.
-        fuse: False = the graph has to be differentiated: leave out the rest (R2.12).
-        before, after: passes of users, the first and the last of those (R2.12).
+        min_size: option of `form-fusions`: least number of ops in a group.
+        max_values: option of `form-fusions`: largest number of operands and results of a group.
+        max_ops: option of `form-fusions`: largest number of ops in a group.
+        units: option of `assume-sizes`: axes of size 1.
+        contiguous: option of `assume-sizes`: C-contiguous inputs.
+        fuse: False = the graph will be differentiated, so it is not fused (R2.12).
+        before: users' passes that run before fusion (R2.12).
+        after: users' passes that run after fusion (R2.12).
     """
     if not fuse:
         return DIFFERENTIATED
@@ -97,11 +105,11 @@ def keyed_pipeline(
 
 @contextmanager
 def compiler_errors(doing: str) -> Iterator[None]:
-    """Any error of the compiler's own in the ``with`` block as an InternalError that says so.
+    """Turn unexpected exceptions in the ``with`` block into an InternalError; others pass.
 
-    Whatever is wrong with the compiler, running out of stack or memory included, is then one
-    failed compile, which callers of the compiler count, explain and work around; it never
-    reaches the call of a user. Errors that are raised on purpose pass.
+    An unexpected exception, such as RecursionError or MemoryError, is then one failed compile. The
+    callers of the compiler count and explain failed compiles and work around them, so no such
+    exception reaches the user's call. ``doing`` describes the failed step.
     """
     try:
         yield
@@ -118,24 +126,24 @@ def compiler_errors(doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """What to compile.
+    """The input of one compile.
 
     Attributes:
         ir: the instrumented graph with its profiled types, as IR text.
-        pipeline: pass pipeline, runnable by `profuse-opt -p`.
-        target: CPU name, features and triple the object code is for, and the GPU if there is one;
-            None = the CPU of the process that compiles, which the one that asks then need not
-            find out.
-        keep_stages: keep every stage's text with each kernel (slower).
-        verify_each: verify the IR after every pass.
-        repro_dir: where a failing pipeline writes its input; "" = a temporary directory.
-        dump: where the graph at every pass boundary goes, as the knob says; "" = nowhere.
-        name: what dumps call the graph.
-        pinned: fusion functions to leave without a kernel, each with the reason: compiling them
-            has cost a worker.
-        in_place: kernels may be asked to write results to where their inputs are.
-        check, check_ms, check_bytes: how kernels are compared with their definition before they
-            serve, as the knobs say.
+        pipeline: the pass pipeline, in the syntax of `profuse-opt -p`.
+        target: CPU name, features and triple of the object code, and the GPU if there is one; None
+            = the CPU of the process that compiles.
+        keep_stages: True = keep the text of every stage with each kernel (slower).
+        verify_each: True = verify the IR after every pass.
+        repro_dir: folder for the inputs of failing pipelines; "" = a temporary folder.
+        dump: destination of the graph at every pass boundary, as in the knob; "" = no dumps.
+        name: name of the graph in dumps and logs.
+        pinned: (fusion function, reason) pairs of functions that get no kernel, because a worker
+            was lost while it compiled them.
+        in_place: True = kernels may write results into the memory of their inputs.
+        check: the mode of kernel checks, as in the knob.
+        check_ms: time budget of one kernel's check in milliseconds.
+        check_bytes: bytes that the arrays of a checked run may need.
     """
 
     ir: str
@@ -155,20 +163,20 @@ class CompileRequest:
 
 @dataclass
 class CompileResult:
-    """The optimised graph, its kernels by fusion-function name, and what it cost.
+    """The result of one compile: the optimised graph, its kernels, and timings.
 
     Attributes:
-        module: decoded optimised graph with its fusion and fallback functions.
-        ir: its text.
+        module: the decoded optimised graph, with its fusion and fallback functions.
+        ir: IR text of the module.
         kernels: fusion function name -> object code and ABI.
-        failures: fusion function name -> why it has no kernel.
-        checks: fusion function name -> what its kernel's check has found.
-        refusals: why ops are not fused, or not as generally as they might be.
-        trace: names of the pipeline's passes, in order, those included that were skipped.
+        failures: fusion function name -> why the function has no kernel.
+        checks: fusion function name -> verdict of its kernel's check.
+        refusals: why ops are not fused, or are fused for fewer sizes than possible.
+        trace: names of the pipeline's passes, in order, skipped passes included.
         seconds: stage or pass name -> seconds.
-        faulty: some failure is an error of the compiler, not a missing lowering: not to be kept.
-        found_in: what had it, ``"the disk cache"`` or a path; "" = it was compiled.
-        missed: why the disk cache did not have it; "" = it has, or was not asked.
+        faulty: True if an error of the compiler caused a failure. Such a result is not stored.
+        found_in: where the result was found: ``"the disk cache"`` or a path; "" = it was compiled.
+        missed: why the disk cache did not have the result; "" = it had, or was not asked.
     """
 
     module: Module

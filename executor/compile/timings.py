@@ -1,4 +1,4 @@
-"""What a compile spent its time on, in the groups that people think in."""
+"""The time that a compile took, by groups of stages that people can interpret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOAD, LINK = "load", "link"
 QUEUE, WORKER, TRANSFER, REQUEST = "queue", "worker", "transfer", "request"
 DISK, STARTUP, GLUE, PIPELINE = "disk cache", "startup", "glue", "pipeline"
 CHECK = "check"
-# Group by stage, in the order in which they are told; "other" comes last.
+# Stage -> group, in the order of reports; "other" comes last.
 _GROUPS = {
     REQUEST: "request", QUEUE: "queue", WORKER: "worker", DISK: "disk cache",
     TRANSFER: "transfer", STARTUP: "startup", "parse": "parse", PIPELINE: "passes",
@@ -28,15 +28,15 @@ _ORDER = [*dict.fromkeys(_GROUPS.values()), "other"]
 
 
 def grouped(result: CompileResult) -> dict[str, float]:
-    """Seconds by group, in order; together they are what making the plan took.
+    """Seconds by group, in the order of reports; the sum is the time that making the plan took.
 
     Every compile has ``parse``, ``passes``, ``decode``, ``lowering``, ``LLVM``, ``check`` (of new
-    kernels), ``load`` (of code) and ``link`` (making the plan); on a call also ``request`` (writing
-    the graph down), in a worker ``queue`` (waiting for one that is at work), ``worker`` (waiting
-    until it has started) and ``transfer`` (to it and back). The first compile of a process has
-    ``startup``: loading the compiler. One that the disk cache answered has ``disk cache``, ``load``
-    and ``link`` alone, but for waiting. What is neither a stage of ours nor a pass that ran belongs
-    to ``other``.
+    kernels), ``load`` (of code) and ``link`` (generating the plan). A compile during a call has
+    ``request`` (printing the graph). A compile in a worker has ``queue`` (waiting for a busy
+    worker), ``worker`` (waiting for a worker's start) and ``transfer`` (sending request and
+    result). The first compile of a process has ``startup`` (loading the compiler). A compile
+    that the disk cache answered has ``disk cache``, ``load`` and ``link``, and the groups of
+    waiting. Times under any other name belong to ``other``.
     """
     passes = set(result.trace)
     sums: dict[str, float] = {}
@@ -47,7 +47,7 @@ def grouped(result: CompileResult) -> dict[str, float]:
 
 
 def about(result: CompileResult) -> dict[str, Any]:
-    """What the event of a compile says of its result."""
+    """Fields of a compile's event that describe its result."""
     return {
         "kernels": len(result.kernels),
         "found_in": result.found_in,
@@ -56,14 +56,14 @@ def about(result: CompileResult) -> dict[str, Any]:
 
 
 def pass_seconds(result: CompileResult) -> dict[str, float]:
-    """Seconds by pass, all its runs together, the slowest first."""
+    """Seconds per pass, summed over all its runs, slowest first."""
     passes = set(result.trace)
     found = {name: s for name, s in result.seconds.items() if name in passes}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def sentence(result: CompileResult) -> str:
-    """``parse 0.4 ms, passes 21.0 ms (form-fusions 8.1), …``; "" where nothing was timed."""
+    """Text such as ``parse 0.4 ms, passes 21.0 ms (form-fusions 8.1), …``; "" without timings."""
     parts = []
     for group, seconds in grouped(result).items():
         text = f"{group} {seconds * 1e3:.1f} ms"
@@ -75,13 +75,16 @@ def sentence(result: CompileResult) -> str:
 
 
 def add(result: CompileResult, stage: str, seconds: float) -> None:
-    """Note time that a compile spent on something."""
+    """Add time to a stage of a compile."""
     result.seconds[stage] = result.seconds.get(stage, 0.0) + seconds
 
 
 @contextmanager
 def rest_of(stage: str, seconds: dict[str, float]) -> Iterator[None]:
-    """Around stages that note their own time in ``seconds``: the rest of it is this stage's."""
+    """Add the time of the ``with`` block to a stage, less the time that others add meanwhile.
+
+    Stages inside the block add their own time to ``seconds``; only the rest counts for this stage.
+    """
     start, noted = time.perf_counter(), sum(seconds.values())
     yield
     spent = time.perf_counter() - start - (sum(seconds.values()) - noted)
@@ -89,7 +92,7 @@ def rest_of(stage: str, seconds: dict[str, float]) -> Iterator[None]:
 
 
 def timed_load(result: CompileResult, load: Callable[[], T]) -> T:
-    """Run ``load`` and add its time to the compile it belongs to."""
+    """Run ``load`` and add its time to the stage "load" of the compile."""
     start = time.perf_counter()
     try:
         return load()

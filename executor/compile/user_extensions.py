@@ -1,6 +1,6 @@
-"""What a compile uses of the user's own: passes, pipelines and ops of this process alone.
+"""Finds passes, pipelines and ops that users have registered in this process, in requests.
 
-Workers do not have them, and no key of the disk cache would tell that they have changed.
+Workers do not have these extensions, and no key of the disk cache would change with them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def users_own(request: CompileRequest) -> str:
-    """One such thing that the request uses, such as ``"pass mine"``; "" = there is none."""
-    # Not imported here: in a process that has not loaded these, users have added nothing to them.
+    """One user extension in a request, such as ``"pass mine"``; "" = there is none."""
+    # These modules are not imported here: a process that has not loaded them has no extensions.
     passes = sys.modules.get(f"{_PACKAGE}.dialect.passes.base")
     pipeline = sys.modules.get(f"{_PACKAGE}.dialect.pipeline.run")
     foreign = dict.fromkeys(_foreign(passes.PASSES), "pass") if passes else {}
@@ -33,7 +33,7 @@ def users_own(request: CompileRequest) -> str:
 
 
 def users_op(ir: str) -> str:
-    """One op of the user's that a graph uses, such as ``"op my.op"``; "" = there is none."""
+    """One user-defined op of a graph, such as ``"op my.op"``; "" = there is none."""
     for name in _foreign(OPS):
         if f'"{name}"' in ir:
             return f"op {name}"

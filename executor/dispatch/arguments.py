@@ -1,4 +1,4 @@
-"""What arguments have to be for a graph to take them, and how its inputs are found among them."""
+"""Maps the arguments of a call to the inputs of a graph, with the tests that they have to pass."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 
 @dataclass
 class Arguments:
-    """The arguments of a call.
+    """The arguments of a call, as a graph expects them.
 
     Attributes:
-        arity: how many are passed by position.
-        values: inputs of the graph.
-        tests: what makes arguments these values; each may rely on those before.
+        arity: number of arguments that are passed by position.
+        values: the inputs of the graph, in order.
+        tests: conditions on the arguments; each test may rely on those before it.
     """
 
     arity: int
@@ -44,21 +44,23 @@ def arguments_of(
     first: int = 0,
     exchange: Exchange | None = None,
 ) -> Arguments:
-    """The arguments of calls of a structure; raises Refused for what only Python takes.
+    """The arguments of all calls with a given structure.
 
     Args:
-        tree: structure of positional arguments and keywords.
-        kinds: per leaf its `pytree.leaf_kind`.
-        captured: arrays that the graph takes besides, and dtype and shape that it holds for.
+        tree: structure of the positional and keyword arguments.
+        kinds: the `pytree.leaf_kind` of each leaf.
+        captured: the captured arrays, each with the dtype and shape for which the graph is valid.
         first: position of the first argument.
-        exchange: of the library that device arrays are of.
+        exchange: the DLPack functions of the library that made the device arrays; None = host.
+
+    Raises Refused for arguments that only the Python dispatcher can take.
     """
     (_, _, positional), (_, names, named) = tree.spec[2]
     made = _Finder(first + len(positional), kinds, exchange)
     made.found.tests.append(Test(("keywords", tuple(names)), 1))
     for position, spec in enumerate((*positional, *named), first):
         made.argument(position, spec)
-    if exchange is not None:  # which describes its arrays by code of its own
+    if exchange is not None:  # describing a device array runs code of its library
         lent = tuple(p for v in made.found.values if isinstance(p := _position(v), Inside))
         made.found.tests += [Test(("owned", lent), 1)] if lent else []
     held = captured_of(captured, exchange)
@@ -78,7 +80,7 @@ def _position(value: Value) -> Ref:
 
 
 def flat_arguments(given: Sequence[Any], exchange: Exchange | None = None) -> Arguments:
-    """Arguments by position, none of them a container: per argument its `pytree.leaf_kind`."""
+    """Positional arguments without containers; ``given``: `pytree.leaf_kind` of each argument."""
     made = _Finder(len(given), given, exchange)
     for position in range(len(given)):
         made.argument(position, ("leaf",))
@@ -87,7 +89,7 @@ def flat_arguments(given: Sequence[Any], exchange: Exchange | None = None) -> Ar
 
 
 class _Finder:
-    """Goes through the arguments, whose leaves are of these kinds."""
+    """Walks over the structure of the arguments; ``kinds``: the kinds of its leaves, in order."""
 
     def __init__(self, arity: int, kinds: Sequence[Any], exchange: Exchange | None) -> None:
         self.found = Arguments(arity)
@@ -95,7 +97,7 @@ class _Finder:
         self._exchange = exchange
 
     def argument(self, position: Position, spec: tuple) -> None:
-        """What is at a position, which has this structure."""
+        """Add the argument at a position; ``spec``: its structure."""
         if spec[0] == "leaf":
             self.found.values.append(self._leaf(position, next(self._kinds)))
         elif spec[0] == "static":
@@ -128,7 +130,10 @@ class _Finder:
 def captured_of(
     captured: Sequence[tuple[Any, Any]], exchange: Exchange | None = None
 ) -> list[ArrayValue]:
-    """The arrays that a function closes over, as inputs; raises Refused."""
+    """The arrays that a function closes over, as inputs of its graph.
+
+    Raises Refused if the Python dispatcher would copy one of them for each call.
+    """
     for array, _ in captured:
         if not isinstance(array, np.ndarray):
             raise Refused(f"a {type(array).__name__} is captured")

@@ -1,4 +1,7 @@
-"""The builtin of a jitted function: made from the plans it has, anew when there are others."""
+"""The builtin of a jitted function: made from the function's settled plans, and replaced with them.
+
+The builtin is a callable made of emitted machine code (see docs/dispatch.md).
+"""
 
 from __future__ import annotations
 
@@ -37,14 +40,20 @@ if TYPE_CHECKING:
 
 Chain = list[tuple[AnyExecutor, Plan]]
 MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher
-MAX_VALUES = 1024  # arguments and results of a call: to emit code for them takes seconds
+MAX_VALUES = 1024  # arguments and results of a call; for more, emitting code would take seconds
 
-_recent = (ctypes.c_char * len(RECENT)).from_buffer(RECENT)  # also keeps it from being resized
+_recent = (ctypes.c_char * len(RECENT)).from_buffer(RECENT)  # the export also forbids resizing it
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A builtin and what belongs to it; replaced as a whole, for other threads are reading it."""
+    """A builtin with its data; replaced as a whole, because other threads read it without a lock.
+
+    Attributes:
+        entry: the builtin and its table.
+        executors: the outermost executor of each leaf.
+        counts: the counts of each leaf.
+    """
 
     entry: Entry
     executors: tuple[AnyExecutor, ...]
@@ -55,49 +64,49 @@ class Dispatcher:
     """Keeps the builtin of a function up to date with the plans of its specialisations.
 
     Args:
-        name: of the function.
-        slow: called with the same arguments where no specialisation fits.
-        into: the first argument is the array that the result is written into.
+        name: name of the function.
+        slow: the Python dispatcher, called with the same arguments if no specialisation fits.
+        into: True = the first argument is the array into which the result is written.
 
     Attributes:
-        reasons: why plans were left to the Python dispatcher, in the order they were met.
+        reasons: why plans were left to the Python dispatcher, oldest first.
     """
 
     def __init__(self, name: str, slow: Callable[..., Any], *, into: bool = False) -> None:
         self._name, self._slow, self._into = name, slow, into
         self.reasons: dict[str, None] = {}
-        self._lock = ForkLock()  # around emitting; calls take none
+        self._lock = ForkLock()  # held while code is emitted; calls take no lock
         self._made: _Made | None = None
         self._served: list[tuple[Any, Chain, int]] = []
-        self._clock = 0  # up to which misses in emitted code have been counted up
+        self._clock = 0  # the value of the entry's clock when misses were last added up
 
     @property
     def entry(self) -> Entry | None:
-        """The builtin and its table; None while calls are dispatched in Python."""
+        """The builtin and its table; None while Python dispatches the calls."""
         made = self._made
         return made.entry if made else None
 
     @property
     def call(self) -> Callable[..., Any] | None:
-        """The builtin, or None."""
+        """The builtin; None while Python dispatches the calls."""
         made = self._made
         return made.entry.call if made else None
 
     @property
     def current(self) -> AnyExecutor | None:
-        """The executor whose plan ran last, if the last call was native."""
+        """The outermost executor of the last call; None if that call ran in Python."""
         made = self._made
         number = made.entry.current if made else 0
         return made.executors[number - 1] if made and number else None
 
     def forget_current(self) -> None:
-        """Note that the Python dispatcher has run something."""
+        """Note that the last call ran in the Python dispatcher."""
         made = self._made
         if made:
             made.entry.forget()
 
     def add_up_misses(self) -> None:
-        """Count up, before Python code sees another one, what guards have missed so far."""
+        """Add the misses of emitted code to the guards, before Python code counts another miss."""
         made = self._made
         if made and made.entry.clock != self._clock:
             self._clock = made.entry.clock
@@ -109,7 +118,11 @@ class Dispatcher:
         return knobs.native_dispatch and self._chains(variants) != self._served
 
     def _chains(self, variants: Sequence[Variant]) -> list[tuple[Variant, Chain, int]]:
-        """Graphs that emitted code may serve, their plans, and the count of device array types."""
+        """The graphs that emitted code may serve.
+
+        Each comes with its chain of plans, and with the number of device array types seen so far
+        (0 on the host): a new type needs new code.
+        """
         out = []
         for variant in variants:
             on_host, chain = variant.executor.options.processor.is_host, _chain(variant.executor)
@@ -120,7 +133,7 @@ class Dispatcher:
         return out
 
     def refresh(self, variants: Sequence[Variant]) -> None:
-        """Make the builtin anew if there are other plans than those it serves.
+        """Replace the builtin if the function has other plans than those that the builtin serves.
 
         Args:
             variants: the graphs of the function.
@@ -168,7 +181,7 @@ class Dispatcher:
             self._refuse(f"only {MAX_LEAVES} specialisations of a function are emitted")
         leaves, executors = leaves[:MAX_LEAVES], executors[:MAX_LEAVES]
         entry = make_entry([leaf for leaf, _ in leaves], self._slow, _settings(), keep)
-        RECENT[0] = 0  # what it knows may be a dispatcher that was at this address before
+        RECENT[0] = 0  # RECENT may name an old dispatcher whose table had the same address
         self.add_up_misses()
         entry.set_clock(self._clock)
         counts = [
@@ -177,7 +190,7 @@ class Dispatcher:
         return _Made(entry, tuple(executors), tuple(counts))
 
     def _exchanges(self, variant: Variant) -> Sequence[Exchange | None]:
-        """The ways for emitted code to read arrays of a graph; why it has no others is noted."""
+        """The ways in which emitted code can read a graph's arrays; notes why others fail."""
         processor = variant.executor.options.processor
         found, reasons = backend_of(processor.device).exchanges(processor.device)
         for reason in reasons:
@@ -203,7 +216,7 @@ def _settings() -> Settings:
 
 
 def unserved(variant: Variant) -> str | None:
-    """Why calls of a graph can never run in emitted code; None = they may."""
+    """Why calls of a graph can never run in emitted code; None = they can."""
     if variant.executor.python_only:
         return variant.executor.python_only
     options = variant.executor.options
@@ -215,7 +228,7 @@ def unserved(variant: Variant) -> str | None:
 def _chain(executor: AnyExecutor | None) -> Chain:
     """An executor and its fallbacks with their settled plans, outermost first.
 
-    Read once: another thread may flush them meanwhile.
+    Each attribute is read once, because another thread may flush the executors meanwhile.
     """
     chain: Chain = []
     while executor is not None:
@@ -233,9 +246,10 @@ def _chain(executor: AnyExecutor | None) -> Chain:
 def _leaves(
     variant: Variant, chain: Chain, exchange: Exchange | None, into: bool
 ) -> Iterator[tuple[Leaf, list[Level], list[Any]]]:
-    """Per specialisation that calls of a graph can meet: its leaf, its levels, its kernels.
+    """Yield the leaf, the levels and the kernels of each specialisation of a graph.
 
-    Raises Refused at the first that cannot be emitted; calls that come so far go to Python.
+    Raises Refused at the first specialisation that cannot be emitted; the Python dispatcher serves
+    the calls that none of the specialisations before it fits.
     """
     trace = variant.trace
     held = list(zip(trace.captured, trace.held, strict=True))
@@ -268,7 +282,7 @@ def _leaves(
 
 
 def _kernels(plan: Plan) -> tuple[dict[str, Kernel], list[Any]]:
-    """The kernels of a plan, by fusion function, and what has to outlive their use."""
+    """The kernels of a plan by fusion function, and the objects that own their machine code."""
     kernels: dict[str, Kernel] = {}
     keep: list[Any] = []
     for name, runner in plan.kernels.items():

@@ -1,4 +1,4 @@
-"""What emitted code counts and remembers, and what it depends on besides the plans."""
+"""The cells in which emitted code counts, and the settings on which the code depends."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from .refs import Ref
 
 @dataclass
 class LeafCells:
-    """Table indices of what a leaf counts.
+    """Table indices of a leaf's cells. Each cell holds a 64-bit integer.
 
     Attributes:
-        hits: complete calls.
-        timed, nanoseconds: per guard: how many hits were timed, and how long they took.
-        slow: per step, nonzero once it has been seen to take longer than the threshold.
-        when: time of the latest hit on the dispatcher's clock, which counts hits like this one;
-            None for leaves that no guard has missed.
-        missed: per array that outer guards check: the first of the cells for its flags, sizes and
-            strides at that hit.
-        launched: kernels that were started on a device, of which a call starts some; None on the
-            host, where it starts all.
+        hits: number of complete calls.
+        timed: guard index -> number of timed hits.
+        nanoseconds: guard index -> total time of the timed hits.
+        slow: per step; nonzero if its latest timed run took longer than the threshold.
+        when: the dispatcher's clock at the latest hit (the clock counts hits that come after a
+            miss); None for the leaf of an outermost plan, which no miss precedes.
+        missed: per array that outer guards check, the first of the cells that keep its flags, sizes
+            and strides at the latest hit.
+        launched: number of kernels started on a device, where sizes decide which kernels a call
+            starts; None on the host, where each call starts all kernels.
     """
 
     hits: int
@@ -40,7 +41,7 @@ class LeafCells:
 
 
 def cells_of(leaf: Leaf, w: Writer) -> LeafCells:
-    """Cells for a leaf."""
+    """Allocate the cells of a leaf."""
     cells = LeafCells(w.cell())
     for step in leaf.steps:
         cells.slow.append(w.cell())
@@ -59,11 +60,11 @@ def cells_of(leaf: Leaf, w: Writer) -> LeafCells:
 
 @dataclass(frozen=True)
 class Shared:
-    """Table indices of what all leaves share.
+    """Table indices of the cells that all leaves share.
 
     Attributes:
-        current: the number of the leaf that ran last, counted from 1.
-        clock: how many hits came after a miss.
+        current: number of the leaf that ran last, counted from 1.
+        clock: number of hits that came after a miss.
     """
 
     current: int
@@ -72,16 +73,16 @@ class Shared:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the emitted code depends on besides the leaves.
+    """Settings and functions on which the emitted code depends, besides the leaves.
 
     Attributes:
-        time_every: one hit in so many is timed.
-        release_from: nanoseconds from which a kernel runs with the GIL released.
+        time_every: one hit in this many is timed.
+        release_from: a kernel that takes at least this many nanoseconds runs without the GIL.
         recent: address of `last_executed.RECENT`.
-        last: the object whose attribute ``plan`` says what this thread ran last.
-        empty: (shape, dtype) -> array, for big ones.
-        workspace: bytes -> address of scratch memory of this thread.
-        scratch: bytes -> array of so many or more, to be dropped after the call.
+        last: `last_executed.LAST`; its attribute ``plan`` is the plan that this thread ran last.
+        empty: (shape, dtype) -> a new array; used for large arrays.
+        workspace: number of bytes -> address of a kernel workspace of this thread.
+        scratch: number of bytes -> array of at least that size, to be dropped after the call.
     """
 
     time_every: int

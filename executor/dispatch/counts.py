@@ -1,8 +1,8 @@
-"""Counting up what emitted code has counted: one number per leaf, read when somebody asks.
+"""Adds the counts of emitted code to the counters of executors, when the counters are read.
 
-A leaf counts complete calls only. Each of them is one call of the function, a miss of the guard of
-every outer specialisation, a hit of every guard and a launch of every kernel of its own plan, so
-that nothing else has to be counted in the call.
+A leaf counts only complete calls. From the number of calls follow all other counts: each call is
+one call of the function, one miss of the guard of every outer specialisation, and one hit of every
+guard and one launch of every kernel of the leaf's own plan.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .leaf_spec import ArrayValue, Leaf
 
 
 class Level:
-    """One executor on the way to a leaf, the leaf's own included.
+    """One executor of the chain that leads to a leaf; the last level is the leaf's own executor.
 
     Attributes:
-        own: its counters; when it is dropped they move elsewhere.
-        guards: of its plan.
+        own: the executor's counters; if the executor is dropped, its counts go to their heir.
+        guards: the guards of the executor's plan.
     """
 
     def __init__(self, own: Counters, guards: Sequence[Guard]) -> None:
@@ -34,11 +34,11 @@ class Level:
 
     @property
     def counters(self) -> Counters:
-        """Where to count."""
+        """The counters to which counts are added now."""
         return self.own.last_heir()
 
     def enter(self, add_up: Callable[[], None]) -> None:
-        """Have this called before somebody reads counters or guards."""
+        """Register ``add_up`` to be called before anyone reads these counters or guards."""
         for counters in self._places():
             counters.native.append(add_up)
         for guard in self.guards:
@@ -58,14 +58,18 @@ class Level:
 
 
 class LeafCounts:
-    """What a leaf adds to the counters of executors and to the guards of their plans.
+    """Adds the counts of one leaf to the counters of executors and to the guards of their plans.
 
-    Cells only grow and are never reset, so nothing that runs meanwhile is lost or counted twice.
-    What is added is known before the sum is read: no thread can come between the two (`Counters`).
-    Once the builtin is gone the last calls are counted up and this object leaves the counters.
+    Cells only grow and are never reset, so a call that runs meanwhile is neither lost nor counted
+    twice. `Counters` adds in a way that no other thread can interrupt. Once the builtin is freed,
+    the last calls are added, and this object unregisters itself.
 
     Args:
-        levels: the executors of a call, outermost first; all guards but the last one's are missed.
+        leaf: the leaf.
+        number: index of the leaf among the leaves of the entry.
+        entry: the builtin and its table.
+        levels: the executors of a call, outermost first. A call of this leaf has missed the guards
+            of all levels except the last one.
     """
 
     def __init__(self, leaf: Leaf, number: int, entry: Entry, levels: Sequence[Level]) -> None:
@@ -77,12 +81,12 @@ class LeafCounts:
         self._launches = len(leaf.steps)
         self._library_calls = sum(step.library_calls for step in leaf.steps)
         self._seen: dict[int, int] = {}
-        self._lock = ForkLock()  # re-entrant: counters are read in finalizers too
+        self._lock = ForkLock()  # re-entrant, because finalizers may read counters
         for level in levels:
             level.enter(self.add_up)
 
     def _new(self, cell: int) -> int:
-        """By how much a cell has grown since it was asked last."""
+        """The growth of a cell since the previous query."""
         now = self._table[cell]
         grown = now - self._seen.get(cell, 0)
         self._seen[cell] = now
@@ -136,7 +140,7 @@ class LeafCounts:
             guard.missed_types = tuple(self._type_of(value) for value in checked)
 
     def _type_of(self, value: ArrayValue) -> TensorType:
-        """What `dialect.ir.types.type_of` says of an array at the latest hit."""
+        """The type that `dialect.ir.types.type_of` would give for an array at the latest hit."""
         first, rank = self._cells.missed[value.ref], len(value.sizes)
         flags, *rest = (self._table[first + k] for k in range(1 + 2 * rank))
         dtype = dtype_of(value.dtype)

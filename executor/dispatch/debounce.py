@@ -1,4 +1,4 @@
-"""Work on a thread of its own, so that no call waits for it."""
+"""Debounced work on a thread of its own, so that no call waits for it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from ..settings.events import log
 from ..settings.fork_gate import no_fork
 from ..settings.fork_lock import ForkLock
 
-# Seconds without anybody asking before the work begins, and the longest that it is put off: while
-# one plan follows the other, the work would be for nothing, and would take time from calls.
+# Work begins after this many seconds without a request. While plans still follow each other
+# quickly, the work would be wasted and would take CPU time from calls.
 _QUIET = 0.5
-_LATEST = 5.0
+_LATEST = 5.0  # seconds after which work begins even if requests keep coming
 
 
 class Later:
-    """One piece of work that may be asked for any number of times, and runs one at a time.
+    """Work that may be requested any number of times, and never runs twice at the same time.
 
-    It begins once nobody has asked for a while, or when somebody waits for it. Asked for while it
-    runs, it runs once more. A forked child starts without the thread, and gets one when it asks. No
-    fork happens while it runs (`fork_gate`).
+    The work begins after a while without requests, or when `wait` is called. A request during a
+    run causes one more run. A forked child starts without the thread; its first request starts
+    one. No fork happens during a run (`fork_gate`).
 
-    ``work`` is a method, whose object is not kept alive.
+    Args:
+        work: a bound method; this object does not keep the method's object alive.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -36,7 +37,7 @@ class Later:
         self._thread: threading.Thread | None = None
 
     def ask(self) -> None:
-        """Have it run, with what there is now."""
+        """Request a run that sees the present state."""
         with self._lock:
             self._asked = time.monotonic()
             if self._thread is not None and self._thread.is_alive():
@@ -52,7 +53,7 @@ class Later:
             self._thread = thread
 
     def wait(self, seconds: float) -> bool:
-        """Wait until nothing runs, at most so long; whether so."""
+        """Wait at most this long for the work to end; returns whether it has ended."""
         thread = self._thread
         if thread is not None:
             self._hurry.set()

@@ -1,12 +1,12 @@
 """The machine code of a dispatcher, as LLVM IR text: decision tree, outputs, launches, counts.
 
-LLVM IR and not MLIR's LLVM dialect, since dispatchers are made in the user's process, which never
-loads MLIR for it: llvmlite, which links the kernels, reads the text as it is.
+The text is LLVM IR and not MLIR's LLVM dialect, because dispatchers are made in the user's process,
+which need not load MLIR for them: llvmlite, which also links the kernels, reads LLVM IR.
 
-The function has CPython's fastcall signature, with keywords. It answers only if nothing out of the
-ordinary happens. Everything else (no specialisation fits, memory is short, a number is too big, a
-kernel reports an index out of range) drops what it has made and calls the Python dispatcher with
-the same arguments, which does, counts and raises what it would have without this function.
+The function has CPython's fastcall signature, with keywords. It completes only ordinary calls. In
+all other cases (no specialisation fits, memory is short, an int is too large, a kernel reports an
+index out of range) it drops the objects that it has made and calls the Python dispatcher with the
+same arguments. The Python dispatcher then acts as if this function did not exist.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from .llvm_writer import Writer
 
 @dataclass
 class Emitted:
-    """IR text and the table it goes with.
+    """The IR text of a dispatcher, with its table.
 
     Attributes:
-        entries: see `Writer`.
-        cells: per leaf.
-        shared: of all leaves.
+        text: LLVM IR of one module.
+        entries: the entries of the table, see `Writer`.
+        cells: the cells of each leaf.
+        shared: the cells that all leaves share.
     """
 
     text: str
@@ -42,7 +43,7 @@ class Emitted:
 
 
 def emit(leaves: Sequence[Leaf], slow: Any, settings: Settings) -> Emitted:
-    """A dispatcher for these leaves, tried in this order; ``slow`` is called where none fits."""
+    """A dispatcher that tries these leaves in order, and calls ``slow`` if no leaf fits."""
     return _Emitter(leaves, slow, settings).emitted()
 
 
@@ -75,8 +76,8 @@ class _Emitter:
         return Emitted(text, w.entries, self.cells, self.shared)
 
     def tree(self, rows: list[tuple[int, list[Test]]], fail: str) -> None:
-        """Try leaves in order; tests that several have in common are made once."""
-        # Not by recursion, which would go as deep as there are arguments.
+        """Write the tests of leaves, tried in order; tests that leaves share are written once."""
+        # Common tests are handled in a loop: recursion would be as deep as there are arguments.
         common = _common([tests for _, tests in rows])
         for test in rows[0][1][:common]:
             self.w.unless(self.fits(emit_test(self.w, test.field), test.value), fail)
@@ -108,7 +109,7 @@ class _Emitter:
             self.tree(rest, fail)
 
     def fits(self, found: str, value: Any) -> str:
-        """Whether what a test has read is this value."""
+        """Whether the field that a test has read equals this value."""
         if isinstance(value, int):
             return self.w.op(f"icmp eq i64 {found}, {value}")
         return self.w.op(f"icmp eq ptr {found}, {self.w.object(value)}")
@@ -123,13 +124,13 @@ def _writer(leaf: Leaf) -> type[LeafWriter]:
 
 
 def _common(rows: list[list[Test]]) -> int:
-    """How many tests all of them begin with."""
+    """The number of leading tests that all rows share."""
     together = zip(*rows, strict=False)
     return sum(1 for _ in takewhile(lambda tests: len(set(tests)) == 1, together))
 
 
 def _leading(rows: list[tuple[int, list[Test]]], asked: tuple) -> list[tuple[int, list[Test]]]:
-    """The first rows, as far as they begin by asking for the same."""
+    """The leading rows whose first test reads the same field."""
     count = 0
     while count < len(rows) and rows[count][1] and rows[count][1][0].field == asked:
         count += 1
@@ -137,5 +138,5 @@ def _leading(rows: list[tuple[int, list[Test]]], asked: tuple) -> list[tuple[int
 
 
 def _constant(value: Any) -> Any:
-    """Python objects are compared by identity."""
+    """A hashable key of a test's value: ints by value, other objects by identity."""
     return value if isinstance(value, int) else ("object", id(value))

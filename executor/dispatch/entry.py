@@ -1,9 +1,9 @@
-"""From IR text to a builtin function: compiling, linking, the table, and whose death frees what.
+"""From IR text to a builtin function: compiling, linking, filling the table, and freeing the code.
 
-A builtin's ``m_self`` is a tuple, which the collector never clears, of the objects that the code
-knows by address, and a `_Tether`. The tether is invisible to the collector, hence dies after the
-builtin itself: only then is the code unmapped, even where all of it is part of a cycle with
-finalizers that call the function.
+A builtin's ``m_self`` is a tuple of the objects that the code knows by address, and a `_Tether`.
+The garbage collector never clears a tuple and does not see the tether, so the tether is freed after
+the builtin. Its finalizer unmaps the code. This order holds even if the builtin is part of a
+reference cycle with finalizers that call the function.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .llvm_writer import Address
 
 _FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _METHODS_PER_SLAB = 128
-_LEVEL = 1  # straight code without loops: higher levels take thrice the time, and gain nothing
+_LEVEL = 1  # LLVM's -O1: the code has no loops, and higher levels take three times as long
 
-_live: dict[int, Any] = {}  # tether -> what must outlive its builtin
+_live: dict[int, Any] = {}  # tether -> the objects that must outlive its builtin
 _serial = itertools.count()
 
 
@@ -39,12 +39,12 @@ class _Method(ctypes.Structure):
 
 
 class _Methods:
-    """PyMethodDefs: CPython reads them until a builtin is gone, so they are recycled, not freed."""
+    """Recycles PyMethodDefs: CPython reads one until its builtin dies."""
 
     def __init__(self) -> None:
         self._free: list[int] = []
         self._slabs: list[Any] = []
-        self._lock = ForkLock()  # re-entrant: tethers may die at any allocation
+        self._lock = ForkLock()  # re-entrant: any allocation may free a tether
 
     def take(self, name: bytes, function: int) -> int:
         with self._lock:
@@ -66,7 +66,7 @@ _methods = _Methods()
 
 
 class _Tether(int):
-    """Key of `_live`; without a dictionary or references, the collector does not track it."""
+    """A key of `_live`; the garbage collector does not track it, since it holds no references."""
 
     __slots__ = ()
 
@@ -78,13 +78,14 @@ class _Tether(int):
 
 @dataclass(frozen=True)
 class Entry:
-    """A dispatcher.
+    """An emitted dispatcher.
 
     Attributes:
         call: the builtin.
-        cells: per leaf.
-        table: of the code, as 64-bit numbers.
-        emitted: IR text and what else it was made of.
+        cells: the cells of each leaf.
+        table: the table of the code, a ctypes array of 64-bit integers.
+        emitted: the IR text and its table entries.
+        keep: the loaded machine code.
     """
 
     call: Callable[..., Any]
@@ -99,20 +100,20 @@ class Entry:
 
     @property
     def current(self) -> int:
-        """The number of the leaf that ran last, counted from 1; 0 = none since `forget`."""
+        """Number of the leaf that ran last, counted from 1; 0 = none has run since `forget`."""
         return self.table[self.emitted.shared.current]
 
     @property
     def clock(self) -> int:
-        """How many hits came after a miss."""
+        """Number of hits that came after a miss."""
         return self.table[self.emitted.shared.clock]
 
     def set_clock(self, value: int) -> None:
-        """Go on from the clock of another dispatcher."""
+        """Set the clock, to continue from the clock of the previous dispatcher."""
         self.table[self.emitted.shared.clock] = value
 
     def forget(self) -> None:
-        """Note that something else than a leaf has run."""
+        """Note that the last call ran in Python."""
         self.table[self.emitted.shared.current] = 0
 
 
@@ -122,12 +123,13 @@ def make_entry(
     settings: Settings,
     keep: Sequence[Any] = (),
 ) -> Entry:
-    """A builtin for these leaves.
+    """Make a builtin for these leaves.
 
     Args:
-        slow: called with the same arguments where no leaf fits.
-        settings: what else the code depends on.
-        keep: kernels, which live as long as the builtin.
+        leaves: the leaves, tried in this order.
+        slow: the Python dispatcher, called with the same arguments if no leaf fits.
+        settings: settings and functions on which the code depends.
+        keep: objects that live as long as the builtin, such as loaded kernels.
     """
     emitted = emit(leaves, slow, settings)
     loaded = link_object(_object_code(emitted.text), "entry", "table")

@@ -1,8 +1,8 @@
-"""Where CPython and NumPy keep what the emitted code reads, verified against the running pair.
+"""Struct offsets of CPython and NumPy that emitted code uses, verified in the running process.
 
-Nothing here is taken on trust: every offset is compared with what Python reports about arrays of
-many kinds, and every function of NumPy's C API is tried. The first difference is the reason to
-run the Python dispatcher instead.
+`refusal` compares every offset with the values that Python reports for arrays of many kinds, and
+calls every function of NumPy's C API once. If anything differs, the Python dispatcher serves all
+calls.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _PYTHON_API = (
 class Layout:
     """Byte offsets of struct fields (64-bit CPython 3.11 - 3.13, NumPy 2).
 
-    ``dtype`` is where a PyArray_Descr keeps eight bytes that tell dtypes apart: its kind, its
-    character code, its byte order, a byte of no meaning, its type number.
+    ``dtype`` is the offset of eight bytes in a PyArray_Descr that identify a dtype: its kind, its
+    character code, its byte order, an unused byte, and its type number.
     """
 
     ob_type: int = 8
@@ -62,7 +62,7 @@ LAYOUT = Layout()
 
 
 class Unknown(Exception):
-    """The running interpreter or NumPy is not laid out as expected; the text says where."""
+    """The layout of the running interpreter or NumPy differs; the message names the difference."""
 
 
 @functools.cache
@@ -97,7 +97,7 @@ def _check_interpreter() -> None:
 
 
 def samples() -> list[np.ndarray]:
-    """Arrays that differ in everything that the emitted code reads."""
+    """Arrays that differ in every field that emitted code reads."""
     base = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
     frozen = np.ones(3)
     frozen.flags.writeable = False
@@ -109,7 +109,7 @@ def samples() -> list[np.ndarray]:
 
 
 def dtype_word(dtype: np.dtype) -> int:
-    """What the emitted code compares dtypes by: equal dtypes may be distinct objects."""
+    """The eight bytes by which emitted code compares dtypes; equal dtypes may be two objects."""
     return ctypes.c_int64.from_address(id(dtype) + LAYOUT.dtype).value
 
 
@@ -143,7 +143,7 @@ def _check_fields(layout: Layout) -> None:
             "flags.writeable": (bool(a.flags.num & WRITEABLE), a.flags.writeable),
         }
         wrong = [name for name, (got, want) in found.items() if got != want]
-        # NumPy keeps both in one block. Not until this is known are the pointers followed.
+        # NumPy keeps sizes and strides in one block. Only if that holds are the pointers followed.
         if a.ndim and (dims % 8 or not dims or steps != dims + 8 * a.ndim):
             wrong.append("dimensions")
         if not wrong:
@@ -162,9 +162,9 @@ def _check_fields(layout: Layout) -> None:
 
 @functools.cache
 def addresses() -> dict[str, int]:
-    """Addresses of the C functions that the emitted code calls.
+    """Addresses of the C functions that the emitted code calls, by name.
 
-    Raises Unknown where NumPy's function table is not the one of its version 2.
+    Raises Unknown if NumPy's function table is not that of NumPy 2.
     """
     umath = importlib.import_module("numpy._core._multiarray_umath")
     api: Any = ctypes.pythonapi
@@ -186,7 +186,7 @@ def addresses() -> dict[str, int]:
 
 
 def _check_functions() -> None:
-    """Make an array and a scalar through the table, as the emitted code will."""
+    """Make an array and a scalar with NumPy's function table, as emitted code does."""
     known, pointer = addresses(), ctypes.c_void_p
     dtype = np.dtype(np.int32)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # NewFromDescr steals it

@@ -1,4 +1,4 @@
-"""What one specialisation needs to run without Python: tests, kernel calls, outputs."""
+"""The description of one specialisation that runs without Python: tests, kernel calls, outputs."""
 
 from __future__ import annotations
 
@@ -25,23 +25,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Test:
-    """One condition: what ``field`` reads has to be ``value`` (an int or a type).
+    """One condition: the field that emitted code reads must equal ``value`` (an int or a type).
 
-    Fields of arguments, true or false: ``("keywords", names)``, ``("static", position, Held)``,
-    ``("fits", position)`` of an int, and ``("opened", position, type, keys)``, on which what reads
-    the items relies; ``("bits", position)`` of a float; and ``("owned", positions)``, always 1.
+    Fields whose answer is 1 or 0 are marked with "?".
 
-    Of arrays: ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)``, ``("flags", ref, mask)``,
-    ``("stride", ref, axis)``; true or false are ``("step", ref, axis, bytes)`` (that stride, or
-    only one element), ``("multiple", ref, axis, bytes)``, ``("view", ref)``, and ``("apart", ref,
-    size, ref, rank, bytes)`` (the first array, contiguous and of so many bytes, lies outside of
-    where the second has its elements). Of arrays on a device also ``("described", ref)``, on which
-    all others rely, ``("device", ref)`` and ``("dense", ref, rank)``.
+    Fields of arguments:
 
-    Of sizes: ``("size", size)``; true or false are ``("positive", size)``, ``("same", size, size)``
-    and ``("less", size, size)``. Of relaxed guards, true or false: ``("profiled", size, whether 1
-    was profiled)`` and ``("ordered", ref, bytes, field that tells contiguity, axes by stride, axes
-    without gaps)``.
+    * ``("keywords", names)``? : exactly these keywords are passed, in this order.
+    * ``("static", position, Held)``? : the argument is that object, or an equal string.
+    * ``("opened", position, type, keys)``? : the container has this type and these keys. Tests of
+      its items rely on this one, because it stores the pointers to the items.
+    * ``("owned", positions)``: takes references to items of containers; always 1.
+    * ``("fits", position)``? : the int is small enough for 64-bit arithmetic.
+    * ``("bits", position)``: the bits of the float.
+
+    Fields of arrays:
+
+    * ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)`` (the rank), ``("flags", ref, mask)``,
+      ``("stride", ref, axis)`` (in bytes).
+    * ``("step", ref, axis, bytes)``? : the axis has that stride, or size 1.
+    * ``("multiple", ref, axis, bytes)``? : the stride is a multiple of that, or the size is 1.
+    * ``("view", ref)``? : the array's base is another array.
+    * ``("apart", ref, size, ref, rank, bytes)``? : the memory of the first array, which is
+      contiguous and has ``size`` bytes, does not overlap that of the second array, which has this
+      rank and item size.
+    * On a device: ``("described", ref)``? , on which all other tests of the array rely,
+      ``("device", ref)`` and ``("dense", ref, rank)``? (C order without gaps).
+
+    Fields of sizes: ``("size", size)``, ``("positive", size)``?, ``("same", size, size)``? and
+    ``("less", size, size)``?.
+
+    Fields of relaxed guards: ``("profiled", size, was_one)``? (the size is 1 exactly if
+    ``was_one``), and ``("ordered", ref, bytes, contiguous, order, dense)``? with the item size, the
+    field that tells contiguity, the axes by decreasing stride, and the axes without gaps.
     """
 
     field: tuple
@@ -50,7 +66,14 @@ class Test:
 
 @dataclass(frozen=True)
 class ArrayValue:
-    """An array argument or a captured array."""
+    """An array argument or a captured array.
+
+    Attributes:
+        ref: the array.
+        dtype: its dtype.
+        sizes: the size of each axis.
+        device: the device in whose memory it lies.
+    """
 
     ref: Ref
     dtype: np.dtype
@@ -59,23 +82,23 @@ class ArrayValue:
 
     @property
     def contiguous(self) -> tuple:
-        """The field that is nonzero if elements lie in C order without gaps."""
+        """The field that is nonzero if the elements lie in C order without gaps."""
         if isinstance(self.ref, OnDevice):
             return "dense", self.ref, len(self.sizes)
         return "flags", self.ref, C_CONTIGUOUS
 
     def is_contiguous(self) -> Test:
-        """The test for that."""
+        """The test that the elements lie in C order without gaps."""
         return Test(self.contiguous, 1 if isinstance(self.ref, OnDevice) else C_CONTIGUOUS)
 
     def stride(self, axis: int) -> Dim:
-        """A stride, in elements."""
+        """The stride of an axis, in elements."""
         return symbol(Stride(self.ref, axis, self.dtype.itemsize))
 
 
 @dataclass(frozen=True)
 class NumberValue:
-    """A Python number among the arguments."""
+    """A Python number among the arguments; ``kind``: bool, int or float."""
 
     position: Position
     kind: type
@@ -83,14 +106,14 @@ class NumberValue:
 
 @dataclass(frozen=True)
 class MadeValue:
-    """An output of a kernel, C-contiguous."""
+    """An output of a kernel; always C-contiguous."""
 
     dtype: np.dtype
     sizes: tuple[Dim, ...]
     device: str = HOST
 
     def stride(self, axis: int) -> Dim:
-        """A stride, in elements."""
+        """The stride of an axis, in elements."""
         return math.prod(self.sizes[axis + 1 :])
 
 
@@ -99,7 +122,7 @@ Value = Union[ArrayValue, NumberValue, MadeValue]
 
 @dataclass(frozen=True, eq=False)
 class HostKernel:
-    """Machine code of a fusion function."""
+    """Machine code of a fusion function for the host; ``address``: its entry point."""
 
     artifact: KernelArtifact
     address: int
@@ -107,7 +130,7 @@ class HostKernel:
 
     @property
     def abi(self) -> KernelABI:
-        """How to call it."""
+        """The calling convention of the kernel."""
         return self.artifact.abi
 
 
@@ -119,12 +142,13 @@ class Step:
     """One kernel call.
 
     Attributes:
-        kernel: of the host, or of a device.
-        operands: values of the graph, in slot order.
-        results: values of the graph; fewer than outputs where the kernel reports violations.
-        guard: index of the guard whose hits are timed with this call, or None.
-        workspace: bytes that the kernel needs besides.
-        actions: what starts a device's kernels.
+        kernel: a kernel of the host or of a device.
+        operands: numbers of the graph's values that the kernel reads, in slot order.
+        results: numbers of the values that it makes. A kernel that reports violations has one more
+            output.
+        guard: index of the guard whose timed hits include this call; None = no guard.
+        workspace: bytes of workspace that the kernel needs.
+        actions: launches and library calls of a device kernel; empty on the host.
     """
 
     kernel: Kernel
@@ -140,7 +164,7 @@ class Step:
 
     @property
     def library_calls(self) -> int:
-        """Library products per call."""
+        """Number of library products (BLAS calls) per kernel call."""
         if isinstance(self.kernel, HostKernel):
             return self.kernel.artifact.library_calls
         return sum(isinstance(action, Multiply) for action in self.actions)
@@ -152,19 +176,22 @@ class Leaf:
 
     Attributes:
         arity: number of arguments that are passed by position.
-        tests: what must hold, in an order in which each may rely on those before it.
-        final: what must hold once all of them do, or else the call is Python's: what is asked of
-            arrays that are written to, of which no guard knows.
-        values: what is known of each value of the graph.
-        steps: kernel calls in order.
-        outputs: values that are returned.
-        structure: of the results, as of a `TreeDef`.
-        missed: what the guards of outer specialisations check, which have sent the call here.
-        targets: outputs -> arguments that they are written into.
-        donated: how many of them are donated arguments.
-        remembered: weak reference to the plan, which a call puts into `last_executed.LAST.plan`.
-        exchange: of the library that arguments and outputs are of; None on the host.
-        evaluated: ops that Python would evaluate, and a hit need not.
+        tests: conditions for this leaf; each test may rely on those before it. If one fails, the
+            next leaf is tried.
+        final: conditions on arrays that the leaf overwrites, tested after ``tests``. If one fails,
+            the Python dispatcher serves the call.
+        values: value number -> description of the graph's value.
+        steps: kernel calls, in order.
+        outputs: numbers of the values that are returned.
+        structure: structure of the results, in the format of `TreeDef`.
+        missed: for each outer specialisation, the arrays that its guard checks. A call reaches this
+            leaf because these guards have failed.
+        targets: value number of an output -> the argument into which it is written.
+        donated: number of targets that are donated arguments.
+        remembered: weak reference to the plan; a call stores it in `last_executed.LAST.plan`.
+        exchange: the DLPack functions of the library of all arrays; None on the host.
+        evaluated: number of ops per call that a Python plan evaluates; they are counted for a hit,
+            although emitted code does not run them.
     """
 
     arity: int = 0
@@ -183,29 +210,30 @@ class Leaf:
 
     @property
     def device(self) -> str:
-        """Where the kernels run."""
+        """The device on which the kernels run."""
         return self.steps[0].kernel.device if self.steps else HOST
 
     def finish(self, arguments: Arguments, structure: tuple) -> None:
-        """Complete the leaf of a graph with these arguments and results; raises Refused."""
+        """Add arguments and result structure; raises Refused for containers that Python makes."""
         self.arity, self.structure = arguments.arity, structure
         _check_structure(structure)
-        # What others rely on first, then what is cheap; stable.
+        # Tests on which others rely come first, then cheap tests; the sort is stable.
         order = {"keywords": 0, "opened": 1, "static": 2, "type": 2, "owned": 3, "described": 4}
         order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 5)
         tests = dict.fromkeys([*arguments.tests, *self.tests])
         self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 6))
 
     def write_to(self, position: int, inputs: Sequence[Value]) -> None:
-        """Have the only output written into the argument at a position; raises Refused."""
+        """Write the only output into the argument at a position; raises Refused if impossible."""
         if self.structure != LEAF:
             raise Refused("into is given several arrays")
         self._aim(self.outputs[0], position, inputs)
 
     def donate(self, pairs: Sequence[tuple[int, int]], inputs: Sequence[Value]) -> None:
-        """Have outputs made in inputs' memory, as `donation.donations` allows; raises Refused.
+        """Write outputs into donated inputs, given as (output, input) of `donation.donations`.
 
-        Nothing may go wrong afterwards that the Python dispatcher would have to do over.
+        Raises Refused unless the last kernel writes them: after a donated input is overwritten, the
+        Python dispatcher cannot repeat the call.
         """
         for output, k in pairs:
             value, given = self.outputs[output], inputs[k]
@@ -218,10 +246,10 @@ class Leaf:
         self.donated = len(pairs)
 
     def _aim(self, output: int, position: Position, others: Sequence[Value]) -> None:
-        """Have an output written into an argument.
+        """Write an output into an argument.
 
-        The leaf then fits only arguments of the output's type that are contiguous, writable, and
-        apart from all others.
+        The tests in ``final`` then require that the argument has the output's type, is contiguous
+        and writable, and overlaps no other argument.
         """
         made = self.values[output]
         assert isinstance(made, MadeValue)
@@ -244,14 +272,14 @@ class Leaf:
         return list(dict.fromkeys(value for missed in self.missed for value in missed))
 
     def strides(self) -> list[tuple[Ref, int]]:
-        """The strides that kernels take or that are kept of missed guards, as (array, axis)."""
+        """The strides that kernels take, or that `note_misses` stores, as (array, axis)."""
         operands = [(self.values[s.operands[k]], a) for s in self.steps for k, a in s.abi.strides]
         kept = [(v, axis) for v in self.checked() for axis in range(len(v.sizes))]
         found = {(v.ref, a): None for v, a in (*operands, *kept) if isinstance(v, ArrayValue)}
         return list(found)
 
     def sizes(self, step: Step) -> dict[str, Dim]:
-        """What the size symbols of a kernel stand for."""
+        """The size that each size symbol of a kernel stands for."""
         out = {}
         for name, (index, axis) in step.abi.symbols.items():
             value = self.values[step.operands[index]]
@@ -261,14 +289,14 @@ class Leaf:
 
 
 def array_of(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:
-    """An array with sizes of its own."""
+    """An array of this rank, whose sizes are read at run time."""
     return ArrayValue(
         ref, dtype, tuple(symbol(Dimension(ref, axis)) for axis in range(rank)), device
     )
 
 
 def tests_of(inputs: Sequence[Value]) -> list[Test]:
-    """What makes objects the values that they are taken for."""
+    """The tests that objects have the type, rank, dtype and alignment of these values."""
     tests = []
     for value in inputs:
         if isinstance(value, NumberValue):
@@ -299,7 +327,7 @@ def _device_tests(value: ArrayValue, ref: OnDevice) -> list[Test]:
 
 
 def _check_structure(spec: tuple) -> None:
-    """Raise Refused unless results of this structure can be put together without Python."""
+    """Raise Refused unless C functions alone can build results of this structure."""
     if spec[0] in ("tuple", "list", "dict", "namedtuple"):
         for item in spec[2]:
             _check_structure(item)

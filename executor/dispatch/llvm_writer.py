@@ -1,7 +1,7 @@
 """Writing LLVM IR text: one function, and the table of addresses and cells that it reads.
 
-The text holds no address: equal dispatches give equal text, hence one compile, and the object
-code could be kept on disk.
+The text contains no address: the code loads all addresses from the table. So equal dispatchers
+have equal text and are compiled once.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from .layout import LAYOUT
 
 @dataclass(frozen=True)
 class Address:
-    """A table entry that is an address known elsewhere."""
+    """A table entry that holds a number, such as an address, of this process."""
 
     value: int
 
 
 class Writer:
-    """Lines of one function in the making.
+    """Collects the lines of one function.
 
     Attributes:
-        entries: of the table, in order: a C function's name (str), an `Address`, a one-element
-            tuple around a Python object, or None for a cell that starts at 0.
-        kept: where references lie that tests have made (see `keep`); NULL is no reference.
+        entries: the table's entries, in order: the name of a C function (str), an `Address`, a
+            one-element tuple around a Python object, or None for a cell that starts at 0.
+        kept: key -> stack slot of a reference that tests have taken (see `keep`). A slot with NULL
+            holds no reference.
     """
 
     def __init__(self) -> None:
@@ -60,15 +61,15 @@ class Writer:
         return f"getelementptr inbounds (i64, ptr @table, i64 {index})"
 
     def object(self, value: Any) -> str:
-        """Pointer to a Python object, which the builtin keeps alive."""
+        """Pointer to a Python object; the builtin keeps the object alive."""
         return self.load("ptr", self.place(self._slot(("object", id(value)), (value,))))
 
     def address(self, value: int) -> str:
-        """Pointer with this value."""
+        """A pointer of this value, loaded from the table."""
         return self.load("ptr", self.place(self._slot(("address", value), Address(value))))
 
     def number(self, value: int) -> str:
-        """A number that differs from process to process, hence is no part of the text."""
+        """An i64 loaded from the table, for numbers that differ from process to process."""
         return self.load("i64", self.place(self._slot(("address", value), Address(value))))
 
     # --- instructions -----------------------------------------------------------------------
@@ -88,7 +89,7 @@ class Writer:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Append whole blocks that are only jumped to, while a block is being written."""
+        """Write the ``with`` block's lines behind all others, while another block is unfinished."""
         self._lines, self._tail = self._tail, self._lines
         try:
             yield
@@ -109,13 +110,13 @@ class Writer:
         return self.load("ptr", self.op(f"getelementptr i8, {given}, i64 {LAYOUT.ob_type}"))
 
     def shared_alloca(self, key: tuple, type_: str) -> str:
-        """The same memory whenever it is asked for."""
+        """Stack memory that is made once per key, and shared by all callers with that key."""
         if key not in self._shared:
             self._shared[key] = self.alloca(type_)
         return self._shared[key]
 
     def keep(self, key: Any) -> str:
-        """Memory for a reference that whatever comes next has to drop; NULL at first."""
+        """A stack slot for a reference, NULL at first; a leaf or the miss path must drop it."""
         if key not in self.kept:
             self.kept[key] = self.alloca("ptr")
             self._head.append(f"  store ptr null, ptr {self.kept[key]}")
@@ -164,14 +165,14 @@ class Writer:
         self.do(f"br label %{target}")
 
     def here(self) -> str:
-        """The name of the block that is being written, which begins anew: for a ``phi`` to tell."""
+        """Begin a new block and return its name, which a later ``phi`` can refer to."""
         name = self.name()
         self.jump(name)
         self.label(name)
         return name
 
     def add_to_cell(self, index: int, amount: str | int = 1) -> str:
-        """Add to a cell; the new value."""
+        """Add to a cell, and return the new value."""
         place = self.place(index)
         total = self.op(f"add i64 {self.load('i64', place)}, {amount}")
         self.store("i64", total, place)

@@ -1,6 +1,6 @@
-"""Reading off an optimised plan what emitted code has to do for it.
+"""Translates an optimised plan into a `Leaf`, from which code can be emitted.
 
-A plan that does anything besides guards, kernels and fallbacks is refused with the reason.
+A plan that needs more than guards, kernels, sizes and fallbacks is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
 from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
 
-# Python numbers whose 8 bytes a kernel reads as a scalar of this kind of dtype.
+# Kind of a kernel scalar's dtype -> the Python types whose 8 bytes the kernel can read as it.
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": (),
 }  # fmt: skip
@@ -33,13 +33,13 @@ _SIZES = (DimOp, ListConstruct, SizeEq)
 
 @dataclass(frozen=True)
 class Fallback:
-    """The other side of a plan's only guard, where that gives all outputs of the graph.
+    """The fallback behind a plan's only guard, if it computes all outputs of the graph.
 
     Attributes:
-        callee: its name.
-        inputs: what it is called with.
-        checked: what the guard checks.
-        order: per output of the graph, which output of the fallback it is.
+        callee: name of the fallback function.
+        inputs: the values that the fallback gets.
+        checked: the arrays that the guard checks.
+        order: for each output of the graph, the index among the fallback's outputs.
     """
 
     callee: str
@@ -54,15 +54,17 @@ def leaf_of(
     inputs: Sequence[Value],
     order: Sequence[int] | None = None,
 ) -> tuple[Leaf, Fallback | None]:
-    """The leaf for an optimised graph and where its guard leads otherwise; raises Refused.
+    """The leaf of an optimised graph, and the fallback of its guard; None = no such fallback.
 
-    Tests of the inputs themselves (`tests_of`), arity and container are left to the caller.
+    The caller adds arity, the structure of the results, and the tests of the inputs (`tests_of`).
 
     Args:
         module: the decoded graph.
-        kernels: of fusion functions; those without a kernel are absent.
-        inputs: of the graph.
-        order: which outputs are returned; None = all.
+        kernels: fusion function name -> kernel; a function without a kernel is absent.
+        inputs: the inputs of the graph.
+        order: indices of the outputs that are returned; None = all.
+
+    Raises Refused if the plan needs Python.
     """
     reader = _Reader(module, kernels, inputs)
     order = range(len(module.main.outputs)) if order is None else order
@@ -70,9 +72,10 @@ def leaf_of(
 
 
 def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
-    """Why a block is refused of which an instruction is.
+    """The reason why a block is refused that contains the instruction ``refused``.
 
-    A loop or a branch is told of, if there is one, else an op: not the constants made for them.
+    The reason names a loop or a branch if the block has one, else an op, and a constant only if the
+    block has nothing else: constants are made for other ops.
     """
     checks = {r for i in instrs if issubclass(i.op, (Guard, SizeEq)) for r in i.results}
     others = [
@@ -96,11 +99,12 @@ class _Reader:
         self.module, self.kernels = module, kernels
         self.leaf = Leaf()
         self.alias: dict[int, int] = {}
-        # Boolean -> the guard that times what comes behind it, and all values that are checked.
+        # Boolean result of a guard -> index of the guard whose hits are timed, and the checked
+        # values.
         self.guarded: dict[int, tuple[int | None, set[int]]] = {}
-        self.sizes: dict[int, tuple[Dim, ...]] = {}  # sizes, and lists of them, that are asked for
-        self.checks: list[tuple[int, ...]] = []  # per guard the values that it checks
-        self.others: list[tuple[Instr, Block]] = []  # guarded instructions, their other sides
+        self.sizes: dict[int, tuple[Dim, ...]] = {}  # value -> a size, or the sizes of a list
+        self.checks: list[tuple[int, ...]] = []  # per guard, the values that it checks
+        self.others: list[tuple[Instr, Block]] = []  # branches on guards, with their else blocks
         if len(module.main.inputs) != len(inputs):
             raise Refused("the graph has inputs that are no arguments")
         self.leaf.values = dict(zip(module.main.inputs, inputs, strict=True))
@@ -142,7 +146,13 @@ class _Reader:
         return value
 
     def block(self, block: Block, guard: int | None, checked: set[int]) -> None:
-        """The instructions of a block that runs behind the guard with this index (None: none)."""
+        """Translate a block.
+
+        Args:
+            block: its instructions.
+            guard: index of the guard that protects the block; None = no guard.
+            checked: the values that guards have checked before the block runs.
+        """
         for instr in block.instrs:
             operands = tuple(self.root(o) for o in instr.operands)
             if issubclass(instr.op, Guard):
@@ -233,7 +243,7 @@ class _Reader:
             values[result] = MadeValue(dtype_named(spec.dtype).numpy, dims, kernel.device)
 
     def strides(self, kernel: DeviceKernel, operands: tuple[int, ...]) -> dict[str, Dim]:
-        """What the run-time strides of a kernel stand for, in elements."""
+        """The stride that each run-time stride of a kernel stands for, in elements."""
         out = {}
         for name, (k, axis) in kernel.strides().items():
             value = self.leaf.values[operands[k]]

@@ -1,8 +1,9 @@
-"""Where the arrays are that emitted code reads.
+"""Names for the objects that emitted code reads.
 
-A *position* is that of an argument, or `Inside` of one. A *ref* names an array: a position, an
-array `OnDevice`, or a `Held` one that the graph captured. Sizes (`dialect.ir.symbolic`) are
-expressions over each `Dimension` of a ref, each `Stride`, and the `Integer` at a position.
+A *position* names an argument (an int), or an item of a container among the arguments (`Inside`).
+A *ref* names an array: a position, an array on a device (`OnDevice`), or an array that the graph
+captured (`Held`). Sizes are expressions (`dialect.ir.symbolic`) over the leaves `Dimension` and
+`Stride` of a ref, and `Integer` of a position.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Held:
-    """An object that the emitted code knows by address; compared by identity."""
+    """An object whose address emitted code contains; two are equal if they hold the same object."""
 
     __slots__ = ("value",)
 
@@ -36,7 +37,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Inside:
-    """An item of a container that is an argument, or inside of one."""
+    """The item at ``index`` of the container at the position ``holder``."""
 
     holder: Position
     index: int
@@ -47,12 +48,12 @@ Position = Union[int, Inside]
 
 @dataclass(frozen=True)
 class OnDevice:
-    """An argument in a device's memory, which its library describes.
+    """An array argument in the memory of a device.
 
     Attributes:
-        position: of the argument.
+        position: position of the argument.
         itemsize: bytes of an element.
-        exchange: of its library.
+        exchange: the DLPack functions of its library.
     """
 
     position: Position
@@ -65,7 +66,7 @@ Ref = Union[Position, Held, OnDevice]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stride(Read):
-    """A leaf of sizes: the stride of an array, in elements of ``itemsize`` bytes."""
+    """A leaf of size expressions: the stride of an array, in elements of ``itemsize`` bytes."""
 
     array: Ref
     axis: int

@@ -1,4 +1,4 @@
-"""What traced and loaded functions have in common: running, and saying what happened."""
+"""The base class of traced and loaded functions: calls, states, explanations and saving."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOOK_SECONDS = 0.05  # a compile can become obsolete while it is waited for
 
 
 class GraphFunction:
-    """Runs one graph on positional leaves; the common part of traced and loaded functions."""
+    """The base class of the functions that users hold."""
 
     def __init__(self, name: str, options: Options) -> None:
         check_environment()
@@ -48,13 +48,13 @@ class GraphFunction:
         self._options = options
         self._lock = ForkLock()
         self._current: AnyExecutor | None = None
-        # Counts and reasons that belong to no executor: made before it is known which graph a call
-        # runs, or of graphs that were dropped.
+        # Counts and reasons that belong to no executor: those from before the graph of a call is
+        # known, and those of dropped graphs.
         self._own = new_counters(self)
         self._reasons: list[Reason] = []
 
     def _enter(self) -> None:
-        """Make this function, which is ready now, known to whoever looks at all functions."""
+        """Register this function, which is ready now, in the list of all functions."""
         if knobs.trace:
             from ..observe.perfetto import trace_from_environment
 
@@ -68,7 +68,7 @@ class GraphFunction:
         raise NotImplementedError
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
-        """What runs a call, on what inputs, and the structure of its results.
+        """The executor of a call, its inputs, and the structure of its results.
 
         Raises TraceError inside another function's trace.
         """
@@ -98,7 +98,10 @@ class GraphFunction:
         return out
 
     def _host_leaves(self, leaves: list, counters: Counters) -> list:
-        """The leaves of a call of `into`, as kernels can read them; raises for other calls."""
+        """The leaves of a call of `into`, in a form that kernels can read.
+
+        Raises TraceError inside a trace, and ArgumentError for arguments on a device.
+        """
         if is_tracing(leaves):
             raise TraceError(
                 f"{self._name}.into is called while another function is traced",
@@ -113,10 +116,10 @@ class GraphFunction:
         return leaves
 
     def _placed(self, leaves: list) -> tuple[list, str]:
-        """The leaves, moved to the device that the user asked for, and the device of the call.
+        """The leaves, moved to the device that the user has chosen, and the device of the call.
 
-        Where that device cannot be used, they stay, and the call is one on the host; with the
-        reason in an event, and counted. Raises ArgumentError for arrays of another processor.
+        If that device cannot be used, the leaves stay and the call runs on the host; the reason is
+        logged and the call is counted. Raises ArgumentError for arrays of another processor.
         """
         home, asked = home_of(leaves), self._options.device
         if asked is None or home != HOST:
@@ -143,7 +146,7 @@ class GraphFunction:
     def _run_at_home(
         self, executor: AnyExecutor, leaves: list, captured: Sequence[np.ndarray] = ()
     ) -> list:
-        """Run an executor on the processor that it is for, whatever that takes."""
+        """Run an executor on its processor; the backend moves arguments and handles failures."""
         backend = backend_of(executor.options.processor.device)
         return backend.call(self._run, executor, leaves, captured)
 
@@ -152,14 +155,14 @@ class GraphFunction:
         return state_of(self._executors(), self._current, (self._own,), self._reasons)
 
     def debug_state(self) -> DebugState | KeyedState:
-        """What the graph used last runs: its optimised plan, or one per spec (R1.15, R2.16).
+        """A snapshot of the graph used last: its optimised plan, or its plans (R1.15, R2.16).
 
         Raises ArgumentError while there is no plan.
         """
         return debug_state_of(self._current, self._name)
 
     def explain(self) -> str:
-        """What runs as native code and what does not, why, and what to do; then how it is done."""
+        """Text that says which parts run as native code, which do not, why, and what to do."""
         executors = self._executors()
         if not executors:
             return f"{self._name} has not been called yet."
@@ -168,15 +171,15 @@ class GraphFunction:
         return "\n".join(texts + dropped_traces(self._own.dropped_traces, self._name))
 
     def _explained(self, executors: list[AnyExecutor]) -> list[str]:
-        """What `explain` says of each graph."""
+        """The text of `explain` on each graph."""
         return [explain(e, self._name) for e in executors]
 
     def _remarks(self) -> list[str]:
-        """What `explain` says of all graphs together."""
+        """The text of `explain` on all graphs together."""
         return []
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
+        """Wait for background compiles, at most ``timeout`` seconds; returns whether all ended."""
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while under_way := [p for e in self._executors() for p in e.under_way()]:
             left = deadline - time.monotonic()
@@ -186,7 +189,7 @@ class GraphFunction:
         return True
 
     def warmup(self, *args: Any, **kwargs: Any) -> None:
-        """Call with these arguments until their optimised plan is there; results are dropped."""
+        """Call with these arguments until their optimised plan exists; drops the results."""
         runs = self._options.profiled_runs
         for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
             self(*args, **kwargs)
@@ -195,9 +198,10 @@ class GraphFunction:
     def save(self, path: str | os.PathLike) -> None:
         """Write graphs, profiles and compiled code to one file, for other processes and machines.
 
-        `load` makes a function of it that needs no Python source; ``jit(profile=path)`` gives it to
-        a function that has. Waits for compiles under way. Arrays that the function closes over are
-        in it, and machine code, which is run as it is: load only files that you trust.
+        `load` makes a function from the file, without the Python source. ``jit(profile=path)`` lets
+        a function with source use the profiles and the code in the file. `save` waits for compiles
+        under way. The file contains the arrays that the function closes over, and machine code that
+        runs without further checks, so load only files that you trust.
 
         Raises ArgumentError before the first call, and for structures with classes of the user's;
         FileError if the file cannot be written.
@@ -218,7 +222,7 @@ class GraphFunction:
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        """Drop all profiles, plans and kernels; the next call profiles again (R1.14)."""
         for executor in self._executors():
             executor.flush()
         thread_block.release()
@@ -230,10 +234,10 @@ class GraphFunction:
             stage: ``"graph"``, ``"profiled"``, ``"optimized"``, or a stage of the kernels:
                 ``"linalg"``, ``"loops"``, ``"llvm"``, ``"asm"``; of a GPU's, ``"linalg"``,
                 ``"gpu"``, ``"nvvm"``, ``"ptx"``.
-            specialization: which executor of the fallback chain, outermost first; without
-                profiling, which of the plans, in the order of compilation.
+            specialization: index of an executor in the fallback chain, outermost first; without
+                profiling, index of a plan in the order of compilation.
 
-        Raises ArgumentError when the graph has not reached that stage, or none such exists.
+        Raises ArgumentError if the graph has not reached that stage, or if there is no such stage.
         """
         from ..explain.stages import stage_text, stages_of
 

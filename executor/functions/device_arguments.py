@@ -1,4 +1,4 @@
-"""Device arrays among the arguments of a call; loads nothing until there is one."""
+"""Device arrays among the arguments of a call; imports CUDA code only when one appears."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def as_leaf(value: Any) -> DeviceTensor | None:
     leaf = convert(value)
     if leaf is not None:
         if type(value) not in converts:
-            PLANS.made += 1  # emitted code may be able to read arrays that it could not
+            PLANS.made += 1  # emitted code may now be able to read arrays of this type
         converts[type(value)] = convert
     return leaf
 
@@ -39,9 +39,9 @@ def check_captured(captured: Sequence[Any], home: str) -> None:
 
 
 def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
-    """Key and leaves of a call of plain arrays and numbers, some of them known to be a device's.
+    """Key and leaves of a call whose arguments are numbers and arrays of known device types.
 
-    None for anything else, which has to be taken apart, or cannot be passed.
+    None for other calls: their arguments have to be flattened, or are not allowed.
     """
     if not converts:
         return None
@@ -54,7 +54,7 @@ def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
             try:
                 arg = convert(arg)
             except ProfuseError:
-                return None  # raised again by who knows the argument's name
+                return None  # the slow path raises it again, with the argument's name
             key.append(arg.kind)
         elif kind in NUMBERS:
             key.append(kind)
@@ -68,10 +68,10 @@ register_leaf_conversion(as_leaf)
 
 
 def home_of(leaves: Sequence[Any]) -> str:
-    """The device of a call: that of its first device array; the host's without any."""
+    """The device of a call: the device of its first device array, or the host."""
     return next((leaf.device for leaf in leaves if isinstance(leaf, DeviceTensor)), HOST)
 
 
 def stand_ins(leaves: Sequence[Any]) -> list[Any]:
-    """The leaves as tracing can read them: device arrays by host arrays of their shape."""
+    """The leaves for tracing: host arrays of the same shape stand in for device arrays."""
     return [leaf.stand_in() if isinstance(leaf, DeviceTensor) else leaf for leaf in leaves]

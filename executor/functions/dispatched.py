@@ -33,8 +33,8 @@ class DispatchedFunction(GraphFunction):
         self._writer: Dispatcher | None = None  # from the first call of `into` on
         self._called: AnyExecutor | None = None
         super().__init__(name, options)
-        self._flat: dict[tuple, Variant] = {}  # graphs whose arguments are their own leaves
-        self._on_device: dict[tuple, Variant] = {}  # the same of calls on device arrays
+        self._flat: dict[tuple, Variant] = {}  # key of a call without containers -> its graph
+        self._on_device: dict[tuple, Variant] = {}  # the same for calls on device arrays
         self._native: Callable[..., Any] | None = None
         self._native_into: Callable[..., Any] | None = None
         self._plans_seen = 0
@@ -47,7 +47,7 @@ class DispatchedFunction(GraphFunction):
         return self._call_python(args, kwargs)
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run any call; one of a settled specialisation comes here only without emitted code."""
+        """Run any call; settled specialisations get here only if there is no emitted code."""
         raise NotImplementedError
 
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -70,7 +70,7 @@ class DispatchedFunction(GraphFunction):
         return result
 
     def _look(self) -> None:
-        """See whether there are new plans, maybe of this function: they go into emitted code."""
+        """Emit code again if there are new plans of this function."""
         if self._plans_seen == PLANS.made:
             return
         self._plans_seen = PLANS.made
@@ -95,16 +95,16 @@ class DispatchedFunction(GraphFunction):
             return found, self._graphs_met()
 
     def _graphs_met(self) -> list[Variant]:
-        """The graphs there are; the lock is held."""
+        """All graphs of this function; the caller holds the lock."""
         raise NotImplementedError
 
     def _emit(self) -> None:
-        """Emit code for the plans there are, which takes as long as a compile: under no lock."""
+        """Emit code for the present plans; no lock is held, as this takes as long as a compile."""
         found, graphs = self._dispatchers()
         for dispatcher in found:
             dispatcher.refresh(graphs)
         with self._lock:
-            for dispatcher in found:  # else it was flushed meanwhile
+            for dispatcher in found:  # a dispatcher that was flushed meanwhile matches neither
                 call = None if dispatcher.needs(graphs) else dispatcher.call
                 if dispatcher is self._dispatcher:
                     self._native = call
@@ -112,7 +112,7 @@ class DispatchedFunction(GraphFunction):
                     self._native_into = call
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing compiles in the background, at most so many seconds; whether so."""
+        """Wait for background work, at most ``timeout`` seconds; returns whether all has ended."""
         start = time.monotonic()
         if not super().wait(timeout):
             return False
@@ -120,12 +120,12 @@ class DispatchedFunction(GraphFunction):
         return self._emission.wait(left)
 
     def _detach(self) -> None:
-        """Back to the Python dispatcher until there are plans again; the lock is held."""
+        """Return to the Python dispatcher until there are new plans; the caller holds the lock."""
         self._native = self._native_into = self._dispatcher = self._writer = None
         self._plans_seen = -1
 
     def come_to_python(self) -> None:
-        """Have calls ask for plans until emitted code has been looked at anew (A2)."""
+        """Send calls to the Python dispatcher, which requests plans, until code is emitted (A2)."""
         with self._lock:
             self._native = self._native_into = None
             self._plans_seen = -1
@@ -136,9 +136,9 @@ class DispatchedFunction(GraphFunction):
         return replace(super().state(), emitted=emitted, emitted_into=emitted_into)
 
     def flush(self) -> None:
-        """Forget everything learnt; the next call profiles anew (R1.14)."""
+        """Drop all profiles, plans and kernels; the next call profiles again (R1.14)."""
         super().flush()
-        with self._lock:  # last: what another thread has attached meanwhile goes, too
+        with self._lock:  # last, so that code which another thread attached meanwhile goes too
             self._detach()
 
     @property
@@ -159,7 +159,7 @@ class DispatchedFunction(GraphFunction):
 
 
 def _release_switched(_: bool) -> None:
-    """Emitted code asks for no plan, and so releases nothing: calls come to Python instead."""
+    """Send calls to Python when the knob changes: emitted code requests no plan to release."""
     for function in registry.functions():
         if isinstance(function, DispatchedFunction):
             function.come_to_python()
@@ -169,9 +169,12 @@ knobs.watch("release_profiling_graph", _release_switched)
 
 
 def _slow_path(function: DispatchedFunction, method: str, dispatcher: str) -> Callable[..., Any]:
-    """What emitted code calls where none of its specialisations fits; keeps nothing alive.
+    """A callable for emitted code to use if no specialisation fits; it holds weak references only.
 
-    ``method`` takes the call, ``dispatcher`` is the attribute that holds whose code it is.
+    Args:
+        function: the function.
+        method: name of the method that takes the call.
+        dispatcher: name of the attribute with the dispatcher of the emitted code.
     """
     known = weakref.ref(function)
 

@@ -1,4 +1,4 @@
-"""Functions that are one graph: loaded from ``.mlir`` text, or saved by such a function."""
+"""Functions with a single graph: loaded from ``.mlir`` text, or from a file that such one saved."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @registry.kind
 class LoadedFunction(GraphFunction):
-    """A graph alone; positional arrays and numbers in, outputs out."""
+    """A function with a single graph; it takes arrays and numbers by position."""
 
     def __init__(self, module: Module, options: Options) -> None:
         super().__init__(options.name, options)
@@ -38,7 +38,7 @@ class LoadedFunction(GraphFunction):
         self._enter()
 
     def __reduce__(self) -> tuple:
-        """Pickled and copied as its graph; what was learnt stays behind."""
+        """Pickle and copy the graph only, without profiles and plans."""
         return LoadedFunction, (self.module, self._options)
 
     @property
@@ -61,7 +61,7 @@ class LoadedFunction(GraphFunction):
         return self._executor, leaves, tree
 
     def _checked(self, args: tuple, kwargs: dict[str, Any]) -> list:
-        """The leaves of a call; raises ArgumentError for arguments that do not fit."""
+        """The leaves of a call; raises ArgumentError for wrong arguments."""
         if kwargs:
             raise ArgumentError(f"@{self._name} takes positional arguments only")
         expected = self._arity
@@ -72,7 +72,7 @@ class LoadedFunction(GraphFunction):
         return leaves
 
     def _leaves(self, args: tuple) -> list:
-        """Arguments as inputs; None is an undefined tensor to a spec-keyed executor (R2.7)."""
+        """Arguments as inputs; for a spec-keyed executor, None is an undefined tensor (R2.7)."""
         given = args
         if self._executor.takes_undefined:
             given = tuple(arg for arg in args if arg is not None)

@@ -1,7 +1,7 @@
-"""`jit`: the object a user holds. Traces per argument structure, rank and dtype; then executes.
+"""`jit` and the functions that it makes: one trace per argument structure, rank and dtype.
 
-Calling convention: arrays, NumPy and Python numbers, nested in tuples, lists and dicts, go in and
-come out; outputs never share memory with arguments.
+Arguments and results are arrays, NumPy numbers and Python numbers, which may be nested in tuples,
+lists and dicts. Outputs never share memory with arguments.
 """
 
 from __future__ import annotations
@@ -46,22 +46,24 @@ if TYPE_CHECKING:
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
-    """What the user calls each input of a traced graph."""
+    """The user's name for each input of a traced graph."""
     names = (name.replace("'", "", 2) for name in trace.names)
     return (*names, *(f"captured array {k}" for k in range(len(trace.captured))))
 
 
-Key = tuple[TreeDef, tuple[Any, ...]]  # of a graph: argument structure, kinds of leaves
+Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
 
 
 @dataclass(eq=False)
 class Variant:
-    """One trace and the executor that runs it.
+    """One trace and its executor.
 
     Attributes:
-        key: which calls it serves.
-        calls: of the executor, when `JitFunction` last looked for a trace to drop.
-        used: number of the last such look that found new calls.
+        trace: the trace.
+        executor: the executor of the traced graph.
+        key: key of the calls that the trace serves.
+        calls: the executor's number of calls when `_make_room` last looked.
+        used: number of the latest run of `_make_room` that found new calls.
     """
 
     trace: Trace
@@ -71,7 +73,7 @@ class Variant:
     used: int = 0
 
     def note_copies(self) -> None:
-        """Say once which captured arrays each call copies, and why."""
+        """Note, once, which captured arrays each call copies, and why."""
         names = argument_names(self.trace)[len(self.trace.kinds) :]
         for name, array in zip(names, self.trace.captured, strict=True):
             why = unreadable(array)
@@ -82,7 +84,7 @@ class Variant:
 
 @registry.kind
 class JitFunction(DispatchedFunction):
-    """A function that is traced, profiled, specialised and run natively; made by `jit`."""
+    """A function that `jit` has made: traced, profiled, specialised and run natively."""
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         super().__init__(options.name, options)
@@ -94,7 +96,7 @@ class JitFunction(DispatchedFunction):
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run any call; one of a settled specialisation comes here only without emitted code."""
+        """Run any call; settled specialisations get here only if there is no emitted code."""
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
@@ -113,7 +115,7 @@ class JitFunction(DispatchedFunction):
         return [
             explain(e, self._name, f"{self._name}({call_text(self._fn, t.in_tree, t.kinds)})")
             for e in executors
-            if (t := traces.get(e)) is not None  # else dropped meanwhile
+            if (t := traces.get(e)) is not None  # None: the graph was dropped meanwhile
         ]
 
     def _remarks(self) -> list[str]:
@@ -134,7 +136,10 @@ class JitFunction(DispatchedFunction):
         return lines
 
     def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call whose arguments are nested, need copies, are traced, a device's, or are new."""
+        """Run a call that `_flat` does not serve.
+
+        Its arguments are nested, traced, new, on a device, or need copies.
+        """
         found = None if kwargs or flat is not None else flat_leaves(args)
         if found is not None and self._options.device != HOST:
             flat, leaves = found
@@ -167,7 +172,7 @@ class JitFunction(DispatchedFunction):
         self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict,
         home: str = HOST,
     ) -> Variant:  # fmt: skip
-        """The graph of a call, traced if it is new; later calls with the key find it at once."""
+        """The graph of a call, which is traced if it is new; ``flat`` is stored for later calls."""
         key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
         if variant is None:
@@ -181,10 +186,10 @@ class JitFunction(DispatchedFunction):
         return variant
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
-        """The inputs of a graph: leaves, then captured arrays with what is in them now.
+        """The inputs of a graph: the leaves, then the captured arrays with their present contents.
 
-        Of one that kernels cannot read each call gets a copy of its own: a copy that is kept would
-        miss what the user writes into the array.
+        A captured array that kernels cannot read is copied for each call: a copy that is kept would
+        not contain what the user later writes into the array.
         """
         captured = variant.trace.captured
         if not captured:
@@ -196,20 +201,20 @@ class JitFunction(DispatchedFunction):
         return inputs
 
     def _remember(self, table: dict[tuple, Variant], flat: tuple | None, variant: Variant) -> None:
-        """Let later calls with this key find the graph at once."""
+        """Store a graph in a table, so that later calls with the key ``flat`` find it quickly."""
         if flat is not None and not variant.trace.guards:
             with self._lock:
-                # Else another thread has dropped it.
+                # If the graph is not listed, another thread has dropped it.
                 if variant in self._variants.get(variant.key, ()):
                     table[flat] = variant
-                    self._plans_seen = -1  # its plan may be one that has been seen before
+                    self._plans_seen = -1  # look again, even if no plan is new
 
     def _call_traced(self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict) -> Any:
-        """A call from within another function's trace.
+        """Handle a call within another function's trace.
 
-        A graph that was made while profiling mode was off, or is made now, is inlined as it was
-        traced (R2.14). Else, and where sizes of arguments are not known, the function itself is
-        called, so that its operations are recorded.
+        If the graph was made while profiling mode was off, or is made now in that mode, its trace
+        is inlined (R2.14). Otherwise, and if ranks or dtypes of arguments are unknown, the Python
+        function is called and its operations are recorded in the outer trace.
         """
         examples = [example_of(leaf) for leaf in leaves]
         if any(example is None for example in examples):
@@ -220,8 +225,8 @@ class JitFunction(DispatchedFunction):
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))
             except ProfuseError:
-                # It may use values of the outer trace, which only that one can record; and of what
-                # fails, that one has to know.
+                # The function may use values of the outer trace, so a trace of its own fails. If it
+                # fails for another reason, the call below raises the error in the outer trace.
                 return trace_inline(self._fn, args, kwargs, leaves)
         if variant is None or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)
@@ -256,7 +261,7 @@ class JitFunction(DispatchedFunction):
             return variant
 
     def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
-        """Give a trace an executor and take it in; the lock is held."""
+        """Make an executor for a trace and store both; the caller holds the lock."""
         options = replace(
             self._options, strict=made.strict, processor=Processor(home), arguments=made.signature()
         )
@@ -276,16 +281,17 @@ class JitFunction(DispatchedFunction):
 
         with self._lock:
             every = self._graphs_met()
-        # What closes over a device's arrays is of this process.
+        # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
         traces = [t for t in host if t.holds_what_it_held()]  # others would not be called again
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:
-        """Keep below ``max_traces``: traces of baked sizes or static arguments have no end.
+        """Drop the least recently used traces, so that a new one does not exceed ``max_traces``.
 
-        What went unused for longest goes. Calls leave no mark of their own, which would cost each
-        of them; that their executors have counted new ones is seen here.
+        Baked-in sizes and static arguments could otherwise make an unlimited number of traces. To
+        keep calls fast, they do not record their time: a trace counts as used now if its executor
+        has counted calls since this method last ran.
         """
         every = self._graphs_met()
         look = next(self._looks)
@@ -301,7 +307,7 @@ class JitFunction(DispatchedFunction):
             for table in (self._flat, self._on_device):
                 for flat in [k for k, v in tuple(table.items()) if v is oldest]:
                     del table[flat]
-                    self._plans_seen = -1  # emitted code is to let go of it, too
+                    self._plans_seen = -1  # so that emitted code drops the trace, too
             oldest.executor.retire(self._own)
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
@@ -317,26 +323,27 @@ class JitFunction(DispatchedFunction):
         return self if instance is None else functools.partial(self, instance)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple:
-        """Pickled and copied as its function is, and what was learnt stays behind.
+        """Pickle and copy like the Python function, without profiles and plans.
 
-        Where its name finds it that is by name, but by value under pickles that take functions of
-        its module so, as cloudpickle does of those in ``__main__``: `_by_name` leaves it to them.
+        If this object can be imported by its name, it is pickled by name. Picklers such as
+        cloudpickle pickle functions of some modules (``__main__``) by value; `_by_name` gives them
+        a plain function, so that they can decide.
         """
         name = getattr(self, "__qualname__", "")
         if _named(self.__module__, name) is not self:
             return JitFunction, (self._fn, self._options)
-        if self._by_name is None or operator.index(protocol) < 4:  # which know no dotted names
+        if self._by_name is None or operator.index(protocol) < 4:  # before 4, no dotted names
             return name
-        # A function that calls itself is restored before it has its own names.
+        # The names are restored as state, because a recursive function refers to itself.
         told = {key: getattr(self, key) for key in ("__module__", "__name__", "__qualname__")}
         return _restored, (self._by_name, self._options), told
 
     @property
     def _by_name(self) -> FunctionType | None:
-        """The function as one whose name finds it; None for what is no plain function.
+        """A copy of the Python function that can be imported by its name; None if not a function.
 
-        The name of a decorated function is that of the object which is made of it, so that no
-        pickle would find the function itself there.
+        The name of a decorated function refers to the `JitFunction`, so no pickler could import the
+        function itself by that name. The copy has the name ``<name>._by_name``.
         """
         fn = self._fn
         if self._named is not None or not isinstance(fn, FunctionType):
@@ -359,7 +366,7 @@ _BY_NAME = "._by_name"
 
 
 def _named(module: str, name: str) -> Any:
-    """What a module has under a dotted name; None for nothing."""
+    """The object with a dotted name in a module; None = there is none."""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -367,7 +374,7 @@ def _named(module: str, name: str) -> Any:
 
 
 def _restored(fn: FunctionType, options: Options) -> JitFunction:
-    """The jitted function that is pickled as ``fn``: the one that has it, or a new one."""
+    """Unpickle a jitted function: the existing one whose `_by_name` is ``fn``, or a new one."""
     name = getattr(fn, "__qualname__", "").removesuffix(_BY_NAME)
     owner = _named(fn.__module__, name)
     if isinstance(owner, JitFunction) and owner._by_name is fn:
@@ -387,30 +394,31 @@ def jit(
     donate: str | int | Sequence[str | int] | None = None,
     name: str | None = None,
 ) -> Any:
-    """Make ``fn``, written in plain NumPy, a function that specialises itself to its arguments.
+    """Turn ``fn``, written in plain NumPy, into a function that specialises to its arguments.
 
     Args:
-        fn: the function; absent when used as ``@jit(...)``.
-        strategy: e.g. ``[("static", 2), ("dynamic", 10)]``; default: the process-wide one.
-        profiled_runs: runs recorded before specialising; default: the knob (1).
-        device: ``None``: where the arguments are; ``"cuda"`` or ``"cuda:1"``: host arrays are
-            copied to that GPU and results back, at every call; ``"cpu"``: only host arrays.
-        background: compile in a worker process, while calls run on the best plan there is; a
-            worker that is lost costs one event, and what it compiled stays on tier 0 with the
-            reason. False = the call that completes the profile compiles, and waits. Default: the
-            knob (True). See `wait` and `warmup` of what is returned.
-        profile: a file that ``save`` wrote, of this function or of one with the same graphs. What
-            it holds of a graph is used: its profile, in place of runs that are recorded here, and
-            its compiled code, where that is for this CPU and these versions. What it does not hold
-            is learnt as ever, and `explain` says why it did not fit.
+        fn: the function; absent in the form ``@jit(...)``.
+        strategy: e.g. ``[("static", 2), ("dynamic", 10)]``; default: the process-wide strategy.
+        profiled_runs: number of recorded runs before the function is specialised; default: the
+            knob (1).
+        device: ``None`` = the device of the arguments; ``"cuda"`` or ``"cuda:1"`` = every call
+            copies host arrays to that GPU and the results back; ``"cpu"`` = only host arrays.
+        background: True = compile in a worker process, while calls run on the best plan available.
+            If a worker is lost, one event is logged, and the graph that it compiled stays on tier 0
+            with the reason. False = the call that completes the profile waits for the compile.
+            Default: the knob (True). See the methods `wait` and `warmup` of the result.
+        profile: a file that ``save`` wrote, of this function or of one with the same graphs. A
+            graph's profile in the file replaces recorded runs. Its compiled code is used if it is
+            for this CPU and these versions. Graphs that the file lacks are profiled as usual, and
+            `explain` says why the file did not fit.
         donate: parameters, by name or position, whose arrays calls may overwrite and return as
-            results: nobody may read them afterwards. It is done in optimised plans with kernels
-            that can (counter ``donated_results``), for writable C-contiguous arrays that are no
-            views and overlap no other argument.
-        name: for messages and IR; default: the function's own.
+            results; nobody may read these arrays afterwards. Optimised plans reuse an array if
+            their kernel can, and if the array is writable, C-contiguous, no view, and overlaps no
+            other argument (counter ``donated_results``).
+        name: the name in messages and IR; default: the name of ``fn``.
 
-    Raises ArgumentError for something that cannot be called, KnobError for bad settings, FileError
-    for a profile that cannot be read.
+    Raises ArgumentError if ``fn`` cannot be called, KnobError for wrong settings, and FileError if
+    the profile cannot be read.
     """
     if fn is None:
         return functools.partial(
@@ -437,6 +445,6 @@ def _saved_file(path: str | os.PathLike) -> SavedFile:
 
 
 def _symbol(name: str) -> str:
-    """The name as one that IR can have for a function."""
+    """The name as a valid function name in IR."""
     name = re.sub(r"\W", "_", name, flags=re.ASCII) or "main"
     return f"_{name}" if name[0].isdigit() else name

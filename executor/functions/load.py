@@ -22,16 +22,16 @@ def load(
     background: bool | None = None,
     device: str | None = None,
 ) -> GraphFunction:
-    """A function from a file: a graph in ``.mlir`` text, or what ``save`` wrote.
+    """Load a function from a file: a graph in ``.mlir`` text, or a file that ``save`` wrote.
 
-    A saved function takes the arguments that it was called with when it was saved, as to structure,
-    dtypes and ranks. It runs saved code, so load only files that you trust; code for another CPU or
-    other versions is compiled anew from the saved profile.
+    A saved function takes arguments of the structures, dtypes and ranks with which it was called
+    before it was saved. It runs saved machine code, so load only files that you trust. If the code
+    is for another CPU or other versions, the saved profile is compiled again.
 
-    ``strategy``, ``background`` and ``device`` are those of `jit`.
+    `jit` explains ``strategy``, ``background`` and ``device``.
 
-    Raises FileError for a file that cannot be read or is damaged, IRError for text that is no
-    graph, KnobError for a device that is none.
+    Raises FileError if the file cannot be read or is damaged, IRError if the text is no graph, and
+    KnobError for a wrong device name.
     """
     from .saved.file import is_saved
 

@@ -1,4 +1,4 @@
-"""Memory of the caller's that results are written into (`GraphFunction.into`)."""
+"""The caller's arrays into which results are written (`GraphFunction.into`)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ...dialect.ops.speculation import FusionGroup
 
 
 class Destinations:
-    """One array per result.
+    """The destination arrays of a call, one per result.
 
     Args:
-        out: the arrays, in the structure of the results.
-        tree: that structure.
-        name: of the function, for messages.
+        out: the arrays, nested in the structure of the results.
+        tree: the structure of the results.
+        name: name of the function, for messages.
 
     Attributes:
-        arrays: one per result.
-        direct: those that kernels may write to while they read these inputs, else None; see `open`.
-        copied: results that were made elsewhere and copied.
+        arrays: one array per result.
+        direct: per result, the array if kernels may write to it directly, else None; see `open`.
+        copied: number of results that were made in other memory and copied.
 
-    Raises ArgumentError unless these are writable arrays, in the right structure, that do not
-    overlap each other.
+    Raises ArgumentError unless ``out`` has the right structure, and its arrays are writable and do
+    not overlap each other.
     """
 
     def __init__(self, out: Any, tree: TreeDef, name: str) -> None:
@@ -59,7 +59,7 @@ class Destinations:
         return [f"{self._name}.into: the array for result {k}" for k in range(len(self.arrays))]
 
     def open(self, inputs: Sequence[Any]) -> None:
-        """Find out which arrays kernels may write to while they read these inputs."""
+        """Set `direct`: arrays that a kernel's output may use while the kernel reads ``inputs``."""
         read = [x for x in inputs if isinstance(x, np.ndarray)]
         self.direct = tuple(
             array if is_plain(array) and not any(np.may_share_memory(array, x) for x in read)
@@ -68,9 +68,10 @@ class Destinations:
         )  # fmt: skip
 
     def fill(self, results: Sequence[Any]) -> None:
-        """Copy what has not been written in place; the results share no memory with the inputs.
+        """Copy the results that have not been written in place.
 
-        Raises ShapeError and DTypeError, before anything is copied, where array and result differ.
+        The results must share no memory with the inputs. Raises ShapeError and DTypeError before
+        anything is copied, if an array and its result differ in shape or dtype.
         """
         for where, array, result in zip(self._places(), self.arrays, results, strict=True):
             made = np.asarray(result)
@@ -85,17 +86,18 @@ class Destinations:
 
 
 def is_plain(array: np.ndarray) -> bool:
-    """Whether a kernel's output may look like that."""
+    """Whether an array has the layout of a kernel's output: C-contiguous, aligned, rank > 0."""
     flags = array.flags
     plain = type(array) is np.ndarray and array.ndim > 0 and array.dtype.isnative
     return plain and flags.c_contiguous and flags.aligned
 
 
 def destined(main: Program) -> dict[int, int]:
-    """Results of fusion groups -> the output of the graph that they are, if they are one.
+    """Map results of fusion groups to the outputs of the graph that they become.
 
-    Groups in loops run more than once, and a branch may choose between values that are both there:
-    only what a side of a branch has made itself is followed into it.
+    Groups inside loops are left out, because they run more than once. In a branch, a group counts
+    only if the side that yields its result also contains the group: otherwise the branch may choose
+    another value after the group has written the output.
     """
     found: dict[int, int] = {}
     open_: list[tuple[Block, int, int]] = [(main.body, v, k) for k, v in enumerate(main.outputs)]

@@ -1,4 +1,4 @@
-"""Arguments that a call may overwrite: which results can have their memory (``jit(donate=…)``)."""
+"""Donated arguments (``jit(donate=…)``): decides which results reuse their memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .destinations import is_plain
 if TYPE_CHECKING:
     from ...lowering.abi import KernelABI
 
-_HARMLESS = (Guard, FusionGroup, CallFallback)  # give no view of what they are given
+_HARMLESS = (Guard, FusionGroup, CallFallback)  # ops that return no view of an operand
 Pair = tuple[int, int]
 
 
@@ -39,7 +39,7 @@ def parameter_names(fn: Callable[..., Any], donate: Any) -> tuple[str, ...]:
 
 
 def positions(names: Sequence[str], donate: Sequence[str]) -> tuple[int, ...]:
-    """Which leaves of the arguments, named like ``'x'[1]``, belong to these parameters."""
+    """Indices of the argument leaves, named like ``'x'[1]``, that belong to donated parameters."""
     return tuple(k for k, name in enumerate(names) if name.split("'")[1] in donate)
 
 
@@ -49,16 +49,16 @@ def donations(
     abis: Mapping[str, KernelABI],
     donated: Sequence[int],
 ) -> tuple[Pair, ...]:
-    """Pairs of an output and an input in whose memory it may be made; each at most once.
+    """Pairs (output, input): the output may be written into the input's memory.
 
-    The fusion group that makes the output has to be the last to read the input, and its kernel one
-    that can write to where it reads.
+    Each output and each input is in at most one pair. The fusion group that makes the output must
+    be the last reader of the input, and its kernel must be able to write in place.
 
     Args:
         main: the graph of an optimised plan.
-        destined: `destinations.destined` of it.
-        abis: of the kernels, by fusion function.
-        donated: inputs that may be overwritten, if they overlap no other input.
+        destined: result of `destinations.destined` for the graph.
+        abis: fusion function name -> ABI of its kernel.
+        donated: indices of inputs that may be overwritten if they overlap no other input.
     """  # fmt: skip
     found: dict[int, int] = {}
     readers = {k: _readers(main, main.inputs[k]) for k in donated}
@@ -96,7 +96,7 @@ def _readers(main: Program, value: int) -> _Readers | None:
 
 
 def _groups(body: Block) -> Iterator[tuple[Instr, list[Instr]]]:
-    """Groups that run at most once, each with the instructions that run only if it does not."""
+    """Groups that run at most once, each with the instructions of the branch's other side."""
     for instr in body.instrs:
         if instr.op is FusionGroup:
             yield instr, []
@@ -121,13 +121,13 @@ def _is_last(
         elif after and id(instr) not in others:
             return False
     if not after or abi.can_violate:
-        return False  # after a violation the group is computed once more, from the same arguments
+        return False  # after a violation, the group is evaluated again from the same arguments
     read = [k for k, operand in enumerate(group.operands) if operand in names]
     return all((number, k) in abi.in_place for k in read)
 
 
 def given_memory(pairs: Sequence[Pair], inputs: Sequence[Any], count: int) -> list:
-    """Per output the donated array that it is to be made in, or None."""
+    """Per output, the donated array into which it is written in this call, or None."""
     found: list[np.ndarray | None] = [None] * count
     for output, k in pairs:
         array = inputs[k]

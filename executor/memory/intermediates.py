@@ -1,9 +1,9 @@
-"""Which arrays that a plan's kernels hand to each other can lie in the thread's block.
+"""Finds the intermediates of a plan that can lie in the thread's block.
 
-Those that only kernels read. Whatever else is given an array may keep it, or a view of it: an op
-that is evaluated, the caller, a group that is interpreted (after a violation, too). Guards look at
-an array and keep nothing. Fallbacks may, but run seldom: a plan that comes to one gives its block
-up (`thread_block.forfeit`).
+These are the arrays that only kernels read. Any other reader may keep an array or a view of it: an
+evaluated op, an interpreted group (also after a violation), or the caller. Guards keep nothing. A
+fallback may keep an array, but fallbacks are rare: if one runs, the plan gives up its block
+(`thread_block.forfeit`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ class Intermediates:
     """The arrays of one plan that lie in the block, numbered in the order of `index`.
 
     Attributes:
-        index: value -> its number.
-        shapes, dtypes: per array.
-        placement: where they lie.
-        reads: (input, axis) of the sizes that all this depends on.
-        shared: values that may lie in the block, under whatever name.
-        pauses: calls for which they stay out of it (`thread_block.forfeit`).
-        last_pause: how many these were when they began.
+        index: value -> number of its array.
+        shapes: the shape of each array, as size expressions.
+        dtypes: the dtype of each array.
+        placement: the places of the arrays in the block.
+        reads: (input, axis) of each size on which shapes and places depend.
+        shared: all values that may lie in the block, including aliases.
+        pauses: number of further calls that may not use the block (`thread_block.forfeit`).
+        last_pause: length of the latest pause, in calls.
     """
 
     index: Mapping[int, int]
@@ -59,12 +60,15 @@ class Intermediates:
 
     @cached_property
     def nowhere(self) -> tuple[None, ...]:
-        """No place for any of them."""
+        """A frame without arrays: the kernels then take memory from the pool."""
         return (None,) * len(self.index)
 
     @cached_property
     def described(self) -> Callable[[tuple[int, ...]], Described]:
-        """Sizes, in the order of `reads` -> bytes of the block; shape, dtype and offset of each."""
+        """A function: sizes in the order of `reads` -> (bytes of the block, array descriptions).
+
+        A description is (shape, dtype, byte offset in the block).
+        """
         names = {Dimension(*read): symbol(f"s{k}") for k, read in enumerate(self.reads)}
         lines = ["def described(sizes):"]
         if names:
@@ -87,22 +91,26 @@ def intermediates(main: Program, abis: Mapping[str, KernelABI]) -> Intermediates
 
     Args:
         main: the plan's graph.
-        abis: of the native kernels, by fusion function; other groups are interpreted.
+        abis: fusion function name -> ABI of its native kernel; other groups are interpreted.
     """
     groups = sum(instr.op is FusionGroup for instr in main.body.walk())
     return _Finder(main, abis).found() if groups > 1 else None
 
 
 class _Finder:
-    """Values that are, or may be, the same array are one *web*; its death frees their places."""
+    """Finds the arrays.
+
+    All values that may be the same array form a *web* (a union-find set). A place becomes free when
+    no value of the web is read any more.
+    """
 
     def __init__(self, main: Program, abis: Mapping[str, KernelABI]) -> None:
         self.abis = abis
         self.parents: dict[int, int] = {}
         self.seen_by_others: set[int] = set()
         self.moments: list[tuple[tuple[int, ...], set[int]]] = []  # made, touched
-        self.inputs: dict[int, int] = {v: v for v in main.inputs}  # aliases, too
-        self.shapes: dict[int, tuple[Dim, ...]] = {}  # predicted; kernels compare
+        self.inputs: dict[int, int] = {v: v for v in main.inputs}  # input or its alias -> input
+        self.shapes: dict[int, tuple[Dim, ...]] = {}  # predicted; the kernel call compares them
         self.dtypes: dict[int, np.dtype] = {}
         self.nbytes: dict[int, Dim] = {}
         self.expose((*main.inputs, *main.outputs))
@@ -139,17 +147,17 @@ class _Finder:
     # --- webs -------------------------------------------------------------------------------
 
     def web(self, value: int) -> int:
-        """What stands for all values that may be the same array."""
+        """The representative of all values that may be the same array as this one."""
         parents = self.parents
         while (parent := parents.setdefault(value, value)) != value:
-            parents[value] = value = parents[parent]  # halves the way for the next one
+            parents[value] = value = parents[parent]  # path halving
         return value
 
     def join(self, one: int, two: int) -> None:
         self.parents[self.web(one)] = self.web(two)
 
     def expose(self, values: Iterable[int]) -> None:
-        """Something may keep these arrays."""
+        """Note that a reader other than a kernel may keep these arrays."""
         self.seen_by_others.update(values)
 
     def touch(self, instr: Instr, made: tuple[int, ...] = ()) -> None:
@@ -177,7 +185,7 @@ class _Finder:
         checked = list(zip(instr.results, instr.operands, instr.attrs["types"], strict=False))
         for alias, value, _ in checked:
             self.same(alias, value)
-        # One symbol is one size: what it is for an argument it is for the result of some op.
+        # A symbol has one value in a guard: if an argument has the size, so have evaluated ops.
         symbols: dict[str, Dim] = {}
         for _, value, type_ in checked:
             for axis, dim in enumerate(type_.shape or ()):
@@ -194,11 +202,11 @@ class _Finder:
         for side in instr.blocks:
             self.block(side)
         for result, *made in zip(instr.results, *(b.outputs for b in instr.blocks), strict=True):
-            for value in reversed(made):  # the first side, which a guard expects, has the last word
+            for value in reversed(made):  # the first side is last, since its sizes shall win
                 self.same(result, value)
 
     def loop(self, instr: Instr) -> None:
-        """What comes from outside is read until the end; what goes around is not followed."""
+        """Treat arrays from outside as read until the loop's end; expose all carried values."""
         self.expose((*instr.operands, *instr.results))
         for block in instr.blocks:
             self.expose((*block.args, *block.outputs))
@@ -207,7 +215,7 @@ class _Finder:
         self.moments.append(((), uses(instr) - inside))
 
     def same(self, alias: int, value: int) -> None:
-        """One value is another one, as far as sizes go, too."""
+        """Note that two values may be the same array, and that the alias has the value's sizes."""
         self.join(alias, value)
         if value in self.inputs:
             self.inputs[alias] = self.inputs[value]
@@ -230,9 +238,9 @@ class _Finder:
                 shape = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
                 nbytes = bytes_of(dtype.itemsize, shape)
             except (Refused, ShapeError):
-                continue  # of a size that is not known before
+                continue  # the size is unknown before the call
             if not all(is_nonnegative(parse_dim(dim)) for dim in spec.dims):
-                continue  # NumPy makes no array of it, and places would overlap
+                continue  # NumPy refuses negative sizes, and places would overlap
             self.shapes[result], self.dtypes[result] = shape, dtype
             if shape and not (isinstance(nbytes, int) and nbytes < ALIGN_FROM):
                 self.nbytes[result] = nbytes

@@ -1,8 +1,8 @@
-"""When the arrays that a plan makes are read for the last time.
+"""Finds the last use of each array that a plan makes.
 
-The Python function of a plan drops its references there, and whatever else holds an array (a view
-that an op returned, a fallback) keeps it alive. Memory that only kernels see is given to what comes
-next without that (`intermediates`, `dispatch.memory`).
+The Python function of a plan drops its reference there. The array lives on if another object still
+holds it, such as a view that an op returned, or a fallback. Memory that only kernels see is reused
+by other means (`intermediates`, `dispatch.memory`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...dialect.ops.speculation import Guard
 
 
 class Liveness:
-    """What dies where in a plan's main function. Inputs, constants and outputs never do."""
+    """The last uses in a plan's main function; inputs, constants and outputs have none."""
 
     def __init__(self, main: Program) -> None:
         self._main = main
@@ -23,13 +23,13 @@ class Liveness:
         self._block(main.body)
 
     def dead_after(self, instr: Instr) -> tuple[int, ...]:
-        """Arrays of the instruction's own block that nothing after it reads."""
+        """Arrays of the instruction's own block that no later instruction reads."""
         return self._dead.get(id(instr), ())
 
     def handed_on(self, block: Block, targets: tuple[int, ...]) -> tuple[int, ...]:
-        """Outputs of a side of a branch that live on under the names of its results alone.
+        """Outputs of a side of a branch that only the branch's results refer to afterwards.
 
-        ``targets``: the results. Where the plan returns them all there is nothing to gain.
+        ``targets``: the branch's results. If the plan returns all of them, nothing can be dropped.
         """
         if set(targets) <= set(self._main.outputs):
             return ()
@@ -50,7 +50,7 @@ class Liveness:
             read_later |= used
 
     def _arrays(self, instr: Instr) -> set[int]:
-        """Results that may hold memory which the plan has made."""
+        """Results that may be arrays which the plan has made."""
         if issubclass(instr.op, Guard):
             pairs = zip(instr.results, instr.operands, strict=False)  # the last result is a bool
             found = {alias for alias, value in pairs if value in self._made}

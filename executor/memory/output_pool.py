@@ -1,8 +1,8 @@
 """Reading and making NumPy arrays for kernels: data pointers, aligned outputs, workspaces.
 
-Large outputs come from a pool: memory of a result that nobody holds any more serves the next one.
-Without it every call of a memory-bound kernel pays for fresh pages from the kernel, which costs
-several times the kernel itself.
+Large outputs come from a pool: when a result is freed, its memory serves the next result. Without
+the pool, every call of a memory-bound kernel gets fresh pages from the operating system, which
+costs several times as much as the kernel itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..settings.knobs import knobs
 ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
 ALIGN_FROM = 8192  # bytes; below this a misaligned vector costs less than aligning
 _POOL_FROM = 1 << 17  # bytes; from here malloc maps fresh pages for every array
-_POINTER_OFFSET = 16  # of PyArrayObject.data, after ob_refcnt and ob_type on 64-bit CPython
+_POINTER_OFFSET = 16  # byte offset of PyArrayObject.data, after ob_refcnt and ob_type, on 64 bits
 
 _address = ctypes.c_size_t.from_address
 
@@ -37,7 +37,7 @@ def _slow_pointer(array: np.ndarray) -> int:
 
 
 def _probe() -> Callable[[np.ndarray], int]:
-    """Use the struct offset only where it agrees with what NumPy itself reports."""
+    """Choose the fast read by struct offset only if it agrees with the pointers of NumPy."""
     samples: list[np.ndarray] = [
         np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2)),
     ]  # fmt: skip
@@ -49,9 +49,9 @@ data_pointer: Callable[[np.ndarray], int] = _probe()
 
 
 def readable(leaf: Any, counters: Counters | None = None) -> Any:
-    """A leaf as kernels can read it: of the base class, in native byte order, aligned.
+    """A leaf in a form that kernels can read: base class, native byte order, aligned.
 
-    A copy made here is counted as ``input_copies``.
+    If that takes a copy, the copy is counted as ``input_copies``.
     """
     if not isinstance(leaf, np.ndarray):
         return leaf
@@ -64,14 +64,14 @@ def readable(leaf: Any, counters: Counters | None = None) -> Any:
 
 
 def unreadable(array: Any) -> str | None:
-    """Why kernels cannot read an array as it lies; None = they can."""
+    """Why kernels cannot read an array without a copy; None = they can."""
     if not isinstance(array, np.ndarray) or (array.dtype.isnative and array.flags.aligned):
         return None
     return "its elements are not aligned" if array.dtype.isnative else "its byte order is foreign"
 
 
 class _Block:
-    """Aligned memory, lent to one array at a time through the buffer that `lend` makes."""
+    """A piece of aligned memory, which `Pool.lend` lends to one array at a time."""
 
     __slots__ = ("address", "raw", "size")
 
@@ -83,7 +83,7 @@ class _Block:
 
 
 def size_class(nbytes: int) -> int:
-    """The block size that serves ``nbytes``: at most a quarter more, four sizes per octave.
+    """The size of the blocks that serve ``nbytes``: at most a quarter more, four sizes per octave.
 
     A block serves all sizes of its class, and the number of classes is bounded.
     """
@@ -92,7 +92,7 @@ def size_class(nbytes: int) -> int:
 
 
 class _Class:
-    """Free blocks of one size, and the type of the buffers that lend them."""
+    """Free blocks of one size, and the ctypes type of the buffers that lend them."""
 
     __slots__ = ("blocks", "lent", "used")
 
@@ -103,21 +103,21 @@ class _Class:
 
 
 class Pool:
-    """Free blocks by size class, bounded in bytes; safe among threads and re-entrant.
+    """Free blocks by size class; bounded in bytes, thread-safe and re-entrant.
 
-    When it is full, the classes that were used least recently make room.
+    When the pool is full, it frees blocks of the least recently used classes.
     """
 
     def __init__(self) -> None:
         self._classes: dict[int, _Class] = {}  # never shrinks, see `size_class`
         self._held = 0
         self._clock = itertools.count()
-        # Re-entrant: the collector may return a block while this thread holds it. Hence also no
-        # iteration over what such a return changes.
+        # Re-entrant, because the garbage collector may return a block while this thread holds the
+        # lock. For the same reason, no code iterates over a container that such a return changes.
         self._lock = ForkLock()
 
     def lend(self, nbytes: int) -> Any:
-        """A writable buffer of ``nbytes`` or more whose memory returns here when it dies."""
+        """A writable buffer of at least ``nbytes``; when it is freed, its memory returns here."""
         size = size_class(nbytes)
         with self._lock:
             found = self._classes.get(size) or self._classes.setdefault(size, _Class(size))
@@ -154,7 +154,7 @@ class Pool:
 
 
 def _lent_type(size: int) -> type:
-    """A ctypes array type of ``size`` bytes that returns its block when it dies."""
+    """A ctypes array type of ``size`` bytes whose instances return their block when freed."""
 
     def __del__(self) -> None:
         pool, block = self.owner
@@ -167,7 +167,7 @@ pool = Pool()
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An uninitialised C-contiguous array, 64-byte aligned when it is large enough to matter."""
+    """An uninitialised C-contiguous array, 64-byte aligned from `ALIGN_FROM` bytes on."""
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < ALIGN_FROM:
         return np.empty(shape, dtype)
@@ -188,9 +188,10 @@ _arena = _Arena()
 
 
 def workspace(nbytes: int) -> int:
-    """Pointer to at least ``nbytes`` of 64-byte aligned scratch, valid until the next call.
+    """Pointer to at least ``nbytes`` of 64-byte aligned scratch memory, valid until the next call.
 
-    Each thread has its own; a kernel never calls back into Python, so it cannot be lost.
+    Each thread has its own buffer. A kernel never calls back into Python, so no other call on the
+    same thread can take the memory while the kernel runs.
     """
     if nbytes > _arena.block.size:
         _arena.block = _Block(max(nbytes, 2 * _arena.block.size))

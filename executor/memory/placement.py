@@ -1,7 +1,7 @@
-"""Places in one block for arrays that come and go: live ones lie apart, dead ones make room.
+"""Assigns places in one block to arrays: live arrays do not overlap, dead arrays free their place.
 
-Sizes may be expressions (`dialect.ir.symbolic`), whose leaves only their readers have to know; so
-are then the places.
+Sizes may be expressions (`dialect.ir.symbolic`) over any kind of leaves; the offsets of places are
+then expressions over the same leaves.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from ...dialect.errors import ShapeError
 from ...dialect.ir.symbolic import OPERATORS, Dim, sym_max
 from .output_pool import ALIGNMENT
 
-_MOST_SIZES = 8  # that share a place without one being known to be the largest: readers recurse
-_GROWS, _UNKNOWN, _TOO_LONG = 2, 3, 4  # of how places fit, see `_misfit`
+# A place may be shared by this many sizes of which none is known to be the largest. Its size is
+# then a nested maximum, which code that reads the expression handles by recursion.
+_MOST_SIZES = 8
+_GROWS, _UNKNOWN, _TOO_LONG = 2, 3, 4  # how badly a place fits, see `_misfit`
 
 
 class Refused(Exception):
-    """What cannot be planned before a call; the text says why."""
+    """A call cannot be planned in advance; the message says why."""
 
 
 class Moment(NamedTuple):
-    """One step of what runs: values that it makes, and values that nothing after it reads."""
+    """One step of a plan: the values that it makes, and the values that no later step reads."""
 
     made: Iterable[int]
     dead: Iterable[int]
@@ -33,11 +35,11 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """Where in the block arrays lie: place after place.
+    """The places of arrays in a block; the places follow one another without gaps.
 
     Attributes:
         where: value -> number of its place.
-        rooms: bytes per place, multiples of `output_pool.ALIGNMENT`.
+        rooms: bytes of each place, multiples of `output_pool.ALIGNMENT`.
     """
 
     where: Mapping[int, int] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Placement:
 
     @property
     def total(self) -> int | None:
-        """Bytes of the block if they are known before a call; 0 = no array needs a place."""
+        """Bytes of the block; None if sizes are only known at a call; 0 = no array has a place."""
         known = [room for room in self.rooms if isinstance(room, int)]
         return sum(known) if len(known) == len(self.rooms) else None
 
@@ -53,10 +55,11 @@ class Placement:
 def lay_out(moments: Iterable[Moment], nbytes: Mapping[int, Dim]) -> Placement:
     """Places for the values that have an entry in ``nbytes``.
 
-    Two share memory only if the one is dead before the moment that makes the other: kernels are
-    compiled for outputs that overlap no input. Raises ShapeError for sizes that are too long.
+    Two values share a place only if one is dead before the moment that makes the other, because
+    kernels rely on outputs that overlap no input. Raises ShapeError if a size expression becomes
+    too long.
     """
-    rooms: list[list[Dim]] = []  # per place sizes, of which it has the largest
+    rooms: list[list[Dim]] = []  # per place, the sizes of its values; it is as large as the largest
     free: list[int] = []
     where: dict[int, int] = {}
     for moment in moments:
@@ -68,7 +71,7 @@ def lay_out(moments: Iterable[Moment], nbytes: Mapping[int, Dim]) -> Placement:
 
 
 def _take(size: Dim, rooms: list[list[Dim]], free: list[int]) -> int:
-    """A free place for so many bytes, made bigger if need be, or a new one."""
+    """The number of a free place for ``size`` bytes, enlarged if necessary, or of a new place."""
     found = min(free, key=lambda k: _misfit(rooms[k], size), default=None)
     kind = _TOO_LONG if found is None else _misfit(rooms[found], size)[0]
     if found is None or kind == _TOO_LONG:
@@ -83,7 +86,7 @@ def _take(size: Dim, rooms: list[list[Dim]], free: list[int]) -> int:
 
 
 def _misfit(room: list[Dim], size: Dim) -> tuple[int, int]:
-    """How badly a place fits: the least waste first, then the least growth, unknown ones last."""
+    """A sort key: exact fits first, then the least waste, the least growth, unknown sizes last."""
     if room == [size]:
         return 0, 0
     if isinstance(room[0], int) and isinstance(size, int) and len(room) == 1:
@@ -98,14 +101,15 @@ def _aligned(size: Dim) -> Dim:
 
 
 def bytes_of(itemsize: int, sizes: Sequence[Dim]) -> Dim:
-    """Bytes of an array; raises ShapeError if that is too long an expression."""
+    """Bytes of an array; raises ShapeError if the expression becomes too long."""
     return math.prod(sizes, start=itemsize)
 
 
 def size_of(dim: Dim, symbols: Mapping[str, Dim]) -> Dim:
-    """A size expression over symbols that stand for sizes.
+    """Substitute sizes for the symbols of a size expression.
 
-    Raises Refused for divisors that are no positive literals, and what cannot be written down.
+    Raises Refused for a divisor that is no positive literal, for an unbound symbol, and for a
+    result that is too long.
     """
     if isinstance(dim, int):
         return dim

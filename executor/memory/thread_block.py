@@ -1,12 +1,13 @@
 """Memory for the time of one call: a block per thread, kept from one call to the next.
 
-Emitted code takes bytes, plans that run in Python take a *frame*: arrays in the block, which are
+Emitted code takes bytes. Plans that run in Python take a *frame*: arrays in the block, which are
 made once and kept with it.
 
-A block is free when nobody but this module holds it. So its reference count says whether it is in
-use, and there is no bookkeeping to go wrong: not by a call that ends in an exception, nor by one
-that a finalizer makes on the same thread while another is between its kernels. Who takes a block
-holds the array itself for as long as it uses the memory: views of it do not count.
+A block is free if only this module holds a reference to it. So the reference count says whether the
+block is in use, and there is no other bookkeeping that could go wrong: neither in a call that ends
+with an exception, nor in a call that a finalizer makes on the same thread while another call is
+between its kernels. A caller must hold the block's array itself while it uses the memory; a view of
+the block does not count.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ if TYPE_CHECKING:
 
 Frame = tuple[Union[np.ndarray, None], tuple[Union[np.ndarray, None], ...]]
 
-# Of a frame. Calls of three kernels are 3 to 17 % faster with it than with arrays of the pool if
-# these have up to 1 MiB, equal at 2 MiB, and 7 to 10 % slower at 4 MiB, where the pool makes
-# results in what dead intermediates leave in the caches.
+# Largest frame. Compared with arrays of the pool, calls of three kernels are 3 to 17 % faster with
+# a frame for arrays of up to 1 MiB, equal at 2 MiB, and 7 to 10 % slower at 4 MiB: there the pool
+# makes results in memory of dead intermediates, which is still in the caches.
 MOST_BYTES = 1 << 22
-_MOST_ARRAYS = 1024  # in the frames of a block
-_LONGEST_PAUSE = 255  # calls of a plan after it has given up a block
+_MOST_ARRAYS = 1024  # largest number of arrays in all frames of a block
+_LONGEST_PAUSE = 255  # largest number of calls without a frame after a plan gave up a block
 _BYTES = np.dtype(np.uint8)
 
 
 class _Kept:
-    """A block and the frames in it, whose arrays hold the memory and not the block.
+    """A block and its frames. The arrays of frames refer to the memory and not to the block.
 
     Args:
         block: the memory.
-        old: what it takes the place of.
+        old: the smaller block that this one replaces.
 
     Attributes:
-        frames: by what `frame` is asked for; None = it has been asked for before.
-        arrays: in frames, and one more for each that has only been asked for.
+        frames: (plan's intermediates, sizes) -> frame; None = requested once, but not made yet.
+        arrays: number of arrays in frames, plus one for each frame that is not made yet.
     """
 
     __slots__ = ("arrays", "block", "frames")
@@ -59,7 +60,7 @@ class _Kept:
     def remember(
         self, inner: Intermediates, sizes: tuple[int, ...], made: tuple[np.ndarray, ...] | None
     ) -> None:
-        """Keep a frame, or that it has been asked for; when there are too many, no other."""
+        """Keep a frame (None = only note the request); drop all others if there are too many."""
         count = 1 if made is None else len(made)
         if self.arrays + count > _MOST_ARRAYS:
             self.frames.clear()
@@ -69,7 +70,7 @@ class _Kept:
 
 
 class _Arena:
-    """What one thread keeps; None = nothing."""
+    """The block that one thread keeps; ``kept`` is None if it keeps none."""
 
     __slots__ = ("__weakref__", "kept")
 
@@ -81,7 +82,7 @@ def _holders(kept: _Kept) -> int:
     return getrefcount(kept.block)
 
 
-# What `_holders` says of a block that nobody holds: interpreters count differently.
+# The value of `_holders` for a free block; it depends on the version of the interpreter.
 _ALONE = _holders(_Kept(np.empty(1, _BYTES)))
 
 
@@ -99,10 +100,12 @@ _local = _Local()
 
 
 def take(nbytes: int) -> np.ndarray:
-    """Bytes, at least so many and 64-byte aligned, that are the caller's for as long as it holds
-    them. From ``arena_bytes`` on they are not kept afterwards."""
+    """At least ``nbytes`` of 64-byte aligned memory, for as long as the caller holds the array.
+
+    Blocks of more than ``arena_bytes`` are not kept after the call.
+    """
     arena = _local.arena
-    kept = arena.kept  # once: another thread may release it meanwhile
+    kept = arena.kept  # read once, because another thread may release it meanwhile
     free = kept is None or _holders(kept) == _ALONE
     if kept is not None and free and kept.block.nbytes >= nbytes:
         return kept.block
@@ -114,12 +117,15 @@ def take(nbytes: int) -> np.ndarray:
 
 
 def frame(inner: Intermediates, sizes: tuple[int, ...] | None) -> Frame:
-    """The block, for the caller to hold while it uses the arrays in it, and these arrays.
+    """The block, which the caller must hold while it uses the arrays, and the arrays in it.
 
-    Nowhere, which leaves them to the pool, where the block is in use; where ``arena_bytes`` or
-    `MOST_BYTES` are exceeded; where the ``sizes`` that arrays depend on are met for the first time,
-    as making arrays costs more than one call gains; or where these are None, not to be had; and
-    for a while after the plan has given up a block.
+    The result is a frame without arrays, so that the kernels use the pool, if
+
+    * the block is in use,
+    * the frame would exceed ``arena_bytes`` or `MOST_BYTES`,
+    * these sizes are new: making the arrays costs more than one call gains,
+    * ``sizes`` is None, since the sizes are unknown,
+    * or the plan has given up a block a short while ago.
     """
     if inner.pauses > 0:
         inner.pauses -= 1
@@ -154,10 +160,11 @@ def _new_frame(inner: Intermediates, sizes: tuple[int, ...] | None) -> Frame:
 
 
 def forfeit(block: np.ndarray, inner: Intermediates) -> Frame:
-    """Never give this thread's block to anybody again: arrays in it are handed out.
+    """Stop using this thread's block, because a fallback may keep arrays that lie in it.
 
-    Returns the frame to go on with, which is nowhere. As a new block costs more than a frame gains,
-    the plan's next calls get none, the more of them the more often this has happened.
+    Returns a frame without arrays, with which the plan continues. A new block costs more than a
+    frame gains, so the plan's next calls get no frame either: 1, 3, 7, … calls, twice as many and
+    one more each time.
     """
     inner.pauses = inner.last_pause = min(2 * inner.last_pause + 1, _LONGEST_PAUSE)
     arena = _local.arena
@@ -168,14 +175,14 @@ def forfeit(block: np.ndarray, inner: Intermediates) -> Frame:
 
 
 def held() -> int:
-    """Bytes that threads keep for their next calls."""
+    """Bytes of all blocks that threads keep for their next calls."""
     found = (ref() for ref in tuple(_arenas.values()))
     every = (arena.kept for arena in found if arena is not None)
     return sum(kept.block.nbytes for kept in every if kept is not None)
 
 
 def release() -> None:
-    """Let go of every thread's block; calls that are using one keep it until they end."""
+    """Drop every thread's block; a call that is using a block keeps it until it ends."""
     for ref in tuple(_arenas.values()):
         arena = ref()
         if arena is not None:

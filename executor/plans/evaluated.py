@@ -1,4 +1,4 @@
-"""Plans that run a graph op by op: as it is, or with observers that record what they see."""
+"""Plans that run a graph op by op: the graph as imported, or the graph with observers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .plan import Plan
 def evaluated_plan(
     kind: str, module: Module, name: str, on_op: Callable[[], None], adapt: Adapt | None = None
 ) -> Plan:
-    """A plan that evaluates a graph; ``on_op`` and ``adapt`` are those of `Evaluator`."""
+    """A plan that evaluates a graph; `Evaluator` explains ``on_op`` and ``adapt``."""
     run = Evaluator(module.main, module, on_op=on_op, adapt=adapt)
     return Plan(kind, run, (False,) * len(module.main.outputs), graph=module, name=name)
 

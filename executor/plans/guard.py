@@ -1,4 +1,4 @@
-"""One guard of a plan and how it fared, and the quick source of its checks."""
+"""A guard of a plan with its counts, and the Python source of its quick check."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from ...dialect.ir.types import TensorType, Type
 
 @dataclass
 class Guard:
-    """One guard of a plan and how it fared.
+    """A guard of a plan, with its counts.
 
     Attributes:
         types: expected types of the checked values.
         behavior: ``"static"``, ``"dynamic"`` or ``"relaxed"`` (R3.42).
-        callee: the fusion function it protects.
-        fallback: the fallback function on its other side.
-        operands: the checked values of the graph.
-        forced: misses that stress mode made; they are not kept in ``last_miss``.
-        counted, missed, missed_types: hits, misses and ``last_miss`` as far as they are added up.
-        missed_at: the latest miss in emitted code that is in them, on its clock.
-        timed, timed_seconds: hits that were timed, and how long their groups took.
-        native: counts up what emitted code has counted.
-        stressed: True if it fails on purpose now and then.
+        callee: name of the fusion function that the guard protects.
+        fallback: name of the function that runs if the guard fails.
+        operands: numbers of the checked values of the graph.
+        forced: misses that stress mode has caused; ``last_miss`` does not include them.
+        counted: hits, without those in emitted code that have not been added yet.
+        missed: misses, with the same restriction.
+        missed_types: ``last_miss``, with the same restriction.
+        missed_at: clock of the emitted code at the latest of its misses that has been added.
+        timed: number of timed hits.
+        timed_seconds: time that the guarded group took in all timed hits.
+        native: adds the counts of emitted code; None = no emitted code uses this guard.
+        stressed: True if stress mode makes the guard fail at random.
     """
 
     types: tuple[TensorType, ...]
@@ -56,20 +59,20 @@ class Guard:
 
     @property
     def misses(self) -> int:
-        """How often it has not."""
+        """How often the guard has failed."""
         self._add_up()
         return self.missed
 
     @property
     def last_miss(self) -> tuple[Any, ...] | None:
-        """The values' types at the latest miss (None = never missed)."""
+        """Types of the checked values at the latest miss; None = the guard has never failed."""
         self._add_up()
         return self.missed_types
 
     @property
     def run_seconds(self) -> float:
-        """Time that the group behind the guard has run, taken from the timed hits."""
-        hits = self.hits  # read first: it brings the others up to date
+        """Total time of the guarded group in seconds, extrapolated from the timed hits."""
+        hits = self.hits  # read first, because this adds the counts of emitted code
         return self.timed_seconds / self.timed * hits if self.timed else 0.0
 
 
@@ -79,13 +82,16 @@ def quick_check(
     values: Sequence[str],
     bind: Callable[[str, Any], str],
 ) -> str | None:
-    """An exact comparison, as source, that implies the checks; None where none is cheap.
+    """Python source of a comparison that implies the checks; None if there is no cheap one.
 
-    It may raise AttributeError for what is no array.
+    If the comparison is false, the checks may still hold. It may raise AttributeError for a value
+    that is no array.
 
     Args:
-        types, values: per operand what is expected, and the name of what is checked.
-        bind: gives an object a name, of this prefix, in the source.
+        types: the expected type of each operand.
+        checks: the checks of the guard.
+        values: the variable name of each operand in the source.
+        bind: (prefix, object) -> name under which the source can use the object.
     """
     bound: dict[str, str] = {}
     operands = [_Operand(v, t, bound, bind) for v, t in zip(values, types, strict=True)]
@@ -100,7 +106,14 @@ def quick_check(
 
 @dataclass(frozen=True)
 class _Operand:
-    """A value, by name, and its expected type; what names stand for symbols, and name objects."""
+    """An operand of a guard.
+
+    Attributes:
+        value: its variable name.
+        type_: its expected type.
+        bound: size symbol -> source that reads the size; shared by all operands of the guard.
+        bind: see `quick_check`.
+    """
 
     value: str
     type_: Any
@@ -112,30 +125,32 @@ class _Operand:
         return self.type_.device not in (None, HOST)
 
 
-# Per kind: a part of the source; "" where other parts imply it, None where it cannot be said.
+# One function per kind of check. Each returns a part of the source, "" if other parts imply the
+# check, or None if no cheap source expresses it.
 
 
 def _object(check: Check, o: _Operand) -> str | None:
     if TENSOR_WORDS not in check.wanted or o.type_.dtype is None:
         return None
     if not o.on_device and o.type_.strides == "contiguous":
-        return ""  # its part asks for flags, which arrays of the host alone have
+        return ""  # the part of "contiguous" reads flags, which only host arrays have
     return f"{o.value}.device == {o.type_.device or HOST!r}"
 
 
 def _symbol(check: Check, o: _Operand) -> str | None:
     place = f"{o.value}.shape[{check.axis}]"
     first = o.bound.setdefault(check.wanted, place)
-    return place if first == place else f"{place} == {first}"  # at least 1, then as large
+    # The first use of a symbol requires a size of at least 1, later ones the same size.
+    return place if first == place else f"{place} == {first}"
 
 
 _QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({
     "object": _object,
     "dtype": lambda check, o: f"{o.value}.dtype is {o.bind('d', check.wanted.numpy)}",
-    "device": lambda check, o: "",  # `_object` has said it
+    "device": lambda check, o: "",  # the part of `_object` implies it
     "requires_grad": lambda check, o: (
         None if check.wanted
-        else f"not {o.value}.requires_grad" if o.on_device else ""  # plans see NumPy's own arrays
+        else f"not {o.value}.requires_grad" if o.on_device else ""  # NumPy arrays have no flag
     ),
     "rank": lambda check, o: (
         f"{o.value}.shape == {tuple(o.type_.shape)!r}"
@@ -145,7 +160,7 @@ _QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({
     "size": lambda check, o: (
         "" if o.type_.is_static else f"{o.value}.shape[{check.axis}] == {check.wanted}"
     ),
-    "positive": lambda check, o: "",  # its symbol says it
+    "positive": lambda check, o: "",  # the part of `_symbol` implies it
     "symbol": _symbol,
     "expression": lambda check, o: None,
     "single": lambda check, o: None,
@@ -153,14 +168,15 @@ _QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({
         f"({o.value}.address or 0) % {o.type_.dtype.numpy.alignment} == 0" if o.on_device
         else "" if o.type_.strides == "contiguous" else f"{o.value}.flags.aligned"
     ),
-    # Of the host one property of arrays that are writeable, too, as most are, and else two.
+    # For host arrays ``carray`` comes first: it is one property for contiguous, aligned and
+    # writeable, and most arrays are all three.
     "contiguous": lambda check, o: (
         f"{o.value}.is_contiguous" if o.on_device
         else f"({o.value}.flags.carray or {o.value}.flags.c_contiguous and {o.value}.flags.aligned)"
     ),
     "stride": lambda check, o: (
         None if None in o.type_.strides
-        else "" if check.axis  # the first compares all
+        else "" if check.axis  # the part of axis 0 compares all strides
         else f"{o.value}.strides == {tuple(s * o.type_.dtype.itemsize for s in o.type_.strides)!r}"
     ),
     "order": lambda check, o: None,

@@ -1,4 +1,4 @@
-"""The host as `processor.Backend`: values are NumPy arrays, and calls take them as they are."""
+"""The host as a `processor.Backend`: all values are NumPy arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def unavailable(device: str) -> str:
-    """The host is always there."""
+    """The empty string, since the host is always available."""
     return ""
 
 
@@ -26,20 +26,20 @@ def target(device: str) -> Target:
 
 
 def adapter(module: Module, home: str) -> None:
-    """Tier 0 computes with host arrays as it is."""
+    """None: tier 0 computes with host arrays without an adapter."""
 
 
 def runner(
     artifact: KernelArtifact, device: str, counters: Counters, interpreted: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """What runs a compiled group."""
+    """A callable that runs a compiled group."""
     from .kernel_call import kernel_runner
 
     return kernel_runner(artifact, counters, interpreted)
 
 
 def exchanges(device: str) -> tuple[Sequence[None], list[str]]:
-    """Emitted code reads NumPy arrays by their layout: one way, which takes no exchange."""
+    """One way without an exchange: emitted code reads NumPy arrays by their struct layout."""
     return (None,), []
 
 
@@ -51,5 +51,5 @@ def moved(leaves: Sequence[Any], device: str) -> list[Any]:
 def call(
     run: Callable[[Any, list], list], executor: Any, leaves: Sequence[Any], captured: Sequence[Any]
 ) -> list:
-    """Outputs of an executor for these arguments and captured arrays."""
+    """Run an executor on these arguments and captured arrays; returns its outputs."""
     return run(executor, [*leaves, *captured])

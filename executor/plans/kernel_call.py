@@ -1,7 +1,7 @@
-"""From object code to a callable on arrays: loads a kernel and generates its calling code.
+"""From object code to a callable on arrays: loads a kernel and generates a Python function for it.
 
-The generated function allocates outputs, fills the kernel's slots (`lowering.abi`) and calls it
-with the GIL released.
+The generated function allocates outputs, fills the kernel's slots (`lowering.abi`) and calls the
+kernel with the GIL released.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ if TYPE_CHECKING:
 def kernel_runner(
     artifact: KernelArtifact, counters: Counters, interpreted: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A callable on the group's operands; one result, or a tuple of several.
+    """Load a kernel and return a callable on the group's operands.
 
-    After the operands it takes, per result, an array to make it in, or None; one of another type
-    is left alone. Results of rank 0 are always new.
+    The callable returns one result, or a tuple of several. After the operands it takes, for each
+    result, an array to write the result into, or None. It ignores an array of another shape or
+    dtype. Results of rank 0 are always new.
 
-    ``interpreted`` does the same op by op, and raises what NumPy raises: it runs after a launch
-    that reports an index out of range or the like, whose results are void, and instead of one that
-    would take an int of more than 64 bits.
+    Args:
+        artifact: the kernel.
+        counters: counts launches and library calls.
+        interpreted: evaluates the group op by op and raises what NumPy raises. It runs if a launch
+            is voided (the kernel reports an index out of range, for instance), and instead of a
+            launch if an int operand needs more than 64 bits.
     """
     from ...lowering.cpu.loader import load, set_library_threads
 
@@ -54,12 +58,12 @@ def kernel_runner(
 
 
 def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] | None:
-    """The kernel behind a callable of `kernel_runner`; None for one that interprets."""
+    """The kernel behind a callable of `kernel_runner`; None for other callables."""
     return getattr(runner, "kernel", None)
 
 
 def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
-    """Python source of the calling function and the names it needs."""
+    """Python source of the calling function, and the objects that it refers to by name."""
     abi = artifact.abi
     scope: dict[str, Any] = {
         "asarray": np.asarray, "ptr": output_pool.data_pointer, "empty": output_pool.empty,
@@ -113,7 +117,7 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     lines += [
         "    try:",
         f"        fn(pack({', '.join(slots)}))",
-        # An int of more than 64 bits, computed from others: NumPy says what comes of it.
+        # Python code has computed an int of more than 64 bits: NumPy decides what happens.
         "    except StructError:",
         f"        return interpreted({', '.join(args)})",
         "    C.kernel_launches += 1",
@@ -133,9 +137,9 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
 def interpreted_group(
     function: Program, module: Module, counters: Counters, adapt: Adapt | None = None
 ) -> Callable[..., Any]:
-    """Stand-in for a kernel that could not be made or voids its results: evaluates the function.
+    """A callable that evaluates a fusion function op by op, in place of a kernel.
 
-    Its results may be views of its operands, which ``interprets`` tells.
+    Its results may be views of its operands. The attribute ``interprets`` marks such callables.
     """
 
     def count() -> None:

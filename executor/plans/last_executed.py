@@ -17,15 +17,16 @@ class _Last(threading.local):
 
 LAST = _Last()
 
-# What emitted dispatchers know of it, as three 64-bit numbers: nonzero while they are right, the
-# thread, the plan. Whoever sets `LAST.plan` from Python sets the first byte to 0.
+# A cache for emitted dispatchers, which saves them from setting `LAST.plan` at each call. Three
+# 64-bit numbers: nonzero if the cache is valid, the identifier of a thread, and a number for the
+# plan that the thread ran last. Python code that sets `LAST.plan` sets the first byte to 0.
 RECENT = bytearray(24)
 
 
 def last_executed_graph() -> Module | None:
-    """The graph of the plan that ran last in this thread; None when there is none any more.
+    """The graph of the plan that ran last in this thread; None if that plan no longer exists.
 
-    It is a plain value: ``pf.last_executed_graph().to_mlir()`` is its IR text.
+    ``pf.last_executed_graph().to_mlir()`` is its IR text.
     """
     plan = None if LAST.plan is None else LAST.plan()
     return None if plan is None else plan.graph

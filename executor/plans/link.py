@@ -1,4 +1,4 @@
-"""From a compile's result to what a plan calls: kernels, and evaluators where there is none."""
+"""From a compile's result to a plan: loads kernels, and evaluates groups that have no kernel."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def group_runners(
     name: str,
     on: Processor = HOST,
 ) -> dict[str, Callable[..., Any]]:
-    """A callable per fusion function; what was refused or failed is counted, noted and logged.
+    """A callable for each fusion function; counts, keeps and logs refusals and failures.
 
     Args:
-        result: of the compile.
-        counters: of the executor.
-        reasons: of the executor; it is added to.
-        name: of the executor, for the log.
-        on: where the graph's values are.
+        result: the result of the compile.
+        counters: the counters of the executor.
+        reasons: the reasons of the executor; this function appends to them.
+        name: name of the executor, for the log.
+        on: the processor on which the graph's values are.
     """
     adapt = on.adapter(result.module)
     for reason in summed(result.refusals):
@@ -85,7 +85,13 @@ def refuse(reason: Reason, counters: Counters, reasons: list[Reason], name: str)
 
 @dataclass(frozen=True)
 class Linked:
-    """A plan that is not in use yet: the result it was made of, and what is to be said of it."""
+    """A plan that is not in use yet.
+
+    Attributes:
+        result: the compile's result of which the plan was made.
+        plan: the plan.
+        reasons: refusals and failures of the compile.
+    """
 
     result: CompileResult
     plan: Plan
@@ -99,10 +105,14 @@ def link(
     fallback: Callable[[str], Callable[[list], list]],
     donated: Sequence[int] = (),
 ) -> Linked:
-    """Load the kernels of a result and make a plan of it.
+    """Load the kernels of a result and make a plan.
 
-    ``fallback`` gives what runs on the other side of a guard, by the name of its function;
-    ``donated`` are inputs whose memory results may have.
+    Args:
+        result: the result of the compile.
+        counters: the counters of the executor.
+        options: the options of the executor.
+        fallback: name of a fallback function -> callable that runs if the guard fails.
+        donated: indices of inputs whose memory the plan may reuse for results.
     """
     reasons: list[Reason] = []
     name, on = options.name, options.processor
@@ -116,9 +126,9 @@ def link(
 
 
 def own(out: Any, inputs: Sequence[Any]) -> Any:
-    """A result as it may leave: copied if it might share memory with an input.
+    """A result that shares no memory with an input: a copy, if the value might share some.
 
-    Rank-0 arrays leave as NumPy scalars, as they do from NumPy's own functions.
+    A rank-0 array becomes a NumPy scalar, as in the results of NumPy's own functions.
     """
     if type(out) is not np.ndarray:
         return out.own() if isinstance(out, DeviceTensor) else out
@@ -130,7 +140,7 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
 
 
 def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list:
-    """Outputs of a plan; they share memory with no input but where ``into`` does."""
+    """Run a plan. The outputs share memory with no input, unless an array of ``into`` does."""
     if into is not None:
         return _run_into(plan, inputs, into)
     outputs = _run_donating(plan, inputs) if plan.donations else plan.run(inputs)

@@ -1,4 +1,4 @@
-"""Settings of one function."""
+"""The settings of one function."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set per function; None = the process-wide setting at construction."""
+    """The settings of one function; None = the process-wide setting at construction."""
 
     strategy: Strategy | None = None
     profiled_runs: int | None = None
     name: str = "main"
     strict: bool = False  # the traced function asked for strict fusion itself (R1.46)
     background: bool = False  # compile in a worker while calls go on
-    device: str | None = None  # what a user asked for; None = where the arguments are
-    processor: Processor = HOST  # where the values of the graph are
-    arguments: str = ""  # dtypes and ranks that the graph holds for, where that is known
-    recall: bool = True  # use stored profiles; a flush ends that
+    device: str | None = None  # the user's choice; None = the device of the arguments
+    processor: Processor = HOST  # the processor on which the graph's values are
+    arguments: str = ""  # dtypes and ranks for which the graph is valid; "" = unknown
+    recall: bool = True  # use stored profiles; a flush sets this to False
     donate: tuple[str, ...] = ()  # parameters whose arrays calls may overwrite
-    saved: SavedFile | None = None  # where profiles and compiles are looked for first
+    saved: SavedFile | None = None  # a file that is searched for profiles and compiles first
 
     def of_fallback(self, callee: str) -> Options:
-        """Of an executor behind a guard, whose inputs its caller may still need."""
+        """The options of a fallback executor; it may not overwrite its caller's values."""
         return replace(self, name=f"{self.name}/{callee}", donate=())

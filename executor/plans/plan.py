@@ -1,8 +1,8 @@
 """An optimised graph as one Python function: guards, kernel calls, evaluated ops, fallbacks.
 
-The plan's source is generated once; a call then does no per-op dispatch. Guards compare what the
-array objects report; where a quick comparison fails, `dialect.guards.mismatch` decides, so that
-sizes and strides that do not matter (size-1 dimensions, empty arrays) never cause a miss.
+The function's source is generated once, so a call does no dispatch per op. A guard first makes a
+quick comparison. If that fails, `dialect.guards.mismatch` decides, so that sizes and strides
+without a meaning (axes of size 1, empty arrays) never cause a miss.
 """
 
 from __future__ import annotations
@@ -38,21 +38,23 @@ Runner = Callable[..., Any]
 
 @dataclass
 class Plan:
-    """Something that runs a graph.
+    """A callable that runs a graph, with its description.
 
     Attributes:
         kind: ``"profiling"``, ``"compiling"``, ``"optimized"``, ``"simple"`` (depth 0) or
             ``"no-opt"``.
-        run: list of inputs -> list of outputs; an optimised plan takes `Destinations.direct`, too.
+        run: list of inputs -> list of outputs. An optimised plan takes `Destinations.direct` as a
+            second argument.
         fresh: per output, True if it can never share memory with an input.
-        guards: guards in order of execution.
-        source: Python source of an optimised plan, for reading.
-        graph: what it runs.
-        name: the function that the plan runs (R1.49).
-        kernels: what it calls for each fusion group.
-        counters: of its executor.
-        donations: outputs and the inputs in whose memory they may be made.
-        intermediates: arrays between kernels that have places in the thread's block, if any.
+        guards: the guards, in order of execution.
+        source: Python source of an optimised plan, for people to read.
+        graph: the graph that the plan runs.
+        name: name of the function that the plan runs (R1.49).
+        kernels: fusion function name -> callable.
+        counters: the counters of the executor.
+        donations: pairs (output, input): the output may be written into the input's memory.
+        intermediates: the arrays between kernels that have places in the thread's block; None = no
+            array has one.
         ref: weak reference to this plan, for `last_executed_graph`.
     """
 
@@ -74,7 +76,7 @@ class Plan:
 
 
 class _Plans:
-    """How many optimised plans this process has had: tells that there may be a new one."""
+    """Counts changes of plans in this process, so that callers can notice a new plan cheaply."""
 
     made = 0
 
@@ -94,12 +96,12 @@ def build_plan(
 
     Args:
         module: decoded optimised graph.
-        kernels: fusion function name -> callable on the group's operands; returns one value, or
-            a tuple when the group has several results.
+        kernels: fusion function name -> callable on the group's operands, which returns one value,
+            or a tuple if the group has several results.
         fallbacks: fallback function name -> callable on a list of operands.
-        counters: incremented by the generated code.
-        donated: inputs whose memory results may have.
-        adapt: see `Evaluator`; for ops outside of kernels.
+        counters: the counters that the generated code increments.
+        donated: indices of inputs whose memory the plan may reuse for results.
+        adapt: see `Evaluator`; applied to ops outside of kernels.
     """
     native = {name: native_kernel(kernel) for name, kernel in kernels.items()}
     abis = {name: kernel[0].abi for name, kernel in native.items() if kernel is not None}
@@ -166,7 +168,7 @@ class _Generator:
             self.drop(self.liveness.dead_after(instr), depth)
 
     def drop(self, values: Sequence[int], depth: int) -> None:
-        """Let go of arrays, whose memory then serves the next ones."""
+        """Delete the last references to values, so that the pool can reuse their memory."""
         if values:
             self.emit(depth, f"del {', '.join(f'v{v}' for v in values)}")
 
@@ -199,7 +201,7 @@ class _Generator:
         listed = f"({', '.join(values)},)"
         slow = f"holds({t}, {listed})"
         if quick:
-            # Guards answer, they never raise (R1.39), whatever object the value may be.
+            # A guard never raises, whatever object the value is (R1.39).
             self.emit(depth, f"try: v{ok} = ({quick}) or {slow}")
             self.emit(depth, f"except AttributeError: v{ok} = {slow}")
         else:
@@ -233,14 +235,14 @@ class _Generator:
             self.fresh.update(instr.results)
 
     def place(self, result: int) -> str:
-        """The array that a kernel is to make a result in."""
+        """Source of the array into which a kernel writes a result; ``"None"`` = a new array."""
         if self.inner and result in self.inner.index:
             return f"frame[{self.inner.index[result]}]"
         output = self.destined.get(result)
         return "None" if output is None else f"None if outs is None else outs[{output}]"
 
     def emit_frame(self, depth: int) -> None:
-        """Have places for arrays between kernels: at the first kernel that needs them."""
+        """Take the thread's frame, at the first kernel that writes into it."""
         assert self.inner is not None
         self.scope |= {"frame_of": thread_block.frame, "inner": self.inner}
         sizes = "".join(f"v{value}.shape[{axis}], " for value, axis in self.inner.reads)
@@ -253,11 +255,11 @@ class _Generator:
             self.emit(depth, "if frame is None: block, frame = frame_of(inner, ())")
 
     def emit_forfeit(self, depth: int) -> None:
-        """Let somebody keep arrays of the block: nothing else will be made in it."""
+        """Give up the block, because a fallback may keep arrays that lie in it."""
         self.scope |= {"forfeit": thread_block.forfeit}
         self.emit(depth, "if block is not None: block, frame = forfeit(block, inner)")
 
-    # A fallback is an executor, whose results never share memory with its operands either.
+    # The results count as fresh: a fallback executor's results share no memory with its operands.
     def emit_fallback(self, instr: Instr, depth: int) -> None:
         fallback = self.bind("f", self.fallbacks[instr.attrs["callee"]])
         args = ", ".join(f"v{o}" for o in instr.operands)
@@ -304,12 +306,12 @@ class _Generator:
                 self.fresh.add(result)
 
     def hand_on(self, side: Block, results: tuple[int, ...], depth: int) -> None:
-        """End one side of a branch."""
+        """Assign the outputs of one side of a branch to the branch's results."""
         self.yields(results, side.outputs, depth)
         self.drop(self.liveness.handed_on(side, results), depth)
 
     def emit_timed(self, index: int, then: Block, depth: int) -> None:
-        """A guarded block, timed at one hit in ``time_every``; not the first, which runs cold."""
+        """A guarded block, timed at one hit in ``time_every``; the first hit is not timed."""
         every = knobs.time_every
         g, now = self.bind("g", self.guards[index]), self.bind("now", time.perf_counter)
         self.emit(depth, f"start = {now}() if {g}.counted % {every} == {2 % every} else 0.0")

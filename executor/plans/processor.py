@@ -1,8 +1,8 @@
-"""Where the values of a graph are, and what running it there takes.
+"""Processors: the host and the devices, on which graphs run.
 
-An executor has one processor: the host's, or a device's for a graph that is called with device
-arrays. All that depends on the kind of processor is a `Backend`, so that the tier machine is the
-same for all of them.
+An executor has one processor: the host, or a device for a graph whose arguments are device arrays.
+All code that depends on the kind of processor is in a `Backend`, so that one executor class serves
+all of them.
 """
 
 from __future__ import annotations
@@ -25,41 +25,54 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """What running graphs on one kind of processor takes: a module with these functions.
+    """The functions by which graphs run on one kind of processor; a backend is a module of them.
 
-    Devices are named as users name them, ``"cpu"`` or ``"cuda:0"``.
+    Device names are those that users write: ``"cpu"`` or ``"cuda:0"``.
     """
 
     def unavailable(self, device: str) -> str:
-        """Why nothing can run on a device; "" = it can."""
+        """Why nothing can run on a device; "" = the device is available."""
 
     def target(self, device: str) -> Target:
-        """What to compile for."""
+        """The target for which graphs of the device are compiled."""
 
     def adapter(self, module: Module, home: str) -> Adapt | None:
-        """Makes tier 0 of a graph compute with values of the device; None = it does."""
+        """Adapts the evaluation of ops to values of the device ``home``; None = not needed."""
 
     def runner(
         self, artifact: Any, device: str, counters: Counters, interpreted: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """What runs a compiled group on its operands; ``interpreted`` does the same op by op."""
+        """A callable that runs a compiled group on its operands.
+
+        Args:
+            artifact: the kernel.
+            device: the device that runs the kernel.
+            counters: counts launches.
+            interpreted: runs the same group op by op.
+        """
 
     def exchanges(self, device: str) -> tuple[Sequence[Exchange | None], list[str]]:
-        """How emitted code may read arrays there, in each way that it can, and why not in others.
+        """The ways in which emitted code can read arrays of a device, and why others are missing.
 
-        None among the ways stands for NumPy arrays.
+        A way is an `Exchange`, or None for NumPy arrays.
         """
 
     def moved(self, leaves: Sequence[Any], device: str) -> list[Any]:
-        """Host arrays among arguments as arrays of the device."""
+        """The arguments, with host arrays copied to the device."""
 
     def call(
         self, run: Callable[[Any, list], list], executor: Any, leaves: Sequence[Any],
         captured: Sequence[Any],
     ) -> list:  # fmt: skip
-        """Outputs of an executor, which ``run`` calls, for arguments and captured arrays.
+        """Run an executor on arguments and captured arrays; returns its outputs.
 
-        Raises DeviceError where neither the device nor the host can compute them.
+        Args:
+            run: calls the executor with a list of inputs.
+            executor: the executor.
+            leaves: the arguments, without their containers.
+            captured: the arrays that the graph has captured.
+
+        Raises DeviceError if neither the device nor the host can compute the outputs.
         """
 
 
@@ -79,31 +92,31 @@ _BACKENDS: Mapping[str, Callable[[], Backend]] = {HOST_DEVICE: _host, GPU: _cuda
 
 
 def backend_of(device: str) -> Backend:
-    """The backend of a device; it is loaded when it is first asked for."""
+    """The backend of a device; its module is imported on first use."""
     return _BACKENDS[device.partition(":")[0]]()
 
 
 @dataclass(frozen=True)
 class Processor:
-    """The processor that a graph's values are at home on.
+    """The processor on which the values of a graph are.
 
     Attributes:
-        device: ``"cpu"``, or such as ``"cuda:0"``.
+        device: ``"cpu"``, or the name of a device such as ``"cuda:0"``.
     """
 
     device: str = HOST_DEVICE
 
     @property
     def is_host(self) -> bool:
-        """Whether values are host arrays."""
+        """True if the values are host arrays."""
         return self.device == HOST_DEVICE
 
     def target(self) -> Target:
-        """What to compile for."""
+        """The target for which graphs of this processor are compiled."""
         return backend_of(self.device).target(self.device)
 
     def adapter(self, module: Module) -> Adapt | None:
-        """Makes tier 0 of a graph compute with this processor's values; None = it does."""
+        """Adapts the evaluation of ops to this processor's values; None = not needed."""
         return backend_of(self.device).adapter(module, self.device)
 
     def runner(
@@ -113,7 +126,7 @@ class Processor:
         counters: Counters,
         interpreted: Callable[..., Any],
     ) -> Callable[..., Any]:
-        """What runs a compiled group on its operands, on the processor that it is compiled for."""
+        """A callable that runs a compiled group on the processor for which it was compiled."""
         on_device = isinstance(artifact, GpuArtifact)
         device = device_of_function(function, self.device) if on_device else HOST_DEVICE
         return backend_of(device).runner(artifact, device, counters, interpreted)

@@ -1,7 +1,8 @@
-"""What both executors share: asking for code, swapping in what comes of it, and how they end.
+"""The base class of both executors: requesting compiles, installing plans, and the life cycle.
 
-`BaseExecutor` is the one specialiser. An executor on top of it is a policy: by what *key* it keeps
-plans, what it has compiled for a key, and what runs until the plan is there.
+`BaseExecutor` contains all code that specialises a graph. Each subclass adds a policy: the *key*
+under which it keeps plans, the request that it compiles for a key, and the plan that serves calls
+until the compile has ended.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ from .slow_calls import WorkLog
 
 
 class Made(NamedTuple):
-    """What is made of a compile's result: a linked plan and the executors behind its guards."""
+    """The linked plan that a compile's result yields, with the executors behind its guards.
+
+    Attributes:
+        linked: the plan and the reasons that linking has collected.
+        fallbacks: the fallback executors, by the name of the fallback function.
+    """
 
     linked: Linked
     fallbacks: dict[str, Any]
@@ -41,12 +47,12 @@ class Specialised:
     """One specialisation of a graph.
 
     Attributes:
-        plan: what runs.
-        request: what was compiled; None where that was released.
-        result: what came of it.
-        seconds: how long it took.
-        depth: re-specialisations that were left.
-        about: what it is for, in words.
+        plan: the plan that runs the graph.
+        request: the request that was compiled; None after the executor has released it.
+        result: the result of that compile.
+        seconds: time from the request to the installed plan.
+        depth: number of re-specialisations that were left when the plan was made.
+        about: description of the calls that the plan serves, for people.
     """
 
     plan: Plan
@@ -62,25 +68,25 @@ class BaseExecutor:
 
     Args:
         options: per-function settings.
-        work: where slow work is noted; None = a log of its own.
+        work: the log of slow work; None = the executor makes its own log.
 
     Attributes:
-        reasons: what was refused or failed, in the order in which it was met.
+        reasons: reasons of all refusals and failures, oldest first.
         fallbacks: executors behind guards, by the name of the fallback function.
-        donated: inputs that may be overwritten.
-        input_names: what the user calls the inputs, where that is known.
-        notes: what the importer has to say about the graph.
-        device_failure: why no kernel of a device is tried any more; "" = they are.
+        donated: indices of the inputs that calls may overwrite.
+        input_names: the user's names of the inputs; empty where the names are unknown.
+        notes: the importer's remarks about the graph.
+        device_failure: why the executor no longer launches kernels of the device; "" = it does.
     """
 
     donated: tuple[int, ...] = ()
-    record: Record | None = None  # of the types seen, while they are recorded
-    # What a policy is like; a class says it, so that nobody asks which class it is.
-    may_donate: ClassVar[bool] = True  # results may be made in the memory of donated inputs
-    takes_undefined: ClassVar[bool] = False  # None among the arguments is an undefined tensor
+    record: Record | None = None  # the types seen so far; None while nothing is recorded
+    # Properties of the policy. Callers read these and need not test for a subclass.
+    may_donate: ClassVar[bool] = True  # kernels may write results into donated inputs
+    takes_undefined: ClassVar[bool] = False  # an argument None stands for an undefined tensor
     joins_traces: ClassVar[bool] = False  # a call within another trace records this graph (R2.14)
     python_only: ClassVar[str] = ""  # why calls are never dispatched in emitted code
-    many_plans: ClassVar[bool]  # one plan per kind of call, and not one with its fallbacks
+    many_plans: ClassVar[bool]  # True: one plan per argument spec; False: one plan with fallbacks
 
     def __init__(self, options: Options, work: WorkLog | None = None) -> None:
         self._counters = new_counters(self)
@@ -98,7 +104,10 @@ class BaseExecutor:
         self._pending: dict[Hashable, Pending] = {}
 
     def _start_over(self) -> None:
-        """Another thread was changing this object when the process was forked."""
+        """Reset in a forked child: a thread of the parent may have left this object half changed.
+
+        `ForkLock` calls this if another thread held the lock at the fork.
+        """
         self._reset()
         log("flush", reason="another thread was changing the plans when the process forked")
 
@@ -109,7 +118,7 @@ class BaseExecutor:
 
     @property
     def counters(self) -> Counters:
-        """What this executor has done, calls in emitted code included."""
+        """Counts of this executor's work, including the calls that ran in emitted code."""
         found = self._counters if self._counters.heir is None else self._counters.last_heir()
         return found.current() if found.native else found
 
@@ -125,31 +134,31 @@ class BaseExecutor:
         return self._evaluated_plan("no-opt", self.module).run(inputs)
 
     def note_slower(self, reason: Reason) -> None:
-        """Keep, once, why calls take more work than they should."""
+        """Record a reason why calls are slower than they could be; each reason is kept once."""
         if reason not in self.reasons:
             self.reasons.append(reason)
             log("slower", self.options.name, str(reason))
 
-    # --- what others ask ----------------------------------------------------------------------
+    # --- state that callers read ----------------------------------------------------------------
 
     @property
     def tier(self) -> str:
-        """Tier of the plan that the next call would start on."""
+        """Tier of the plan with which the next call would start."""
         raise NotImplementedError
 
     @property
     def released(self) -> bool:
-        """True once what only profiling needed is gone (R1.13)."""
+        """True once the executor has dropped the data that only profiling needs (R1.13)."""
         return False
 
     @property
     def settled(self) -> Plan | None:
-        """The one plan of all calls, once these have nothing else to look after; else None."""
+        """The plan that serves all calls until a flush; None while the plan may still change."""
         return None
 
     @property
     def remaining_depth(self) -> int:
-        """Re-specialisations that may still happen below the deepest specialised executor."""
+        """Number of re-specialisations left below the deepest specialised executor."""
         return 0
 
     def compiled(self) -> list[Specialised]:
@@ -157,36 +166,39 @@ class BaseExecutor:
         raise NotImplementedError
 
     def count_invocation(self) -> None:
-        """Count a run, where runs are counted (R2.3)."""
+        """Count a run; does nothing in executors that do not count runs (R2.3)."""
 
-    # --- specialising: what a policy provides -------------------------------------------------
+    # --- specialising: methods that a policy provides -------------------------------------------
 
     def _link(self, result: CompileResult) -> Made:
-        """Load kernels and make the plan, on whatever thread and under no lock."""
+        """Load kernels and make the plan; runs on any thread, without the lock."""
         raise NotImplementedError
 
     def _adopt(self, key: Any, request: CompileRequest, made: Made, seconds: float) -> Plan:
-        """Make what was linked the plan of a key; the lock is held."""
+        """Install a linked plan for a key; the caller holds the lock."""
         raise NotImplementedError
 
     def _fail(self, key: Any, error: ProfuseError) -> Plan:
-        """Remember that a key cannot be compiled; what runs instead. The lock is held."""
+        """Note that a key cannot be compiled, and return the plan that serves its calls instead.
+
+        The caller holds the lock.
+        """
         raise NotImplementedError
 
     def _note_failure(
         self, kind: Kind, error: ProfuseError, subject: str = "", **details: Any
     ) -> None:
-        """Count, keep and log why something was not compiled."""
+        """Count, keep and log the reason of a failed compile."""
         self.counters.compile_failures += 1
         self.reasons.append(Reason.of_error(kind, error, subject=subject))
         log("compile-failed", self.options.name, str(error), **details)
 
     def _told(self, key: Any, result: CompileResult) -> tuple[str, str]:
-        """What a plan is, for the event log and for the log of slow calls."""
+        """Descriptions of a plan: one for the event log, one for the log of slow calls."""
         raise NotImplementedError
 
     def _stored(self, request: CompileRequest) -> CompileResult | None:
-        """The result of a request, where it may be had without a compile."""
+        """The stored result of a request; None if there is none and the graph must be compiled."""
         return None
 
     # --- specialising -------------------------------------------------------------------------
@@ -199,13 +211,17 @@ class BaseExecutor:
         self, key: Any, ask: Callable[[], CompileRequest], *, recalls: bool = False,
         waits: bool = True,
     ) -> Plan | None:  # fmt: skip
-        """Obtain and install the plan of a key, on this call; the lock is held.
+        """Obtain and install the plan of a key during this call; the caller holds the lock.
 
         Args:
-            recalls: the result may be stored.
-            waits: otherwise it is compiled. None is returned where neither gives a result.
+            key: the key of the plan.
+            ask: makes the request.
+            recalls: True = look for a stored result first.
+            waits: True = compile if no stored result was found, and wait for that compile. False =
+                return None if no stored result was found.
 
-        Raises StrictFusionError where `strict_fusion` asks for what cannot be done, and KnobError.
+        Raises StrictFusionError if `strict_fusion` holds and the graph cannot be fused as asked,
+        and KnobError for a wrong setting.
         """
         strict, start = self._strict, time.perf_counter()
         try:
@@ -224,7 +240,7 @@ class BaseExecutor:
                     made = self._link(result)
                 seconds = time.perf_counter() - start
         except (StrictFusionError, KnobError):
-            raise  # what was asked for cannot be done, or a setting is wrong
+            raise  # these errors are for the user
         except ProfuseError as error:
             self.work.note("failed", time.perf_counter() - start, self.options.name, error.what)
             if strict:
@@ -239,9 +255,10 @@ class BaseExecutor:
         return plan
 
     def _specialise_elsewhere(self, key: Any, ask: Callable[[], CompileRequest]) -> Plan | None:
-        """Have a key compiled elsewhere, unless it is; the lock is held.
+        """Request a compile in the background, unless one is under way; the caller holds the lock.
 
-        Returns what runs if that cannot even be asked for; None = go on as before, meanwhile.
+        Returns None while the compile is under way: the current plan keeps serving calls. If the
+        request itself fails, returns the plan that serves calls instead.
         """
         pending = self._pending.get(key)
         if pending is not None and not pending.is_lost:
@@ -259,7 +276,7 @@ class BaseExecutor:
         return None
 
     def _arrive(self, key: Any, pending: Pending, made: Made | ProfuseError) -> None:
-        """Swap in what was compiled elsewhere, unless it is obsolete; the lock is held."""
+        """Install the result of a background compile, unless it is obsolete; the lock is held."""
         if self._pending.get(key) is not pending:
             return
         del self._pending[key]
@@ -278,7 +295,7 @@ class BaseExecutor:
         return self._adopt(key, request, made, seconds)
 
     def _facts(self) -> dict[str, Any]:
-        """What the event of a compile says beside what was compiled."""
+        """Further fields of the event that reports a compile."""
         return {}
 
     def _compile(self, request: CompileRequest) -> CompileResult:
@@ -293,12 +310,12 @@ class BaseExecutor:
             yield from child.chain()
 
     def under_way(self) -> list[Pending]:
-        """Compiles that run elsewhere, of the whole chain."""
+        """Background compiles of the whole chain that have not ended."""
         found = [p for member in self.chain() for p in tuple(member._pending.values())]
         return [p for p in found if not p.is_lost]
 
     def flush(self) -> None:
-        """Forget record, plans, fallbacks and kernels; the next call starts anew (R1.14)."""
+        """Drop record, plans, fallbacks and kernels; the next call starts from scratch (R1.14)."""
         with self._lock:
             self._retire_fallbacks()
             self._cancel()
@@ -306,14 +323,14 @@ class BaseExecutor:
             log("flush", self.options.name, "asked for by the user")
 
     def retire(self, into: Counters) -> None:
-        """Leave the counts of the whole chain to another object; nobody will call it again."""
+        """Add the counts of the whole chain to ``into``; no call will use this executor again."""
         with self._lock:
             self._retire_fallbacks()
             self._cancel()
             absorb(into, self.counters)
 
     def _cancel(self, *keys: Any) -> None:
-        """Give up what is compiled elsewhere, of some keys or of all."""
+        """Cancel the background compiles of the given keys; without keys, of all."""
         for key in keys or tuple(self._pending):
             if (pending := self._pending.pop(key, None)) is not None:
                 pending.cancel()

@@ -1,10 +1,10 @@
-"""Which executor a graph gets: the one place that reads the modes for a new graph (R1.2, R2.1).
+"""The choice of an executor for a new graph, by the modes that the user has set (R1.2, R2.1).
 
-The modes differ in when they are read. ``executor_mode`` and ``profiling_mode`` are read when a
-graph is made, and that graph keeps the executor that it got. ``profiling_mode`` and ``optimize``
-are read at each request for a plan, too: an executor that profiles runs its graph op by op for as
-long as one of them is off (R1.8, in `Executor.plan`). A spec-keyed executor keeps the ``optimize``
-that it was made with (A3).
+The modes are read at different times. `make_executor` reads ``executor_mode`` and
+``profiling_mode`` when a graph is made, and the graph keeps its executor. `Executor.plan` reads
+``profiling_mode`` and ``optimize`` again at each request for a plan: a profiling executor runs its
+graph op by op for as long as one of the two is off (R1.8). A spec-keyed executor reads
+``optimize`` once, when it is made (A3).
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ AnyExecutor = Union[Executor, KeyedExecutor]
 
 
 def make_executor(module: Module, options: Options, depths: Sequence[int] = ()) -> AnyExecutor:
-    """The executor of a graph made now; a graph is made at the first call that needs it.
+    """Make the executor of a new graph.
 
-    ``depths``: in how many containers each of the first inputs is passed.
+    Args:
+        module: the graph, as imported.
+        options: per-function settings.
+        depths: for each of the first inputs, the number of containers around it in the call.
     """
     if not knobs.executor_mode:
         return Executor(module, options, profiles=False)

@@ -1,9 +1,9 @@
 """The spec-keyed executor: one plan per dtypes and ranks of the arguments, compiled on first use.
 
-It serves graphs that were made while profiling mode was off (R2.1). Nothing is profiled: plans are
-compiled for types without sizes, so every size in them is a symbol (R2.2 - R2.14, R2.16). What a
-kernel needs beyond that (equal sizes, layout) is guarded inside the plan, with the unspecialised
-body on the other side, run op by op.
+It serves graphs that were made while profiling mode was off (R2.1). It does not profile: it
+compiles plans for types without sizes, so every size in a plan is a symbol (R2.2 - R2.14, R2.16).
+Where a kernel needs more (equal sizes, a layout), the plan contains a guard; if the guard fails,
+the unspecialised body runs op by op.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class KeyedState:
 
     Attributes:
         graph: IR text of the graph as imported.
-        fallback: the unspecialised plan, None if it was never needed.
-        plans: every (spec, plan) pair; as many as there were cache misses.
+        fallback: the unspecialised plan; None if no call has needed it yet.
+        plans: the compiled plan of each spec; every entry was one cache miss.
     """
 
     graph: str
@@ -65,12 +65,12 @@ class KeyedState:
 
 
 class KeyedExecutor(BaseExecutor):
-    """Runs one graph on plans looked up by `ArgumentSpec`.
+    """Runs one graph with plans that it looks up by `ArgumentSpec`.
 
     Args:
         module: the graph, as imported.
-        options: per-function settings; the fusion strategy plays no part here.
-        depths: in how many containers each of the first inputs was passed.
+        options: per-function settings; this executor ignores the fusion strategy.
+        depths: for each of the first inputs, the number of containers around it in the call.
     """
 
     many_plans: ClassVar[Literal[True]] = True
@@ -82,7 +82,7 @@ class KeyedExecutor(BaseExecutor):
     def __init__(self, module: Module, options: Options, depths: Sequence[int] = ()) -> None:
         super().__init__(options)
         self._module = module
-        self.optimize = knobs.optimize  # kept for good, as which executor a graph gets is (A3)
+        self.optimize = knobs.optimize  # read once, like the choice of the executor (A3)
         self.recipe = compile_recipe(module.main, depths)
         self.counters.executors_constructed += 1
         self._arity = len(module.main.inputs)
@@ -103,9 +103,10 @@ class KeyedExecutor(BaseExecutor):
     # --- running ------------------------------------------------------------------------------
 
     def run(self, inputs: list, into: Destinations | None = None) -> list:
-        """Outputs for the last inputs given; they share memory with no input (R2.3).
+        """Run the graph; the outputs share memory with no input (R2.3).
 
-        Raises ArgumentError if there are fewer inputs than the graph has.
+        If more inputs are given than the graph has, the graph gets the last ones. Raises
+        ArgumentError if too few are given.
         """
         if len(inputs) != self._arity:
             if len(inputs) < self._arity:
@@ -117,16 +118,16 @@ class KeyedExecutor(BaseExecutor):
         return run_plan(self.plan(inputs), inputs, into)
 
     def count_invocation(self) -> None:
-        """Count a run, traced ones included; the first of the process is logged (R2.3)."""
+        """Count a run, also one inside a trace; the process's first one is logged (R2.3)."""
         if not _usage_logged.is_set():
             _usage_logged.set()
             log("api-usage", self.options.name, "the spec-keyed executor is in use")
         self.counters.invocations += 1
 
     def plan(self, inputs: Sequence[Any]) -> Plan:
-        """The plan for these inputs; compiled if their spec is new, under the lock (R2.6).
+        """The plan for these inputs; compiles it, under the lock, if their spec is new (R2.6).
 
-        Raises StrictFusionError where `strict_fusion` asks for what cannot be done.
+        Raises StrictFusionError if `strict_fusion` holds and the graph cannot be fused as asked.
         """
         if not self.optimize:
             return self.fallback_plan()
@@ -141,20 +142,23 @@ class KeyedExecutor(BaseExecutor):
                 return self.fallback_plan()
             ask = partial(self._asked, spec, inputs)
             if self.options.background and not self._strict:
-                # Until it is there, run op by op.
+                # The graph runs op by op until the compile has ended.
                 return self._specialise_elsewhere(spec, ask) or self.fallback_plan()
             plan = self._specialise(spec, ask)
             assert plan is not None
             return plan
 
     def _fail(self, spec: ArgumentSpec, error: ProfuseError) -> Plan:
-        """Neither entry nor miss (R2.6); the spec is remembered, or each call would fail."""
+        """Note a failed compile, which counts neither as an entry nor as a miss (R2.6).
+
+        The spec is remembered, so that later calls do not try the same compile again.
+        """
         self._failed.add(spec)
         self._note_failure(Kind.NOT_COMPILED, error, f" for {spec}", spec=str(spec))
         return self.fallback_plan()
 
     def fallback_plan(self) -> Plan:
-        """The graph after the required passes alone, built once (R2.5)."""
+        """The plan of the graph after the required passes only; built once (R2.5)."""
         with self._lock:
             if self._fallback is None:
                 self._fallback = self._evaluated_plan("no-opt", self._required())
@@ -163,7 +167,7 @@ class KeyedExecutor(BaseExecutor):
 
     def _required(self) -> Module:
         if self.options.background:
-            return self.module  # which tier 0 can run: no call waits for a worker
+            return self.module  # tier 0 can run it as it is, and the call waits for no worker
         try:
             with compiler_errors("running the required passes"):
                 module = with_input_types(self.module, [None] * self._arity)
@@ -175,7 +179,7 @@ class KeyedExecutor(BaseExecutor):
     # --- compiling ----------------------------------------------------------------------------
 
     def _asked(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> CompileRequest:
-        """What to compile for a spec (R2.10)."""
+        """The compile request for a spec (R2.10)."""
         types = self.recipe.types(spec)
         before, after = registered()
         pipeline = keyed_pipeline(
@@ -203,14 +207,14 @@ class KeyedExecutor(BaseExecutor):
         return make_request(module.to_mlir(), pipeline, self.options)
 
     def _link(self, result: CompileResult) -> Made:
-        """Load kernels, and put an evaluator on the other side of each guard."""
+        """Load the kernels, and make an evaluator for the failing side of each guard."""
         linked = link(
             result, self.counters, self.options, lambda f: self._evaluated(f, result.module)
         )
         return Made(linked, {})
 
     def _evaluated(self, name: str, module: Module) -> Callable[[list], list]:
-        """The other side of a guard, op by op; the first time is logged."""
+        """A function that runs the failing side of a guard op by op; its first call is logged."""
         adapt = self.options.processor.adapter(module)
         evaluator = Evaluator(module.functions[name], module, on_op=self._count_op, adapt=adapt)
         told = threading.Event()
@@ -238,20 +242,20 @@ class KeyedExecutor(BaseExecutor):
             return list(self.cache.values())
 
     def debug_state(self) -> KeyedState:
-        """A snapshot of graph and plans (R2.16)."""
+        """A snapshot of the graph and the plans (R2.16)."""
         with self._lock:
             plans = {spec: made.plan for spec, made in self.cache.items()}
             return KeyedState(self.module.to_mlir(), self._fallback, MappingProxyType(plans))
 
     def entries(self) -> list[Entry]:
-        """For a saved file: nothing, as code is looked up there for graphs with profiles only."""
+        """Entries for a saved file: none, since such files serve only graphs with profiles."""
         return []
 
 
 def size_hints(inputs: Sequence[Any]) -> tuple[str, str]:
-    """Axes of size 1 and C-contiguous inputs, as `assume-sizes` takes them.
+    """The axes of size 1 and the C-contiguous inputs, as options of the pass `assume-sizes`.
 
-    They choose what guards ask for and never what is computed.
+    The hints decide which guards a plan has. They never change a result.
     """
     types = {
         k: type_ for k, v in enumerate(inputs)

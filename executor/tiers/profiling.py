@@ -1,8 +1,8 @@
-"""The tier machine: which plan runs a graph, when it profiles and compiles, what depth is left.
+"""The profiling executor: it profiles a graph, compiles it, and keeps a depth for its fallbacks.
 
-An `Executor` owns one graph. It moves from profiling to an optimised plan; the other side of each
-guard is an Executor of its own, one level shallower, that profiles again, down to depth 0 where a
-plan is neither profiled nor guarded (R1.7 - R1.14, R1.42, R1.44).
+An `Executor` owns one graph, which it first profiles and then runs with an optimised plan. If a
+guard of the plan fails, another `Executor` runs the fallback. Its depth is one less, and it
+profiles in turn. At depth 0 a plan is neither profiled nor guarded (R1.7 - R1.14, R1.42, R1.44).
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ if TYPE_CHECKING:
 UNPROFILED = Reason(Kind.UNPROFILED)
 
 
-KEY = None  # one plan runs a graph at a time: it is not looked up by anything
+KEY = None  # the key of the only plan: this executor has one plan at a time
 
 
 @dataclass(frozen=True)
 class DebugState:
-    """What one optimised graph runs (R1.15).
+    """A snapshot of an optimised executor (R1.15).
 
     Attributes:
-        graph: IR text of the optimised graph; of the graph as imported where that is what runs.
-        plans: the optimised plan, under the empty argument key: it serves all arguments.
-        created: when it was made, in whole seconds of the executor's clock; None = unspecialised.
+        graph: IR text of the optimised graph, or of the imported graph if the plan runs that one.
+        plans: the optimised plan under the key ``()``, since it serves all arguments.
+        created: when the plan was made, in whole seconds of the executor's clock; None = the plan
+            is not specialised.
     """
 
     graph: str
@@ -65,15 +66,15 @@ class Executor(BaseExecutor):
     """Runs one graph through its tiers.
 
     Args:
-        module: the graph, as imported: no observers, no types.
+        module: the graph, as imported: without observers and types.
         options: per-function settings.
-        history: input types that outer executors have specialised this graph for.
-        clock: seconds, for what is released after a delay.
-        profiles: False = never profile nor compile (R1.2). A fallback goes on as the executor it
-            belongs to, which did.
-        work: where slow work is noted; None = a log of its own.
-        depth: re-specialisations left where a request does not say; None = the strategy's total. A
-            fallback's is fixed here, whatever its first request finds switched off (R1.42).
+        history: the input types for which outer executors have specialised this graph.
+        clock: gives the time in seconds; the delay before a release is measured with it.
+        profiles: False = never profile or compile (R1.2). Fallback executors always have True.
+        work: the log of slow work; None = the executor makes its own log.
+        depth: number of re-specialisations left, unless a request states another one; None = the
+            strategy's total. A fallback gets its depth here, because its first request may come
+            while a mode is off (R1.42).
     """
 
     many_plans: ClassVar[Literal[False]] = False
@@ -99,7 +100,7 @@ class Executor(BaseExecutor):
         self._reset()
 
     def _reset(self) -> None:
-        """Forget everything learnt and read the settings anew (R1.5, R1.14)."""
+        """Drop all learnt data and read the settings again (R1.5, R1.14)."""
         super()._reset()
         given = self.options.strategy
         self.strategy = get_fusion_strategy() if given is None else normalize(given)
@@ -120,15 +121,16 @@ class Executor(BaseExecutor):
     # --- running ------------------------------------------------------------------------------
 
     def run(self, inputs: list, into: Destinations | None = None) -> list:
-        """Outputs for these inputs, on the best plan there is; they share memory with no input."""
+        """Run the graph with the current plan; the outputs share memory with no input."""
         return run_plan(self.plan(), inputs, into)
 
     def plan(self, depth: int | None = None) -> Plan:
-        """The plan for the next call; compiles when the record has become ready (R1.7).
+        """The plan for the next call; requests a compile once the record is ready (R1.7).
 
-        ``depth``: re-specialisations left, kept from the first request that comes this far; None
-        = what the executor was made with. With the general fuser off every request sets it anew
-        (R1.9, A5).
+        Args:
+            depth: number of re-specialisations left; None = the depth that the executor was made
+                with. The first request stores the depth, and later ones do not change it. While
+                the general fuser is off, every request stores its own depth (R1.9, A5).
         """
         plan = self.optimized
         if plan is None:
@@ -144,7 +146,7 @@ class Executor(BaseExecutor):
 
     @property
     def depth(self) -> int:
-        """Re-specialisations left: as stored; before the first request, what was given."""
+        """Number of re-specialisations left; before the first request, the initial depth."""
         return self._initial_depth() if self._depth is None else self._depth
 
     def _initial_depth(self) -> int:
@@ -153,17 +155,17 @@ class Executor(BaseExecutor):
 
     @property
     def settled(self) -> Plan | None:
-        """The optimised plan once calls have nothing else to look after; else None."""
+        """The optimised plan; None while there is none, or while a release is still due."""
         return None if self._timer.pending else self.optimized
 
     @property
     def created(self) -> int | None:
-        """When the optimised plan was made, in whole seconds; None = there is none yet (R1.12)."""
+        """Time when the optimised plan was made, in whole seconds; None = no plan yet (R1.12)."""
         return self._timer.created
 
     @property
     def released(self) -> bool:
-        """True once what only profiling needed is gone (R1.13)."""
+        """True once the executor has dropped the data that only profiling needs (R1.13)."""
         return self._timer.done
 
     def _choose(self, depth: int | None) -> Plan:
@@ -203,7 +205,7 @@ class Executor(BaseExecutor):
             return made
 
     def _install(self, plan: Plan, reason: str) -> Plan:
-        self._cancel()  # whatever else may be under way is obsolete
+        self._cancel()  # this plan makes a compile under way obsolete
         self.optimized, self._interim = plan, None
         self._timer.stamp()
         PLANS.made += 1
@@ -211,7 +213,7 @@ class Executor(BaseExecutor):
         return plan
 
     def _no_opt_plan(self) -> Plan:
-        """The plan for when optimisation or profiling is off; kept apart (R1.8)."""
+        """The plan that runs while optimisation or profiling is off; stored separately (R1.8)."""
         if self._plain is None:
             self._plain = self._evaluated_plan("no-opt", self.module)
             self._dump(NO_OPT, self.module.to_mlir)
@@ -237,7 +239,7 @@ class Executor(BaseExecutor):
             note_types(self._seen, inputs)
             self.work.note("profiled", seconds, self.options.name)
             with self.work.timed("prepared", self.options.name):
-                warm_up(self.options.background)  # warm starts may compile nothing
+                warm_up(self.options.background)  # not earlier: a warm start may need no compile
 
         self.record = record
         adapt = self.options.processor.adapter(record.module)
@@ -246,7 +248,7 @@ class Executor(BaseExecutor):
 
     @property
     def tier(self) -> str:
-        """Tier of the plan that the next call would start on."""
+        """Tier of the plan with which the next call would start."""
         if self.optimized is not None:
             return self.optimized.kind
         if self._pending:
@@ -255,12 +257,12 @@ class Executor(BaseExecutor):
 
     @property
     def remaining_depth(self) -> int:
-        """Re-specialisations that may still happen below the deepest specialised executor."""
+        """Number of re-specialisations left below the deepest specialised executor."""
         return min(e.depth if e.optimized is None else max(e.depth - 1, 0) for e in self.chain())
 
     def compiled(self) -> list[Specialised]:
-        """The one specialisation, once there is one."""
-        # Each field is read once: another thread may flush the executor meanwhile.
+        """The specialisation, as a list of one; empty before the first compile."""
+        # Each field is read once, because another thread may flush the executor meanwhile.
         plan, result = self.optimized, self.result
         if plan is None or result is None:
             return []
@@ -268,7 +270,7 @@ class Executor(BaseExecutor):
         return [Specialised(plan, self.request, result, self.seconds, self.depth, about)]
 
     def debug_state(self) -> DebugState | None:
-        """What the optimised graph runs (R1.15); None before there is one."""
+        """A snapshot of the optimised plan (R1.15); None before the first plan."""
         if self.optimized is None:
             return None
         graph = self.result.ir if self.result else self.module.to_mlir()
@@ -306,7 +308,7 @@ class Executor(BaseExecutor):
         return self.request
 
     def _meanwhile(self) -> Plan:
-        """Have the plan compiled elsewhere, unless it is; until it is there, run op by op."""
+        """Request a background compile unless one is under way; the plan to run until it ends."""
         pinned = self._specialise_elsewhere(KEY, lambda: self.request or self._make_request())
         if pinned is not None:
             return pinned
@@ -316,7 +318,7 @@ class Executor(BaseExecutor):
         return self._interim
 
     def _fail(self, key: None, error: ProfuseError) -> Plan:
-        """Pin this graph to tier 0, with the reason kept."""
+        """Pin this graph to tier 0 and keep the reason."""
         self._retire_fallbacks()
         self.fallbacks, self.result = {}, None
         self._note_failure(Kind.NOT_COMPILED, error)
@@ -324,9 +326,10 @@ class Executor(BaseExecutor):
         return self._install(plan, f"not compiled: {error.what}")
 
     def _link(self, result: CompileResult) -> Made:
-        """Load kernels, build the fallback executors (R1.42) and generate the plan.
+        """Load the kernels, make the fallback executors (R1.42) and generate the plan.
 
-        The profile is stored here because this may run on another thread, under no lock.
+        This method may run on another thread without the lock, so it also writes the profile to
+        disk.
         """
         if self.depth < 1:
             raise InternalError(f"{self.options.name} is specialised with depth {self.depth}")
@@ -341,7 +344,7 @@ class Executor(BaseExecutor):
             body, options = result.module.part(callee), self.options.of_fallback(callee)
             depth = self.depth - 1
             child = Executor(body, options, history, self._clock, self.work, depth=depth)
-            child.plan()  # stores the depth, builds its first plan before it runs
+            child.plan()  # the child stores its depth and makes its first plan before it runs
             fallbacks[callee] = child
             return child.run
 
@@ -357,7 +360,7 @@ class Executor(BaseExecutor):
     # --- life cycle ---------------------------------------------------------------------------
 
     def _release(self) -> None:
-        """Drop record, profiling and no-opt plan; the graph stays as a packed copy (R1.13)."""
+        """Drop record, profiling plan and no-opt plan; keep the graph as a packed copy (R1.13)."""
         with self._lock:
             if not self._timer.pending:
                 return
@@ -371,13 +374,13 @@ class Executor(BaseExecutor):
             log("release", self.options.name, "optimised; what only profiling needed is dropped")
 
     def flush(self) -> None:
-        """Forget record, plans, fallbacks and kernels; the next call profiles anew (R1.14)."""
+        """Drop record, plans, fallbacks and kernels; the next call profiles again (R1.14)."""
         with self._lock:
             self.options = replace(self.options, recall=False)
             super().flush()
 
     def entries(self) -> list[Entry]:
-        """Profile and compile of this executor, as far as there are any, for a saved file."""
+        """Entries for a saved file: profile and compile of this executor, if it has them."""
         if self.warm is None:
             return []
         return self.warm.entries(self.record, tuple(self._seen), self.request, self.result)

@@ -1,4 +1,4 @@
-"""Releasing what only profiling needed, once a graph is optimised (R1.13)."""
+"""Releasing the data that only profiling needs, once a graph is optimised (R1.13)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Clock = Callable[[], float]
 
 
 class Graph:
-    """A graph that can be put away, packed, and taken out again."""
+    """A graph that can be compressed in memory and restored."""
 
     def __init__(self, module: Module) -> None:
         self._module: Module | None = module
         self._packed = b""
 
     def get(self) -> Module:
-        """The graph; a packed one is unpacked anew, and stays packed."""
+        """The graph. A packed graph is unpacked at each call, and stays packed."""
         return self._module if self._module is not None else self._unpack()
 
     def pack(self) -> None:
-        """Keep a compressed private copy only, from which a flush can start over."""
+        """Keep only a compressed copy, from which a flush can restore the graph."""
         if self._module is not None:
             self._packed = zlib.compress(pickle.dumps(self._module))
             self._module = None
@@ -35,14 +35,14 @@ class Graph:
             self._module, self._packed = self._unpack(), b""
 
     def _unpack(self) -> Module:
-        # Only ever what `pack` wrote in this process.
+        # Safe: the bytes come from `pack` in this process.
         return pickle.loads(zlib.decompress(self._packed))
 
 
 class _Switch:
-    """The ``release_profiling_graph`` knob, where each request for a plan can afford to read it.
+    """A copy of the ``release_profiling_graph`` knob that is cheap to read at each plan request.
 
-    It is on from the first stamp, or the first change of the knob, that finds the knob on.
+    `ReleaseTimer.stamp` and each change of the knob update the copy.
     """
 
     on = False
@@ -59,11 +59,11 @@ knobs.watch("release_profiling_graph", _switched)
 
 
 class ReleaseTimer:
-    """Says when an optimised executor may let go: asked at each request for a plan (A2).
+    """Decides when an optimised executor may release data; read at each request for a plan (A2).
 
     Attributes:
-        created: when the optimised plan was made, in whole seconds; None = there is none.
-        done: what can be released has been.
+        created: when the optimised plan was made, in whole seconds; None = no plan yet.
+        done: True once everything that can be released has been released.
     """
 
     created: int | None
@@ -80,15 +80,15 @@ class ReleaseTimer:
 
     @property
     def pending(self) -> bool:
-        """True while the switch is on and something is left to release."""
+        """True while the switch is on and the executor still holds data to release."""
         return SWITCH.on and not self.done and self.created is not None
 
     def due(self) -> bool:
-        """True while `pending`, once strictly more than the delay has passed since the stamp."""
+        """True if a release is `pending` and more than the delay has passed since the stamp."""
         if not self.pending:
             return False
         return self._clock() - (self.created or 0) > knobs.release_delay_seconds
 
     def reset(self) -> None:
-        """Forget the stamp."""
+        """Clear the stamp."""
         self.created, self.done = None, False

@@ -1,4 +1,4 @@
-"""What slow calls did: traced, profiled, compiled; the last few, per jitted function."""
+"""A log of the latest slow work (tracing, profiling, compiling) of each jitted function."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ..settings.events import Counters
 from ..settings.fork_lock import ForkLock
 
-_KEPT = 64
-_LEAST_SECONDS = 1e-3  # of what is mostly there already, and then takes next to nothing
+_KEPT = 64  # entries per function
+_LEAST_SECONDS = 1e-3  # `timed` leaves out shorter work: most calls find the work done already
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,14 @@ class Work:
     """One piece of work that no later call has to repeat.
 
     Attributes:
-        call: number of the call of the jitted function that did it, from 1.
-        thread: the thread it ran in.
-        what: ``"traced"``, ``"recalled"`` (looked for stored profiles), ``"profiled"``,
-            ``"prepared"`` (loaded what compiles in the background), ``"compiled"``, ``"loaded"``
-            (what some cache had compiled) or ``"failed"`` (to compile).
-        seconds: how long it took.
+        call: number of the call of the jitted function that did the work, counted from 1.
+        thread: identifier of the thread that did the work.
+        what: ``"traced"``, ``"recalled"`` (searched for stored profiles), ``"profiled"``,
+            ``"prepared"`` (loaded the compile pool), ``"compiled"``, ``"loaded"`` (read compiled
+            code from a cache) or ``"failed"`` (a compile failed).
+        seconds: time that the work took.
         where: name of the executor.
-        detail: e.g. ``"static specialisation with 1 kernel"``.
+        detail: a description, such as ``"static specialisation with 1 kernel"``.
     """
 
     call: int
@@ -39,23 +39,23 @@ class Work:
 
 
 class WorkLog:
-    """The latest work of one graph and its fallback chain; bounded, safe among threads.
+    """The latest work of one graph and its fallback chain; bounded and thread-safe.
 
     Args:
-        counters: those of the outermost executor, which count calls.
+        counters: the counters of the outermost executor, which count the calls.
     """
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        # Replaced as a whole, so that readers need no lock: even the copy of a deque may collect
-        # garbage before it begins, and so let another thread append.
+        # Writers replace the whole tuple, so readers need no lock. A deque would need one: copying
+        # it may first run the garbage collector, and thereby let another thread append.
         self._items: tuple[Work, ...] = ()
         self._writing = ForkLock()
 
     def note(
         self, what: str, seconds: float, where: str, detail: str = "", *, before_call: bool = False
     ) -> None:
-        """Record work of the current call (``before_call``: of the one about to be counted)."""
+        """Record work of the current call, or with ``before_call`` of the call counted next."""
         call = self._counters.current().calls + before_call
         work = Work(call, threading.get_ident(), what, seconds, where, detail)
         with self._writing:
@@ -63,7 +63,7 @@ class WorkLog:
 
     @contextmanager
     def timed(self, what: str, where: str) -> Iterator[None]:
-        """Around work of the current call that is recorded if it takes a millisecond."""
+        """Time the ``with`` block, and record it if it took at least a millisecond."""
         start = time.perf_counter()
         yield
         seconds = time.perf_counter() - start
@@ -71,14 +71,14 @@ class WorkLog:
             self.note(what, seconds, where)
 
     def note_plan(self, found_in: str, seconds: float, where: str, detail: str) -> None:
-        """Record that a plan was made on this call, of code that was compiled or found."""
+        """Record that this call made a plan; ``found_in`` names the cache, "" = it compiled."""
         if found_in:
             self.note("loaded", seconds, where, f"{detail} from {found_in}")
         else:
             self.note("compiled", seconds, where, detail)
 
     def slow_calls(self) -> list[list[Work]]:
-        """Work by call, in order of time."""
+        """The recorded work, one list per call, oldest first."""
         calls: dict[tuple[int, int], list[Work]] = {}
         for item in self._items:
             calls.setdefault((item.call, item.thread), []).append(item)

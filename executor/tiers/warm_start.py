@@ -1,8 +1,9 @@
-"""Warm state: what a graph's executor finds of earlier processes, and leaves to later ones.
+"""Warm state: profiles and compiles that earlier processes stored, and that later ones will read.
 
-It is found in the file that the function was given (`profile=`, or that it was loaded from), then
-in the disk cache. A graph whose profile is found is not profiled; if the compile of that profile is
-found too, its first call runs the optimised plan, without MLIR.
+An executor looks first in the function's file (the one given as `profile=`, or the one from which
+the function was loaded), then in the disk cache. A graph with a stored profile is not profiled. If
+the compile for that profile is stored as well, the first call runs the optimised plan without
+loading MLIR.
 """
 
 from __future__ import annotations
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Packed:
-    """What is left of record and request: the profile, and what the compile is stored under."""
+    """The part of a released record and request that `WarmState.entries` needs.
+
+    Attributes:
+        profile: the recorded profile.
+        compile: the key of the compile; None = the compile may not be stored.
+        places: the source locations of the request.
+    """
 
     profile: Profile
     compile: Key | None = None
@@ -41,13 +48,13 @@ class _Packed:
 
 
 class WarmState:
-    """One graph among what is stored.
+    """The stored profile and the stored compile of one graph.
 
     Args:
-        graph: gives it, as imported.
-        history: what executors before this one have specialised it for.
-        runs: how many are recorded.
-        options: of the executor.
+        graph: returns the graph, as imported.
+        history: the input types for which outer executors have specialised this graph.
+        runs: number of runs that are recorded.
+        options: the executor's options.
     """
 
     def __init__(
@@ -59,9 +66,10 @@ class WarmState:
         self._packed: _Packed | None = None
 
     def restore(self, record: Record, counters: Counters, reasons: list[Reason]) -> Sequence[Types]:
-        """Make a new record ready with the stored profile; returns the inputs it was made by.
+        """Fill a new record from the stored profile, and return the profile's input types.
 
-        Empty if there is none; why a file that the user gave holds none goes to ``reasons``.
+        Returns an empty sequence if no profile is stored. If the user gave a file and the file has
+        no profile of this graph, the reason is added to ``reasons``.
         """
         if not (self._recall and (self._saved or knobs.cache)):
             return ()
@@ -80,7 +88,7 @@ class WarmState:
     def stored(
         self, request: CompileRequest, counters: Counters, reasons: list[Reason]
     ) -> CompileResult | None:
-        """The compile of a request, if it is stored."""
+        """The stored compile of a request; None if there is none."""
         from ..compile.cache.lookup import stored
 
         result, missed = stored(request, counters, self._saved)
@@ -101,14 +109,14 @@ class WarmState:
     # --- for a file ---------------------------------------------------------------------------
 
     def pack(self, record: Record, inputs: Sequence[Types], request: CompileRequest | None) -> None:
-        """Keep what `entries` needs of these, which are about to be dropped."""
+        """Keep the parts that `entries` needs: the caller is about to drop these objects."""
         self._packed = self._packable(record, inputs, request)
 
     def entries(
         self, record: Record | None, inputs: Sequence[Types], request: CompileRequest | None,
         result: CompileResult | None,
     ) -> list[Entry]:  # fmt: skip
-        """Profile and compile of an executor as entries; as far as there are any."""
+        """The profile and the compile of an executor as entries; either may be missing."""
         from ..compile.cache.codec import to_sections
         from ..compile.cache.entry import Entry
         from ..compile.proof.verdict import summary
@@ -155,7 +163,7 @@ class WarmState:
             try:
                 if entry is not None:
                     return Profile.from_sections(entry.sections), saved.path
-                if not self._history:  # further specialisations may never have been needed
+                if not self._history:  # a fallback without a profile is normal: it may never run
                     missed = saved.why_missed(key)
             except CorruptEntry as error:
                 missed = f"the profile in {saved.path} is damaged: {error}"
@@ -175,7 +183,7 @@ class WarmState:
         return self._identity[0]
 
     def _obstacle(self) -> str:
-        """Why profiles of this graph are good for this process only; "" = they are not."""
+        """Why profiles of this graph cannot be stored for other processes; "" = they can be."""
         if has_claims():
             return "register_profiled_ops holds in this process only"
         own = self._identity[1]
@@ -183,7 +191,7 @@ class WarmState:
 
     @cached_property
     def _identity(self) -> tuple[Key, str]:
-        """What the profile is stored under, and an op of the user's that the graph has, if any."""
+        """The key of the profile, and the name of one user-defined op in the graph ("" = none)."""
         from ..compile.cache.profiles import key_of_graph
 
         text = self._graph().to_mlir()

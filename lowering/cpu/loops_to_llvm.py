@@ -1,4 +1,4 @@
-"""The descent of a CPU kernel: loops -> LLVM dialect -> LLVM IR; `codegen` goes on from there."""
+"""Lowers a CPU kernel: loops -> LLVM dialect -> LLVM IR; `codegen` makes object code of that."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def to_llvm_dialect(module: ir.Module) -> None:
 
 
 def _finish_function(function: ir.Operation) -> None:
-    """Move loop annotations to where translation looks, and refuse what it would crash on."""
+    """Move loop annotations to the place that translation reads; refuse ops that crash it."""
     for block in function.regions[0].blocks:
         last = None
         for view in block.operations:

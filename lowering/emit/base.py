@@ -19,14 +19,14 @@ _EQUAL, _LESS = 0, 2  # of arith.cmpi
 
 
 def is_splat(buffer: Buffer) -> bool:
-    """Whether a buffer is a constant with one value everywhere."""
+    """True if a buffer is a constant whose elements are all equal."""
     return buffer.kind == "constant" and ir.DenseElementsAttr(buffer.value).is_splat
 
 
 class Ops:
-    """Types and operation constructors, all at the current insertion point and location.
+    """Types and constructors of operations, at the current insertion point and location.
 
-    ``word`` is the type of index arithmetic; ``slow_subnormals``: see `math.expand`.
+    ``word`` is the type of index arithmetic. `math.expand` explains ``slow_subnormals``.
     """
 
     def __init__(self, slow_subnormals: bool = False) -> None:
@@ -52,7 +52,7 @@ class Ops:
         ).results[0]
 
     def constant(self, value: int, type_: ir.Type | None = None) -> ir.Value:
-        """An integer constant, a word unless said otherwise."""
+        """An integer constant; its type is ``word`` by default."""
         type_ = type_ or self.word
         return self.create("arith.constant", type_, value=ir.IntegerAttr.get(type_, value))
 
@@ -68,7 +68,7 @@ class Ops:
         return self.create("arith.muli", self.word, a, b, overflowFlags=self._nsw)
 
     def binary(self, op: str, a: ir.Value, b: ir.Value) -> ir.Value:
-        """One of the operators of size expressions, as Python has it: operands may be negative."""
+        """An operator of size expressions with Python's semantics; operands may be negative."""
         if op == "+":
             return self.add(a, b)
         if op == "*":
@@ -89,7 +89,7 @@ class Ops:
         return self.create("arith.remui" if rest else "arith.divui", self.word, a, divisor)
 
     def _no_zero(self, divisor: ir.Value) -> ir.Value:
-        """A divisor of zero only occurs for empty arrays; it must not trap."""
+        """The divisor, or 1 in place of 0: empty arrays have divisors of 0, which must not trap."""
         is_zero = self.equal(divisor, self.constant(0))
         return self.select(is_zero, self.constant(1), divisor)
 
@@ -117,7 +117,7 @@ class Ops:
         return self.create("arith.select", a.type, condition, a, b)
 
     def cast_index(self, value: ir.Value, type_: ir.Type) -> ir.Value:
-        """Between ``index``, i64 and words."""
+        """Convert a value between ``index``, i64 and words."""
         if value.type == type_:
             return value
         if self.index not in (value.type, type_):
@@ -145,7 +145,7 @@ class Ops:
         return function.regions[0].blocks[0].operations[0].operation
 
     def undefined(self, type_: ir.Type) -> ir.Value:
-        """A value of no meaning."""
+        """An undefined value."""
         return self.create("llvm.mlir.undef", type_)
 
     def load(self, pointer: ir.Value, element: ir.Type) -> ir.Value:

@@ -1,9 +1,9 @@
-"""One iteration of an operation: its region copied with values for its arguments.
+"""Emits one iteration of an operation: a copy of its region, with values for the block arguments.
 
-Block arguments are evaluated where they are first used, so that an element needed in one branch
-only is read there only; what every iteration reads has been computed before that
-(`Evaluator.inline`). Functions of the `math` dialect are expanded inline where `lowering.math`
-has an expansion.
+A block argument is evaluated at its first use. So an element that only one branch needs is read
+only in that branch. Elements that every iteration reads have been computed before
+(`Evaluator.inline`). Functions of the `math` dialect are expanded inline if `lowering.math` has an
+expansion.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class BodyEmitter:
         for number, value in enumerate(operands):
             copy.operands[number] = value
         if self.accumulators and name in ("arith.maximumf", "arith.minimumf"):
-            # Which zero is the extremum of 0.0 and -0.0 is open in NumPy too, and costs
-            # a third of the loop to decide.
+            # NumPy does not define which zero is the extremum of 0.0 and -0.0, and deciding it
+            # would take a third of the loop's time.
             copy.attributes["fastmath"] = self.ops.no_signed_zeros
         for old, new in zip(op.results, copy.results, strict=True):
             self.values[old] = new
@@ -159,7 +159,7 @@ class BodyEmitter:
         return [v for v in op.operands if v not in evaluator.graph.values]
 
     def _captured_one(self, value: ir.Value) -> ir.Value:
-        """`captured` of a value whose operands have been."""
+        """Emit one captured scalar whose operands have been emitted."""
         evaluator = self.evaluator
         key = ("captured", value)
         found = evaluator.remembered(key)
@@ -197,7 +197,7 @@ class BodyEmitter:
         self.indices[value] = index
 
     def _index_arithmetic(self, op: ir.Operation, name: str) -> bool:
-        """Keep sums of loop indices symbolic, so that reads by index hoist like affine ones."""
+        """Keep sums of loop indices symbolic, so that reads by index can be hoisted."""
         result = op.results[0]
         if not _is_index(result.type):
             return False

@@ -1,11 +1,11 @@
 """Division by a loop-invariant value as multiplication by its reciprocal, rounded correctly.
 
 ``q = x * r; q - (q * s - x) * r`` with ``r = 1 / s`` and fused multiply-adds is the correctly
-rounded quotient as long as nothing over- or underflows on the way (Markstein); written this way
-round it keeps the sign of zeros for positive divisors. The loop is therefore emitted twice, and a
-test of the divisor before it chooses. Where the correction is NaN, ``q`` itself is the answer:
-infinity or NaN. Numerators so small that the remainder is subnormal may be off by one unit in the
-last place.
+rounded quotient, if no intermediate value overflows or underflows (Markstein). In this order of
+operations, it also keeps the sign of zeros for positive divisors. The loop is emitted twice, and a
+test of the divisor before the loop selects the version. If the correction is NaN, ``q`` itself is
+the result: infinity or NaN. If the numerator is so small that the remainder is subnormal, the
+result may be off by one unit in the last place.
 """
 
 from __future__ import annotations

@@ -30,10 +30,12 @@ DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 def emit_module(
     schedule: Schedule, *, in_place: bool = False, slow_subnormals: bool = False
 ) -> tuple[ir.Module, str]:
-    """The loop form, in the current context; returns the module and the entry's name.
+    """Emit a schedule as loops, in the current context.
 
-    ``in_place``: write nests so that `schedule.in_place` holds. ``slow_subnormals``: see
-    `math.expand`.
+    Returns the module and the name of the entry function.
+
+    ``in_place``: True = outputs may be the memory of inputs, as `schedule.in_place` allows.
+    `math.expand` explains ``slow_subnormals``.
     """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
@@ -92,7 +94,7 @@ class _ModuleEmitter:
         return function
 
     def _declare(self, name: str, types: list[ir.Type]) -> None:
-        """Make a function of a library known."""
+        """Declare a function of a library."""
         if name not in self.declared:
             self.declared.add(name)
             with ir.InsertionPoint.at_block_begin(self.module.body):
@@ -235,7 +237,7 @@ def buffers_of(nest: Nest) -> list[Buffer]:
                 found[buffer] = None
         elif tensor.producer is not None:
             stored = buffer_or_none(tensor)
-            if stored is not None:  # else it stays in registers or on the stack
+            if stored is not None:  # None: the tensor stays in registers or on the stack
                 found[stored] = None
 
     for op in nest.group.members:

@@ -33,7 +33,7 @@ class Carried:
 
     @property
     def is_sum(self) -> bool:
-        """A float sum that may be reassociated."""
+        """True for a float sum that may be reassociated."""
         return (
             self.combiner is not None and self.combiner.is_float_sum and not self.combiner.ordered
         )
@@ -44,13 +44,13 @@ class Carried:
         return self.is_sum and isinstance(self.tensor.element, ir.F32Type)
 
     def widen(self, emitter: NestEmitter, value: ir.Value) -> ir.Value:
-        """An element as a partial sum."""
+        """Convert an element to the type of partial sums."""
         if not self.is_wide:
             return value
         return emitter.ops.create("arith.extf", emitter.ops.f64, value)
 
     def narrow(self, emitter: NestEmitter, value: ir.Value) -> ir.Value:
-        """A partial sum as an element."""
+        """Convert a partial sum to the type of elements."""
         if not self.is_wide:
             return value
         return emitter.ops.create("arith.truncf", self.tensor.element, value)
@@ -134,7 +134,7 @@ class StageReduction:
         return list(op.results)
 
     def _partial(self, number: int, totals: list[ir.Value]) -> list[ir.Value]:
-        """The next level of loops, its sums added to ``totals`` in the wide type."""
+        """Emit the next level of loops, and add its sums to ``totals`` in the wide type."""
         innermost = number == len(self.levels) - 1
         starts = [
             self._zero(c) if innermost and c.is_sum else total

@@ -1,7 +1,8 @@
-"""Splitting loops at the bounds that their bodies choose by.
+"""Splitting loops at bounds with which their bodies compare the loop index.
 
-Joining arrays is written as a choice by the loop index between elements read at clamped indices.
-A loop for each side of the bound has no choice left, and contiguous reads.
+The body of a concatenation compares the loop index with a bound to select the source array, and
+reads both sources at clamped indices. After the split, each loop runs on one side of the bound: it
+needs no comparison, and its reads are contiguous.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from ...dialect.mlir.rewrite import walk
 from ..schedule.graph import definition
 from .base import Ops
 
-_MAX_BOUNDS = 4  # bounds a loop is split at
-_MAX_SIZE = 600  # operations after splitting
+_MAX_BOUNDS = 4  # largest number of bounds at which a loop is split
+_MAX_SIZE = 600  # largest number of operations after splitting
 _LESS = 2  # predicate slt of arith.cmpi
 _CLAMPS = ("arith.minsi", "arith.maxsi")
 
 
 def split_loops(ops: Ops, function: ir.Operation) -> None:
-    """Split the loops of a function that choose by comparing their index with a fixed bound."""
+    """Split the loops of a function whose bodies compare the loop index with a fixed bound."""
     _visit(ops, function.regions[0].blocks[0])
 
 

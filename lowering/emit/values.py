@@ -1,7 +1,7 @@
 """Evaluating tensors at an index, inside the loops of a nest.
 
-A value is emitted in the outermost scope in which its index is defined, and remembered there, so
-that what does not depend on a loop is computed outside it and what several consumers read is
+A value is emitted in the outermost scope in which its index is defined, and remembered there. So a
+value that does not depend on a loop is computed outside of it, and a value with several readers is
 computed once.
 """
 
@@ -37,10 +37,11 @@ class Scope:
     """One block under construction.
 
     Attributes:
-        block: where operations go.
-        before: an operation they go before (the loop being built inside), or None.
-        memo: what has been emitted here.
-        conditional: True for a branch: nothing in it may move out.
+        block: the block to which operations are added.
+        before: the operation before which they are added (an inner loop under construction); None =
+            the end of the block.
+        memo: key -> value that has been emitted in this scope.
+        conditional: True for a branch, whose operations may not move to an outer scope.
     """
 
     __slots__ = ("before", "block", "conditional", "memo")
@@ -58,12 +59,13 @@ class Scope:
 
 @dataclass(eq=False)
 class _Element:
-    """One iteration of an inlined operation, waiting for what it reads.
+    """One iteration of an inlined operation that waits for its operands.
 
     Attributes:
-        op, loops: the operation, and the index of each of its loops.
-        depth: number of the scope that it is emitted in.
-        reads: the elements that it reads in any case, as far as they have not been looked at.
+        op: the operation.
+        loops: the index of each of its loops.
+        depth: number of the scope in which it is emitted.
+        reads: the elements that it reads in any case and that have not been visited yet.
     """
 
     op: Compute
@@ -154,7 +156,7 @@ class Evaluator:
         return None
 
     def once(self, key: Any, index: Sequence[Index], make: Callable[[], Any]) -> Any:
-        """What ``make`` emits, remembered: in the outermost scope that has these indices."""
+        """Call ``make`` once in the outermost scope that defines the indices; returns its value."""
         found = self.remembered(key)
         if found is None:
             with self.at(self.depth_of(index)):
@@ -247,7 +249,7 @@ class Evaluator:
             raise InternalError(f"{buffer} is not an argument of this nest") from None
 
     def tensor_of(self, value: ir.Value) -> Tensor:
-        """The tensor an SSA value of the linalg function stands for."""
+        """The tensor of an SSA value of the linalg function."""
         return self.graph.values[value]
 
     # --- values --------------------------------------------------------------------------------
@@ -310,10 +312,10 @@ class Evaluator:
         return memo[key]
 
     def inline(self, op: Compute, tensor: Tensor, index: Position) -> ir.Value:
-        """Compute an element where it is needed, as far outside the loops as possible.
+        """Compute an element of an inlined operation, as far outside of the loops as possible.
 
-        What it is computed from comes first, by a stack of our own: a chain may be longer than
-        Python's. What only a branch reads is left to the branch.
+        Its operands are computed first. An explicit stack is used, because a chain of operations
+        may exceed Python's recursion limit. Elements that only a branch reads are computed there.
         """
         waiting = [self._element(op, tensor, index)]
         values: list[ir.Value] = []
@@ -336,7 +338,7 @@ class Evaluator:
         return _Element(op, loops, self.depth_of(index), direct_reads(op, loops))
 
     def _missing(self, read: tuple[Tensor, Position]) -> _Element | None:
-        """The element to compute before ``read`` can be had without computing others."""
+        """The inlined element that ``read`` needs and that is not computed yet; None = none."""
         tensor, index = self.viewed(*read)
         op = tensor.producer
         if not isinstance(op, Compute) or not self.is_inlined(op):

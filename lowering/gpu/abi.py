@@ -1,8 +1,8 @@
-"""What a caller must know to run a fusion function on a GPU: plain values.
+"""Launch plans: all that a caller needs to run a fusion function on a GPU, as plain values.
 
-A function is a sequence of steps: kernel launches, library products, and choices between two
-sequences. Sizes are size expressions in text, over the size symbols and the names of run-time
-strides (`stride_name`).
+A plan is a sequence of steps: kernel launches, library products, and choices between two sequences.
+Sizes are texts of size expressions over the size symbols and the names of run-time strides
+(`stride_name`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ Argument = tuple
 
 @dataclass(frozen=True)
 class Condition:
-    """Something to test before a launch.
+    """A condition that is tested before a launch.
 
     Attributes:
-        kind: ``"aligned"``: the data of input ``subject`` starts at a multiple of ``number`` bytes;
-            ``"divisible"``: the size ``subject`` is a multiple of ``number``;
-            ``"below"``: the size ``subject`` is less than ``number``.
+        kind: ``"aligned"`` = the data of input ``subject`` starts at a multiple of ``number``
+            bytes; ``"divisible"`` = the size ``subject`` is a multiple of ``number``; ``"below"`` =
+            the size ``subject`` is less than ``number``.
+        subject: number of an input, or a size expression.
+        number: the number with which the subject is compared.
     """
 
     kind: str
@@ -41,13 +43,14 @@ class Condition:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch; none is made where the grid has a size of 0.
+    """One kernel launch; it is skipped if the grid has a size of 0.
 
     Attributes:
         kernel: name of the ``gpu.func``.
-        grid, block: x, y and z, as size expressions.
-        arguments: in order of the kernel's parameters.
-        shared: bytes of dynamic shared memory.
+        grid: numbers of blocks along x, y and z, as size expressions.
+        block: numbers of threads along x, y and z, as size expressions.
+        arguments: the arguments, in order of the kernel's parameters.
+        shared: bytes of dynamic shared memory, as a size expression.
     """
 
     kernel: str
@@ -62,10 +65,10 @@ class Matrix:
     """An operand of a library product.
 
     Attributes:
-        argument: where its data starts, as an argument of a kernel.
-        offset: elements to skip.
-        dims: sizes, of rank 1 to 3 (a batch first).
-        strides: in elements, one per axis.
+        argument: the start of its data, in the form of a kernel's argument.
+        offset: number of elements from there to the first element of the matrix.
+        dims: sizes, of rank 1 to 3 (the batch comes first).
+        strides: strides in elements, one per axis.
     """
 
     argument: Argument
@@ -76,13 +79,19 @@ class Matrix:
 
 @dataclass(frozen=True)
 class LibraryProduct:
-    """``output = left @ right``, added to what ``output`` holds if ``accumulate``.
+    """``output = left @ right``.
 
-    ``dtype`` is that of all three; with ``wide``, operands are halves and ``output`` is f32. Halves
-    are summed up in f32, and rounded once.
-    ``kind`` is ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
-    ``bias``: an epilogue of ``"matmul"`` and ``"batch_matmul"`` that do not accumulate: a vector
-    without gaps, of the output's dtype, added to each row of what the library has summed up.
+    Attributes:
+        kind: ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
+        dtype: dtype of the operands, and of the output unless ``wide``. Products of halves are
+            added up in f32 and rounded once.
+        left: the left operand.
+        right: the right operand.
+        output: the result.
+        accumulate: True = add the product to the present contents of ``output``.
+        wide: True = the operands are halves and the output is f32.
+        bias: a contiguous vector of the output's dtype that is added to each row, or None; only for
+            ``"matmul"`` and ``"batch_matmul"`` without ``accumulate``.
     """
 
     kind: str
@@ -100,15 +109,17 @@ class LibraryProduct:
 
     @property
     def operands(self) -> tuple[Argument, ...]:
-        """Where the operands begin, as a library that stores matrices by columns takes them: right
-        and left change places; then the output, and the bias if there is one."""
+        """The starts of the operands in the order right, left, output, and bias if there is one.
+
+        Right and left are exchanged, because the library stores matrices by columns.
+        """
         found = (self.right, self.left, self.output, self.bias)
         return tuple(matrix.argument for matrix in found if matrix is not None)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``then`` if all conditions hold, else ``otherwise``; both may choose again."""
+    """``then`` runs if all conditions hold, else ``otherwise``; both may contain choices."""
 
     conditions: tuple[Condition, ...]
     then: tuple[Launch | Choice, ...]
@@ -120,13 +131,13 @@ Step = Union[Launch, LibraryProduct, Choice]
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """How to run one fusion function.
+    """The plan by which one fusion function runs.
 
     Attributes:
-        name: of the fusion function.
-        abi: inputs, outputs, symbols, run-time strides and workspace, as for CPU kernels (the
-            caller allocates outputs, C-contiguous, and the workspace, both 64-byte aligned).
-        steps: in order, each complete before the next begins.
+        name: name of the fusion function.
+        abi: inputs, outputs, symbols, run-time strides and workspace, as for CPU kernels. The
+            caller allocates C-contiguous outputs and the workspace, both 64-byte aligned.
+        steps: the steps, in order; each is complete before the next begins.
     """
 
     name: str
@@ -136,11 +147,11 @@ class LaunchPlan:
     def launches(
         self, values: Mapping[str, int], aligned: Callable[[int, int], bool]
     ) -> Iterator[Launch | LibraryProduct]:
-        """The steps to run, choices made, grids and blocks as numbers.
+        """The steps to run for given sizes: choices are made, grids and blocks are numbers.
 
         Args:
-            values: of the size symbols and of run-time strides by `stride_name`.
-            aligned: whether the data of an input starts at a multiple of so many bytes.
+            values: size symbol or `stride_name` of a run-time stride -> number.
+            aligned: (input, bytes) -> True if the input's data starts at a multiple of ``bytes``.
         """
         waiting: list[Step] = list(reversed(self.steps))
         while waiting:
@@ -156,7 +167,7 @@ class LaunchPlan:
                     yield replace(step, grid=grid, block=_sizes(step.block, values))
 
     def conditions(self) -> Iterator[Condition]:
-        """All that choices may test."""
+        """All conditions of all choices."""
         waiting: list[Step] = list(self.steps)
         while waiting:
             step = waiting.pop()
@@ -173,14 +184,14 @@ def _sizes(dims: tuple[str, str, str], values: Mapping[str, int]) -> tuple[str, 
 def holds(
     condition: Condition, values: Mapping[str, int], aligned: Callable[[int, int], bool]
 ) -> bool:
-    """Whether a condition is met; arguments as of `LaunchPlan.launches`."""
+    """True if a condition holds; `LaunchPlan.launches` explains the arguments."""
     if condition.kind == "aligned":
         return aligned(int(condition.subject), condition.number)
     return size_holds(condition, evaluate(parse_dim(str(condition.subject)), values))
 
 
 def size_holds(condition: Condition, size: int) -> bool:
-    """Whether a condition on a size is met by this one."""
+    """True if a size meets a condition of kind "below" or "divisible"."""
     return size < condition.number if condition.kind == "below" else size % condition.number == 0
 
 

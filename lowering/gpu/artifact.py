@@ -1,4 +1,4 @@
-"""A compiled GPU function as a value: what crosses processes and lies in the disk cache."""
+"""A compiled GPU function as a plain value, for other processes and for the disk cache."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, 
 
 @dataclass(frozen=True)
 class Usage:
-    """What one kernel needs of a multiprocessor, as reported by ptxas.
+    """The resources of a multiprocessor that one kernel needs, as ptxas reports them.
 
     Attributes:
-        registers: per thread.
-        spilled: bytes per thread stored and loaded because registers did not suffice.
+        registers: registers per thread.
+        spilled: bytes per thread that are stored and loaded for lack of registers.
         stack: bytes of local memory per thread.
         shared: bytes of static shared memory per block.
     """
@@ -34,16 +34,16 @@ class Usage:
 
 @dataclass
 class GpuArtifact:
-    """A compiled function: machine code of its kernels, and how to run them.
+    """A compiled function: machine code of its kernels, and the launch plan.
 
     Attributes:
-        name: of the fusion function.
-        chip: that the code is for, such as ``"sm_90"``.
-        code: the cubin; empty when compiling stopped before it.
+        name: name of the fusion function.
+        chip: the chip for which the code is made, such as ``"sm_90"``.
         plan: launches and library products.
-        usage: kernel -> registers, spills and shared memory, where there is code.
-        stages: stage name -> text, when they were kept.
-        seconds: stage name -> seconds spent.
+        code: the cubin; empty if compiling stopped at an earlier stage.
+        usage: kernel -> its resources; empty without code.
+        stages: stage name -> text; empty unless texts are kept.
+        seconds: stage name -> seconds.
     """
 
     name: str
@@ -56,12 +56,12 @@ class GpuArtifact:
 
     @property
     def object(self) -> bytes:
-        """The code, by the name that CPU kernels have for it."""
+        """The code, under the attribute name of CPU kernels."""
         return self.code
 
     @property
     def library_calls(self) -> int:
-        """Library products per run."""
+        """Number of library products per run."""
         return sum(isinstance(step, LibraryProduct) for step in self.plan.steps)
 
     def header(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A scheduled function as a module of kernels and the plan of their launches."""
+"""Emits a scheduled function as a module of kernels and a launch plan."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .kernels.kernel import Memory
 
 DIALECTS = ("gpu", "arith", "math", "scf", "memref", "vector", "llvm", "nvvm")
 KERNELS = "kernels"
-ONE_ROW = 1 << 14  # elements that registers of one block hold
+ONE_ROW = 1 << 14  # number of elements that the registers of one block can hold
 
 
 def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]:
-    """Kernels and launches of a linalg ``func.func``, in the current context, for a chip.
+    """The kernels and the launch plan of a linalg ``func.func``, in the current context.
 
-    Raises LoweringError for what has no kernel.
+    Raises LoweringError for a function that has no kernels.
     """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
@@ -62,14 +62,14 @@ class _Emitter:
         self.memory = Memory(block, planned.graph, planned.offsets)
 
     def steps(self) -> tuple[Step, ...]:
-        """Emit the kernels; returns how to run them."""
+        """Emit the kernels; returns the steps that run them."""
         return tuple(
             self._product(step) if isinstance(step, Product) else self._nest(number, step)
             for number, step in enumerate(self.schedule.steps)
         )
 
     def _nest(self, number: int, nest: Nest) -> Step:
-        """The kernels of a nest; for sizes that may be too large for them, others too."""
+        """Emit the kernels of a nest, for an `Either` those of both families."""
         name = f"{self.schedule.graph.name}_nest{number}"
         family = self.families[nest]
         if not isinstance(family, Either):
@@ -78,7 +78,7 @@ class _Emitter:
         return Choice((family.fits,), (small,), (self._kernels(family.large, f"{name}_large"),))
 
     def _kernels(self, family: Family, name: str) -> Launch | Choice:
-        """One kernel where its conditions always hold, else a fast and a general one."""
+        """Emit a fast version, and a general one if the fast version has conditions."""
         conditions, fast = self._variant(family, name, True)
         if not conditions:
             return fast[0] if len(fast) == 1 else Choice((), fast, ())

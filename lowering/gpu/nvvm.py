@@ -1,4 +1,4 @@
-"""The descent of a module of kernels: gpu -> NVVM dialect -> PTX -> cubin."""
+"""Lowers a module of kernels: gpu dialect -> NVVM dialect -> PTX -> cubin."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .artifact import Usage
 from .chip import is_known
 from .ptxas import run_ptxas
 
-# One pass per step. Vectors that are no register each are unrolled; structured loops become
-# branches; then everything at once: gpu, arith, math (functions left without an inline expansion
-# become those of libdevice, which MLIR embeds), memref, vector. Casts between memrefs and their
-# descriptors, ours included, cancel out.
+# The passes, in order: vectors that do not fit a register are unrolled; structured loops become
+# branches; then the dialects gpu, arith, math, memref and vector are lowered together (functions
+# without an inline expansion become calls of libdevice, which MLIR embeds). Casts between memrefs
+# and their descriptors, including those of `_as_pointer`, cancel out.
 TO_NVVM = (
     "builtin.module(nvvm-attach-target{{chip={chip} O=3}},gpu.module(convert-vector-to-scf,"
     "convert-scf-to-cf,convert-gpu-to-nvvm,canonicalize,cse,reconcile-unrealized-casts))"
@@ -40,7 +40,7 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
     Raises LoweringError.
     """
     if not is_known(chip):
-        # LLVM would compile for a chip of its own choice, or none.
+        # For an unknown chip, LLVM would choose another one, or fail.
         raise LoweringError(f"there are no kernels for {chip!r}", hint="use sm_80, sm_90, …")
     with module.context, ir.Location.unknown():
         for kernel in _functions(module, "gpu.func"):
@@ -68,14 +68,14 @@ def to_ptx(module: ir.Module) -> str:
 
 @dataclass(frozen=True)
 class Cubin:
-    """Machine code of all kernels of a function, and per kernel what it needs."""
+    """Machine code of all kernels of a function; ``usage``: kernel -> its resources."""
 
     code: bytes
     usage: dict[str, Usage]
 
 
 def assemble(ptx: str, chip: str) -> Cubin:
-    """PTX -> machine code; raises LoweringError, also where there is no ptxas."""
+    """Assemble PTX to machine code; raises LoweringError, also if ptxas is missing."""
     with tempfile.TemporaryDirectory(prefix="profuse-") as folder:
         source, target = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_text(ptx)
@@ -101,7 +101,7 @@ def _usage(report: str) -> dict[str, Usage]:
     return found
 
 
-# --- what the pipeline cannot be asked for ---------------------------------------------------
+# --- rewrites that no pass of the pipeline makes ---------------------------------------------
 
 
 def _pass_pointers(kernel: ir.Operation) -> None:
@@ -116,7 +116,7 @@ def _pass_pointers(kernel: ir.Operation) -> None:
         for argument, type_ in zip(list(block.arguments), inputs, strict=False):
             is_buffer = isinstance(type_, ir.MemRefType)
             types.append(_as_pointer(argument, type_) if is_buffer else type_)
-            # No kernel is given a buffer twice, and outputs are new.
+            # No kernel gets a buffer twice, and outputs are new arrays.
             shown = {"llvm.noalias": ir.UnitAttr.get()} if is_buffer else {}
             attributes.append(ir.DictAttr.get(shown))
     kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
@@ -124,7 +124,7 @@ def _pass_pointers(kernel: ir.Operation) -> None:
 
 
 def _as_pointer(argument: ir.Value, type_: ir.Type) -> ir.Type:
-    """Make a memref argument a pointer, and what its uses see a descriptor of that."""
+    """Make a memref argument a pointer; its uses get a memref descriptor built from the pointer."""
     create = ir.Operation.create
     pointer, descriptor = ir.Type.parse("!llvm.ptr<1>"), ir.Type.parse(_DESCRIPTOR)
     memref = create(
@@ -151,13 +151,13 @@ def _as_pointer(argument: ir.Value, type_: ir.Type) -> ir.Type:
 
 
 def _leave_size_to_launch(memory: ir.Operation) -> None:
-    """Declare dynamic shared memory, which MLIR defines: as static memory of a single byte."""
+    """Make dynamic shared memory external; MLIR defines it as one byte of static memory."""
     if ir.StringAttr(memory.attributes["sym_name"]).value.startswith("__dynamic_shmem_"):
         memory.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
 
 
 def _call_intrinsics(kernel: ir.Operation) -> None:
-    """Functions as instructions of the device, where the pass has none or a less exact one."""
+    """Replace functions by device intrinsics if the pass has none, or a less exact one."""
     for op in walk(kernel):
         name = _INTRINSICS.get((op.name, str(op.results[0].type) if len(op.results) else ""))
         if name is None:

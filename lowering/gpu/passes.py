@@ -19,10 +19,10 @@ from .nvvm import to_nvvm
 @register_pass
 @dataclass(frozen=True)
 class ToGpu(Pass):
-    """Lower every function that `to-linalg` would to kernels and a plan of launches.
+    """Lower the functions that `to-linalg` lowers to kernels and launch plans.
 
-    Of the function its declaration is left, with the kernel arguments of `to-linalg` and the steps
-    of the plan as ``profuse.plan``; its kernels follow as ``gpu.module @<function>_kernels``.
+    Each function is replaced by a declaration with the kernel arguments of `to-linalg` and the
+    steps of the plan as ``profuse.plan``. Its kernels follow as ``gpu.module @<function>_kernels``.
     """
 
     name: ClassVar[str] = "to-gpu"

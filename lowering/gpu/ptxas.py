@@ -1,4 +1,4 @@
-"""NVIDIA's assembler: where it is, and running it."""
+"""Finding and running ptxas, NVIDIA's assembler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...dialect.errors import LoweringError
 
 
 def run_ptxas(arguments: Sequence[str]) -> str:
-    """Run it; returns what it reports. Raises LoweringError when it fails or is missing."""
+    """Run ptxas and return its report; raises LoweringError if it fails or is missing."""
     done = subprocess.run([find_ptxas(), *arguments], capture_output=True, text=True, check=False)
     report = done.stdout + done.stderr
     if done.returncode:
@@ -24,9 +24,9 @@ def run_ptxas(arguments: Sequence[str]) -> str:
 
 @functools.cache
 def find_ptxas() -> str:
-    """Its path: of the installed wheel, of a CUDA toolkit (``CUDA_HOME``), or on PATH.
+    """The path of ptxas: from the installed wheel, a CUDA toolkit (``CUDA_HOME``), or PATH.
 
-    Raises LoweringError when there is none.
+    Raises LoweringError if there is none.
     """
     for folder in _folders():
         path = folder / "ptxas"

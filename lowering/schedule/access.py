@@ -1,4 +1,4 @@
-"""Which stored tensors an operation reads once cheap producers are inlined into it."""
+"""Decides which operations are inlined, and lists the tensors that an operation then reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .index import Index, row_major
 
 Element = tuple[Tensor, tuple[Index | None, ...]]
 
-_INLINE_LIMIT = 400  # cost of one inlined expression beyond which code size hurts more
+_INLINE_LIMIT = 400  # largest cost of an inlined expression; larger ones make too much code
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,10 @@ class Access:
     """A read of a tensor that is not inlined.
 
     Attributes:
-        index: per axis, over the reading operation's loops; None: computed in the body.
-        through: reshapes that make it a reinterpretation of ``tensor``'s memory.
+        tensor: the tensor.
+        index: one expression per axis, over the loops of the reading operation; None = the body
+            computes the index.
+        reinterpreted: True if a reshape lets the operation read the tensor with another shape.
     """
 
     tensor: Tensor
@@ -31,10 +33,10 @@ class Access:
 
 
 def accesses(op: Compute) -> list[Access]:
-    """Reads of one operation with everything inlined that will be."""
+    """The reads of one operation, including those of all operations that are inlined into it."""
     loops: list[Index | None] = [ix.atom(k) for k in op.loops]
     found: dict[Access, None] = {}
-    # Each element once, from a stack of our own: inlined chains may be long, and may share parts.
+    # An explicit stack and a set of seen elements: inlined chains may be long and share parts.
     seen: set[Element] = set()
     waiting = list(_reads(op, loops))[::-1]
     while waiting:
@@ -79,8 +81,9 @@ def _known(index: Sequence[Index | None]) -> tuple[Index, ...] | None:
 def choose_anchors(graph: Graph) -> None:
     """Decide for every operation whether it is inlined into its consumers.
 
-    Reductions, results of the function, operands of library products and of reinterpretations,
-    and expensive expressions with several readers are computed in one place.
+    An operation that is not inlined is an *anchor*: it is computed once, in its own place. Anchors
+    are reductions, results of the function, operands of library products and of reinterpretations,
+    and expensive expressions with several readers.
     """
     for tensor in graph.outputs:
         _require(tensor)
@@ -99,7 +102,7 @@ def choose_anchors(graph: Graph) -> None:
     for op in graph.operations:
         if not isinstance(op, Compute):
             continue
-        # What does not vary along some loop is computed outside it.
+        # An operand that is constant along a loop is computed outside of it, so it is not counted.
         reads = [r.tensor for k, r in enumerate(op.reads) if k in op.body.used and _covers(op, r)]
         total = op.body.cost + sum(_cost(t, costs) for t in [*reads, *op.body.extracts])
         op.anchor = (
@@ -141,13 +144,13 @@ def _recomputed(op: Compute, uses: dict[Tensor, list]) -> bool:
 
 
 def _covers(op: Compute, read: Read) -> bool:
-    """True if the element read is another one in every iteration."""
+    """True if every iteration reads a different element."""
     atoms = set().union(*map(ix.atoms_of, read.index)) if read.index else set()
     return all(loop in atoms or op.extents[loop] == 1 for loop in op.loops)
 
 
 def _require(tensor: Tensor) -> None:
-    """The tensor must be in memory; a reinterpretation only needs its source there."""
+    """Mark a tensor as required in memory; for a reinterpretation, mark its source as well."""
     tensor.required = True
     while isinstance(tensor.producer, Reshape):
         tensor = tensor.producer.source
@@ -165,10 +168,10 @@ def _require_unless_stored(tensor: Tensor) -> None:
 def operand_view(
     tensor: Tensor, readable: Callable[[Tensor, Index], bool] | None = None
 ) -> tuple[Tensor, Index]:
-    """Where a product reads ``tensor``: a stored tensor, and the offset over axis numbers.
+    """The stored tensor that a product reads for ``tensor``, and the element offset over its axes.
 
-    A strided view is read in place when the library can (``readable``, `library_readable` unless
-    given); otherwise it is stored itself.
+    A strided view is read in place if the library can do so, as ``readable`` decides (default:
+    `library_readable`). Otherwise the view itself is stored.
     """
     root, index = view_root(tensor)
     offset = ix.linear(index, strides_of(root))
@@ -192,14 +195,14 @@ def library_readable(tensor: Tensor, offset: Index) -> bool:
 
 
 def bias_readable(tensor: Tensor, offset: Index) -> bool:
-    """True if the elements of a vector lie side by side."""
+    """True if the elements of a vector are contiguous."""
     return tensor.dims == (1,) or offset.terms == {0: 1}
 
 
 def _positive(stride: Dim, least: Dim) -> bool:
     """True if a stride is certainly usable as a leading dimension for rows of this width."""
     if isinstance(stride, int):
-        # Rows of a width that is not known may overlap, as windows that slide by 1 do.
+        # Rows of unknown width may overlap, as in windows that slide by 1.
         return isinstance(least, int) and stride >= max(least, 1)
     # A product of sizes is the width of some larger array; run-time strides may be anything.
     is_width = all(coefficient > 0 for _, coefficient in stride.terms)
@@ -207,7 +210,7 @@ def _positive(stride: Dim, least: Dim) -> bool:
 
 
 def view_root(tensor: Tensor) -> tuple[Tensor, list[Index]]:
-    """The tensor that chains of copies end at, and its index over axis numbers of ``tensor``."""
+    """The tensor at the end of a chain of views, and its index over the axes of ``tensor``."""
     index: list[Index] = [ix.atom(k) for k in range(tensor.rank)]
     while True:
         producer = tensor.producer

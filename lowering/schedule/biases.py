@@ -1,10 +1,11 @@
-"""Biases of products: a library that adds one while it stores a product saves a pass over it.
+"""Biases of products: a library that adds the bias while it stores a product saves a memory pass.
 
-Taken in is ``product + bias`` with one number per column of the product, in the product's own
-dtype; of halves also with the rounding that follows. Where the product is rounded first, as those
-of f16 are, the sum stays with a kernel: the library rounds once. So it does where the sum need not
-be in memory, as the kernel that goes on from there adds the bias at no cost; and after products
-with a vector, which are not worth a pass.
+A product takes in ``product + bias`` if the bias has one number per column and the product's own
+dtype. For a product of halves, it also takes in the rounding that follows the sum.
+
+The sum stays a kernel in three cases. If the product is rounded before the sum, as products of f16
+are, the library could not round twice. If the sum need not be in memory, the kernel that uses it
+adds the bias at no cost. And for products with a vector, a pass over the result costs little.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class _Sum:
     Attributes:
         op: the addition.
         path: reinterpretations from the product's result to the operand of the addition.
-        bias: what it reads besides, one element per column.
-        rounding: what makes halves of the sum, if they are what is needed.
+        bias: the other operand, one element per column.
+        rounding: the operation that rounds the sum to halves; None = the sum is used as it is.
     """
 
     op: Compute
@@ -41,7 +42,7 @@ class _Sum:
 
 
 def take_in_biases(graph: Graph) -> None:
-    """Let products add the biases that are added to them, and to nothing else of them."""
+    """Let products add their biases, where the biased sum is the only use of the product."""
     stored = _stored(graph)
     for product in [op for op in graph.operations if isinstance(op, Product)]:
         found = _sum(graph, product)
@@ -57,7 +58,7 @@ def _take_in(graph: Graph, product: Product, found: _Sum) -> None:
     for op in moved:
         graph.operations.remove(op)
         op.output.element = total.element
-    # Where the sum was, all that the bias is made from has been computed.
+    # At the place of the sum, everything that the bias depends on has been computed.
     place = graph.operations.index(found.op)
     graph.operations[place : place + 1] = [_vector(product, found), *moved]
     moved[-1].output, total.producer, total.number = total, moved[-1], 0
@@ -70,7 +71,7 @@ def _take_in(graph: Graph, product: Product, found: _Sum) -> None:
 
 
 def _stored(graph: Graph) -> set[Tensor]:
-    """Tensors that have to be in memory whatever reads them besides."""
+    """Tensors that have to be in memory because of one reader, whatever the other readers are."""
     roots = list(graph.outputs)
     for op in graph.operations:
         if isinstance(op, Product):
@@ -81,7 +82,7 @@ def _stored(graph: Graph) -> set[Tensor]:
 
 
 def _sum(graph: Graph, product: Product) -> _Sum | None:
-    """The addition of a bias that is all there is of a product."""
+    """The addition of a bias, if it is the only use of a product; else None."""
     if product.kind not in _KINDS or product.init is not None:
         return None
     uses = graph.uses()
@@ -94,7 +95,7 @@ def _sum(graph: Graph, product: Product) -> _Sum | None:
         if isinstance(user, Compute):
             bias = _bias(user, tensor)
             return None if bias is None else _Sum(user, tuple(path), bias)
-        # In row-major order columns stay what they are as long as there are as many.
+        # A row-major reshape keeps the columns if the last axis keeps its size.
         if not isinstance(user, Reshape) or user.output.dims[-1:] != product.output.dims[-1:]:
             return None
         path.append(user)
@@ -102,7 +103,7 @@ def _sum(graph: Graph, product: Product) -> _Sum | None:
 
 
 def _rounded(graph: Graph, product: Product, found: _Sum) -> _Sum | None:
-    """A sum that is rounded to halves, if the bias is one of them: no library mixes the two."""
+    """The sum with its rounding to halves, if the bias has that dtype; libraries mix no dtypes."""
     op, halves = rounding(graph, found.result, product.halves), widened(found.bias.tensor)
     if op is None or halves is None or halves.dtype != product.halves:
         return None
@@ -110,7 +111,7 @@ def _rounded(graph: Graph, product: Product, found: _Sum) -> _Sum | None:
 
 
 def _bias(op: Compute, product: Tensor) -> Read | None:
-    """What an elementwise addition adds to each row of ``product``."""
+    """The vector that an elementwise addition adds to each row of ``product``; None = no vector."""
     if op.is_reduction or op.is_scan or len(op.reads) != 2 or not _is_addition(op.body):
         return None
     loops = tuple(op.loops)
@@ -125,7 +126,7 @@ def _bias(op: Compute, product: Tensor) -> Read | None:
 
 
 def _is_addition(body: Body) -> bool:
-    """Whether a region adds its two inputs, and does nothing else."""
+    """True if a region only adds its two inputs."""
     if body.block is None or body.extracts:
         return False
     first, *rest = (view.operation for view in body.block.operations)
@@ -139,7 +140,7 @@ def _is_addition(body: Body) -> bool:
 
 
 def _vector(product: Product, found: _Sum) -> Compute:
-    """The bias as a view of rank 1, which the product is given."""
+    """Make the bias a view of rank 1 and an operand of the product."""
     column, dims = found.op.loops[-1], product.output.dims[-1:]
     index = ix.substituted(found.bias.index, lambda k: ix.atom(0) if k == column else None)
     output = Tensor(dims, found.bias.tensor.element)

@@ -1,4 +1,4 @@
-"""Facts about the regions of generics: cost, tensors read by index, how results combine."""
+"""Facts about the regions of generics: cost, tensors read by index, combiners of reductions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import index as ix
 from .graph import Body, Combiner, Tensor, definition
 from .index import Index
 
-CHEAP = 8  # cost up to which recomputing an element beats a round trip through memory
+CHEAP = 8  # largest cost at which recomputing an element is faster than storing and loading it
 _COSTS = {
     "arith.divf": 8, "arith.divsi": 30, "arith.divui": 30, "arith.remsi": 30, "arith.remui": 30,
     "arith.remf": 60, "arith.floordivsi": 30, "math.sqrt": 8, "math.absf": 1, "math.copysign": 1,
@@ -37,10 +37,13 @@ def read_body(
     captured: Sequence[ir.Value],
     tensors: dict[ir.Value, Tensor],
 ) -> tuple[Body, list[Combiner | None]]:
-    """Facts about a region, and per yielded value how it combines with its accumulator.
+    """Facts about a region, and for each yielded value its combiner, if it has one.
 
-    ``captured`` are scalars used besides the region's own; captured scalars are computed in the
-    block ``function``.
+    Args:
+        block: the region's block; None for a fill.
+        function: the function's block, which computes captured scalars.
+        captured: scalars that the operation uses besides those in its region.
+        tensors: SSA value -> tensor.
     """
     reader = _Facts(function, tensors)
     for value in captured:
@@ -67,9 +70,10 @@ def read_view(
     known_size: Callable[[ir.Value], Dim | None],
     tensors: dict[ir.Value, Tensor],
 ) -> tuple[Tensor, tuple[Index, ...]] | None:
-    """What a region reads that yields one extracted element, at linear functions of the loops.
+    """The tensor and the index of a region that only yields one extracted element.
 
-    Slices with sizes that are symbols are written so; read like this they are views.
+    The index must be a linear function of the loops; else the result is None. Slices with symbolic
+    sizes have this form, and become views by it.
     """
     indices: dict[ir.Value, Index] = {}
     extracts: dict[ir.Value, tuple[Tensor, tuple[Index, ...]]] = {}
@@ -155,7 +159,7 @@ class _Facts:
                 raise LoweringError(f"{name} in a kernel body cannot be scheduled")
 
     def capture(self, value: ir.Value) -> None:
-        """Note the tensors that a scalar of the function level is computed from."""
+        """Note the tensors from which a scalar outside of the region is computed."""
         for needed in postorder([value], self._scalar_operands):
             op = definition(needed)
             if op is not None and op.name == "tensor.extract":
@@ -193,7 +197,7 @@ def _combiner(value: ir.Value, accumulator: ir.Value, block: ir.Block) -> Combin
 
 
 def _bool_combiner(extended: ir.Operation, accumulator: ir.Value) -> Combiner | None:
-    """Of a bool, which is stored as the integer 0 or 1: the same operation on that."""
+    """The combiner of a bool reduction: bools are stored as 0 or 1, so the same op applies."""
     op = definition(extended.operands[0])
     if op is None or op.name not in ("arith.andi", "arith.ori", "arith.xori"):
         return None

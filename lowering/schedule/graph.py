@@ -20,12 +20,13 @@ class Buffer:
     """A region of memory.
 
     Attributes:
-        kind: ``"input"``, ``"output"``, ``"workspace"``, ``"constant"``.
-        index: argument or result number (inputs, outputs), else a serial number.
-        element: storage type.
-        dims, strides: in elements; strides of inputs may be run-time symbols.
+        kind: ``"input"``, ``"output"``, ``"workspace"`` or ``"constant"``.
+        index: number of the argument or result (inputs, outputs), else a serial number.
+        element: storage type of an element.
+        dims: sizes of the axes.
+        strides: strides of the axes in elements; those of inputs may be run-time symbols.
         value: the dense attribute of a constant.
-        scalar: for inputs, True when the slot itself holds the value.
+        scalar: True for an input whose slot contains the value itself.
     """
 
     kind: str
@@ -49,11 +50,12 @@ class Tensor:
     """One value of the function.
 
     Attributes:
-        dims: sizes.
-        element: storage type.
-        producer: what computes it; ``number`` is which of the producer's results it is.
-        buffer: where it is stored in full, once that is decided.
-        required: it must exist in memory whatever fusion decides.
+        dims: sizes of the axes.
+        element: storage type of an element.
+        producer: the operation that computes the tensor.
+        number: index of the tensor among the producer's results.
+        buffer: the buffer that holds the whole tensor; None = not decided, or not stored.
+        required: True if the tensor must be stored, whatever is fused.
     """
 
     dims: tuple[Dim, ...]
@@ -87,7 +89,7 @@ class Read:
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether axis k is at loop k; one of size 1, which may be broadcast, at 0."""
+        """True if the index of axis k is loop k, or 0 for an axis of size 1."""
         return all(
             i == atom(k) or (d == 1 and i == constant(0))
             for k, (i, d) in enumerate(zip(self.index, self.tensor.dims, strict=True))
@@ -101,13 +103,13 @@ class Body:
     Attributes:
         block: the region's block; None for a fill.
         extracts: tensors read by ``tensor.extract`` in the region or in captured scalars.
-        used: numbers of the block arguments that are used.
-        direct: those of them that every iteration reads, in the order of their first use; the
-            others are used in branches alone.
+        used: numbers of the block arguments that the region uses.
+        direct: numbers of the used arguments that every iteration reads, in the order of their
+            first use; the other used arguments are only read in branches.
         loops: loops whose index the region reads.
         cost: rough cycles per element of one SIMD lane group.
-        view: number of the input that is yielded unchanged, or None.
-        fill: the scalar that a fill stores, or None.
+        view: number of the input that is yielded unchanged; None = no such input.
+        fill: the scalar that a fill stores; None = the operation is no fill.
     """
 
     block: Any = None
@@ -125,17 +127,19 @@ class Compute:
     """A `linalg.generic` or fill.
 
     Attributes:
-        name: for messages and dumps.
-        extents: loop sizes.
-        reduction: per loop.
-        reads: inputs, with indices over loop numbers.
-        inits: destinations' previous values (read by reductions).
-        outputs: results; ``axes[o][k]`` is the loop of axis k of output o.
+        name: the name in messages and dumps.
+        extents: sizes of the loops.
+        reduction: per loop, True if the operation reduces over it.
+        reads: the inputs, with indices over loop numbers.
+        inits: per output, the tensor of its initial values, which reductions read; or None.
+        outputs: the results.
+        axes: ``axes[o][k]`` is the loop of axis k of output o.
         body: facts about the region.
-        combiners: per output, how it folds a value into its accumulator; None = in no known way.
-        is_scan: output 0 holds the running values.
-        anchor: computed where the schedule places it; otherwise inlined into consumers.
-        location: for diagnostics.
+        combiners: per output, how a value is folded into the accumulator; None = in no known way.
+        is_scan: True if output 0 contains the running values.
+        anchor: True if the operation is computed in a place of its own; False = it is inlined into
+            its consumers.
+        location: source location, for diagnostics.
     """
 
     name: str
@@ -160,7 +164,7 @@ class Compute:
         return range(len(self.extents))
 
     def loop_values(self, number: int, index: Sequence[Index | None]) -> list[Index | None]:
-        """Per loop, its index where output ``number`` is at ``index`` (None: not determined)."""
+        """Per loop, its index if output ``number`` is at ``index``; None = not determined."""
         values: list[Index | None] = [None] * len(self.extents)
         for axis, loop in enumerate(self.axes[number]):
             values[loop] = index[axis]
@@ -175,8 +179,8 @@ class Combiner:
     """A reduction whose body is ``accumulator = op(accumulator, term)``.
 
     Attributes:
-        op: operation name, e.g. ``"arith.addf"``.
-        ordered: the order of evaluation must be kept.
+        op: operation name, such as ``"arith.addf"``.
+        ordered: True if the order of evaluation must be kept.
     """
 
     op: str
@@ -189,12 +193,13 @@ class Combiner:
 
 @dataclass(eq=False)
 class Reshape:
-    """Row-major reinterpretation.
+    """A row-major reinterpretation.
 
     Attributes:
-        source: the tensor reinterpreted.
-        mapping: index of the source, per axis, over axis numbers of the result, when each source
-            axis is the combination of some result axes; None: the source has to be in memory.
+        source: the tensor that is reinterpreted.
+        output: the result.
+        mapping: per axis of the source, its index over the axes of the result; None if some source
+            axis is no combination of result axes. Then the source has to be in memory.
     """
 
     source: Tensor
@@ -212,10 +217,16 @@ class Product:
 
     Attributes:
         kind: ``"matmul"``, ``"batch_matmul"``, ``"matvec"``, ``"vecmat"`` or ``"dot"``.
-        halves: ``"f16"`` or ``"bf16"`` if its operands are; its output is f32, or rounded to them.
-        bias: of rank 1, added to each row.
-        left_view, right_view, bias_view: the stored tensor to read and the offset over the
-            operand's axes.
+        left: the left operand.
+        right: the right operand.
+        init: the tensor to which the product is added; None = zero.
+        output: the result.
+        halves: ``"f16"`` or ``"bf16"`` if the operands have that dtype. The output is then f32, or
+            rounded to that dtype.
+        bias: a vector that is added to each row, or None.
+        left_view: the stored tensor that is read for ``left``, and the offset over its axes.
+        right_view: the same for ``right``.
+        bias_view: the same for ``bias``.
     """
 
     kind: str
@@ -233,7 +244,7 @@ class Product:
 
     @property
     def read_through_views(self) -> list[Tensor]:
-        """The stored tensors that the operands and the bias are views of."""
+        """The stored tensors of which the operands and the bias are views."""
         views = (self.left_view, self.right_view, self.bias_view)
         return [view[0] for view in views if view is not None]
 
@@ -246,15 +257,17 @@ class Graph:
     """One function.
 
     Attributes:
-        name: symbol.
-        inputs, specs: tensor arguments and their description.
-        symbols: size symbols in argument order, with the argument value of each.
-        strides: run-time strides: name -> (input, axis).
-        operations: in order; only live ones.
-        outputs: results; ``output_specs`` their description.
-        opaque: size symbols that stand for index computations with no closed form.
-        values: tensor of each SSA value.
-        known_size: the size expression that an integer SSA value of the function level is, if any.
+        name: symbol name of the function.
+        inputs: the tensor arguments.
+        specs: the description of each tensor argument.
+        symbols: size symbol -> argument value, in argument order.
+        strides: name of a run-time stride -> (input, axis).
+        operations: the live operations, in order.
+        outputs: the results.
+        output_specs: the description of each result.
+        opaque: names of sizes without a closed form -> the SSA values that compute them.
+        values: SSA value -> tensor.
+        known_size: integer SSA value outside of regions -> size expression, or None.
     """
 
     name: str
@@ -297,7 +310,7 @@ def operands(op: Compute | Reshape | Product) -> list[Tensor]:
 
 
 def direct_reads(op: Compute, loops: Sequence[Index]) -> Iterator[tuple[Tensor, tuple[Index, ...]]]:
-    """The elements that the iteration at ``loops`` reads whatever branches it takes."""
+    """The elements that the iteration at ``loops`` reads in any case, without those in branches."""
     body = op.body
     numbers = body.direct if body.view is None else (body.view,)
     for number in numbers:
@@ -305,7 +318,10 @@ def direct_reads(op: Compute, loops: Sequence[Index]) -> Iterator[tuple[Tensor, 
 
 
 def read_at(op: Compute, number: int, loops: Sequence[Index]) -> tuple[Tensor, tuple[Index, ...]]:
-    """The element that one iteration reads of input ``number``, or of an output's initial value."""
+    """The element that one iteration reads of input ``number``.
+
+    Numbers after those of the inputs stand for the initial values of the outputs.
+    """
     if number >= len(op.reads):
         output = number - len(op.reads)
         init = op.inits[output]
@@ -329,7 +345,7 @@ def buffer_of(tensor: Tensor) -> Buffer:
 
 
 def buffer_or_none(tensor: Tensor) -> Buffer | None:
-    """The buffer of a tensor, if it has one; reshapes share their source's."""
+    """The buffer of a tensor, or None; a reshape has the buffer of its source."""
     while tensor.buffer is None and isinstance(tensor.producer, Reshape):
         tensor = tensor.producer.source
     if isinstance(tensor.producer, Source):
@@ -338,14 +354,14 @@ def buffer_or_none(tensor: Tensor) -> Buffer | None:
 
 
 def reshape_root(tensor: Tensor) -> Tensor:
-    """What a tensor reinterprets; itself if it is no reinterpretation."""
+    """The tensor that a chain of reshapes starts from; ``tensor`` itself if it is no reshape."""
     while isinstance(tensor.producer, Reshape):
         tensor = tensor.producer.source
     return tensor
 
 
 def strides_of(tensor: Tensor) -> tuple[Dim, ...]:
-    """Element strides of a tensor in memory; of a computed one, those it will have."""
+    """Element strides of a tensor in memory; for a computed tensor, those that it will have."""
     producer = tensor.producer
     if isinstance(producer, Source):
         return producer.buffer.strides

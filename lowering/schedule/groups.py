@@ -16,7 +16,7 @@ from .index import Index
 
 @dataclass(eq=False)
 class Loop:
-    """A loop of a nest; `serial` is for names."""
+    """A loop of a nest; ``extent`` is its size, ``serial`` a number for its name."""
 
     extent: Dim
     serial: int
@@ -30,12 +30,12 @@ class Group:
     """Operations computed in one nest.
 
     Attributes:
-        members: in dependence order.
-        outer: loops that all members share: each iteration is independent but for reductions
-            over them, whose results nothing in the group reads.
-        loops: per member, the nest loop of each of its own loops.
-        lane: for column groups, the outer loop that has to be innermost.
-        after: groups and products that must run before.
+        members: the operations, in dependence order.
+        outer: the loops that all members share. Their iterations are independent, except for
+            reductions over them; no member reads the results of those.
+        loops: member -> the nest loop of each of its own loops.
+        lane: the outer loop that has to be innermost, in a group that reduces columns; else None.
+        after: groups and products that must run before this group.
     """
 
     members: list[Compute] = field(default_factory=list)
@@ -50,11 +50,11 @@ class Group:
         return [tensor for op in self.members for tensor in op.outputs]
 
     def reduced(self, op: Compute) -> set[Loop]:
-        """Nest loops that a member reduces over."""
+        """The nest loops over which a member reduces."""
         return {self.loops[op][k] for k in op.loops if op.reduction[k]}
 
     def index_of(self, op: Compute, index: Sequence[Index]) -> tuple[Index, ...]:
-        """Index expressions over a member's loops, over nest loops."""
+        """Translate index expressions over a member's loops to expressions over nest loops."""
         loops = self.loops[op]
         return ix.substituted(index, lambda k: loop_index(loops[k]))
 
@@ -63,16 +63,17 @@ Step = Union[Group, Product]
 
 
 def loop_index(loop: Loop) -> Index:
-    """The index of a loop; loops of size 1 need no variable."""
+    """The index expression of a loop; it is 0 for a loop of size 1."""
     return ix.constant(0) if loop.extent == 1 else ix.atom(loop)
 
 
 class Grouper:
-    """Builds the groups of a graph whose anchors are chosen.
+    """Builds the groups of a graph, after its anchors have been chosen.
 
     Args:
-        accumulate: reductions over a group's outer loops may join it.
-        one_row: elements up to which operations that share no loop do share a nest.
+        graph: the graph.
+        accumulate: True = reductions over a group's outer loops may join the group.
+        one_row: operations of at most this many elements may share a nest without a shared loop.
     """
 
     def __init__(self, graph: Graph, accumulate: bool = True, one_row: int = 0) -> None:
@@ -152,7 +153,7 @@ class Grouper:
         return False
 
     def _joins(self, op: Compute, reads: list[Access], group: Group, needs: set[Step]) -> bool:
-        """Add ``op`` to a group that computes some of its operands, if that is sound and useful."""
+        """Add ``op`` to a group that computes some of its operands, if possible; returns if so."""
         if any(s is not group and self._reaches(s, group) for s in needs):
             return False
         inside = [
@@ -189,7 +190,7 @@ class Grouper:
         return True
 
     def _is_one_row(self, op: Compute, group: Group) -> bool:
-        """Whether an operation and a group reduce or compute the elements of one small row."""
+        """True if an operation and a group together work on one small row of elements."""
         if not self.one_row or not all(map(_is_of_row, [op, *group.members])):
             return False
         if ix.product(op.extents) == 1:
@@ -203,13 +204,13 @@ class Grouper:
         reduced = {own[k] for k in op.loops if op.reduction[k]}
         inner = reduced - set(outer)
         if reduced & set(outer) and not (self.accumulate and all(op.combiners)):
-            # Its accumulators would have to live as long as the outer loops.
+            # The accumulators would have to exist for the whole time of the outer loops.
             return False
         lane = best_lane(op, reads)
         return not inner or lane is None or own[lane] not in outer
 
     def _match(self, op: Compute, inside: list[Access], group: Group) -> dict[int, Loop]:
-        """Loops of ``op`` that run over the same index as a loop of the group."""
+        """Map loops of ``op`` to loops of the group that run over the same index."""
         loops: dict[int, Loop] = {}
         for access in inside:
             producer = access.tensor.producer
@@ -227,7 +228,7 @@ class Grouper:
     def _joins_beside(
         self, op: Compute, reads: list[Access], group: Group, needs: set[Step]
     ) -> bool:
-        """Add ``op`` to a group over the same loops that reads the same tensor the same way."""
+        """Add ``op`` to a group with equal loops and an equal read, if possible; returns if so."""
         if any(self._reaches(s, group) for s in needs):
             return False
         like = group.members[0]
@@ -244,7 +245,7 @@ class Grouper:
 
 
 def _is_of_row(op: Compute) -> bool:
-    """True of elementwise operations, and reductions in any order of all there is."""
+    """True for elementwise operations, and for reductions over all loops in any order."""
     if not op.is_reduction:
         return True
     return not op.is_scan and all(
@@ -253,7 +254,7 @@ def _is_of_row(op: Compute) -> bool:
 
 
 def _aligned(access: Access, group: Group, loops: dict[int, Loop], outer: Sequence[Loop]) -> bool:
-    """True if each outer iteration reads only what the same iteration has produced."""
+    """True if each outer iteration reads only elements that the same iteration has computed."""
     producer = access.tensor.producer
     assert isinstance(producer, Compute) and access.index is not None
     theirs = group.loops[producer]
@@ -268,8 +269,7 @@ def _aligned(access: Access, group: Group, loops: dict[int, Loop], outer: Sequen
 
 
 def stored_roots(tensor: Tensor) -> list[Tensor]:
-    """The tensors that a read of ``tensor`` depends on, through reinterpretations and views."""
-
+    """The stored tensors on which a read of ``tensor`` depends, through reshapes and inlining."""
     return [t for t in postorder([tensor], _seen_through) if not _is_seen_through(t)]
 
 
@@ -281,7 +281,7 @@ def _is_seen_through(tensor: Tensor) -> bool:
 
 
 def _seen_through(tensor: Tensor) -> list[Tensor]:
-    """What a reinterpretation or an inlined operation reads."""
+    """The tensors that a reshape or an inlined operation reads; empty for other tensors."""
     if not _is_seen_through(tensor):
         return []
     producer = tensor.producer
@@ -292,7 +292,7 @@ def _seen_through(tensor: Tensor) -> list[Tensor]:
 
 
 def best_lane(op: Compute, reads: Sequence[Access]) -> int | None:
-    """The loop that makes most accesses of one operation contiguous when innermost."""
+    """The loop that, as the innermost one, makes most accesses of an operation contiguous."""
     scores = dict.fromkeys(op.loops, 0.0)
     for access in reads:
         if access.index is not None:
@@ -306,7 +306,7 @@ def best_lane(op: Compute, reads: Sequence[Access]) -> int | None:
 def add_scores(
     scores: dict[Any, float], tensor: Tensor, index: Sequence[Index], weight: float = 1.0
 ) -> None:
-    """Add to each loop's score how good an access is for vector code with that loop innermost."""
+    """Add to the score of each loop how well an access vectorises if that loop is innermost."""
     offset = ix.linear(index, strides_of(tensor))
     if tensor.rank < 2:
         weight *= 0.5  # a small operand stays in cache whatever the order
@@ -315,13 +315,13 @@ def add_scores(
 
 
 def lane_value(stride: Dim) -> float:
-    """How good a step of ``stride`` elements per iteration is for vector code."""
+    """A score of a step of ``stride`` elements per iteration: higher vectorises better."""
     if stride == 0:
         return 0.0
     return 1.0 if stride == 1 else 0.5 if stride == -1 else -1.0
 
 
 def ordered(steps: list[Step], before) -> list[Step]:
-    """Steps in dependence order, otherwise as given."""
+    """Sort steps by dependence, and keep the given order otherwise."""
     place = {step: number for number, step in enumerate(steps)}
     return list(postorder(steps, lambda step: sorted(before(step), key=place.__getitem__)))

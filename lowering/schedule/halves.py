@@ -1,7 +1,7 @@
-"""Products of f16 and bf16: a library that takes halves needs no copies of them in f32.
+"""Products of f16 and bf16 (*halves*): a library that takes halves needs no copies in f32.
 
-Lowered, such a product is one of f32 whose operands are converted first. A library that sums halves
-up in f32, and rounds once, computes the same from the halves themselves.
+Such a product is lowered to a product of f32 whose operands are converted first. A library that
+adds up halves in f32 and rounds once computes the same result from the halves themselves.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _UPPER = 16  # a bf16 is the upper bits of an f32
 
 @dataclass(frozen=True)
 class Widened:
-    """What a tensor of f32 is made from.
+    """The origin of an f32 tensor that contains converted halves.
 
     Attributes:
         half: the tensor of halves.
         dtype: ``"f16"`` or ``"bf16"``.
-        path: operations from the conversion, which is first, to the tensor.
+        path: the operations from the conversion (first) to the f32 tensor (last).
     """
 
     half: Tensor
@@ -40,7 +40,7 @@ class Widened:
 
 
 def narrow_products(graph: Graph) -> None:
-    """Let products of halves read them, and write them where their result is rounded to them."""
+    """Let products read halves directly, and write halves if their result is rounded anyway."""
     for op in [op for op in graph.operations if isinstance(op, Product)]:
         left, right = widened(op.left), widened(op.right)
         if left is None or right is None or left.dtype != right.dtype or op.init is not None:
@@ -57,7 +57,7 @@ def narrow_products(graph: Graph) -> None:
 
 
 def widened(tensor: Tensor) -> Widened | None:
-    """The halves that a tensor of f32 is, if it is no more than that."""
+    """The halves of which an f32 tensor is a plain conversion; None = it is not."""
     path: list[Compute | Reshape] = []
     while str(tensor.element) == "f32":
         op = tensor.producer
@@ -80,7 +80,7 @@ def widened(tensor: Tensor) -> Widened | None:
 
 
 def narrowed(graph: Graph, product: Product, found: Widened) -> Tensor:
-    """An operand as halves: its views and reinterpretations, without the conversion."""
+    """An operand as halves: the same views and reshapes, applied without the conversion."""
     tensor = found.half
     for op in found.path[1:]:
         output = Tensor(results(op)[0].dims, tensor.element)
@@ -97,7 +97,7 @@ def narrowed(graph: Graph, product: Product, found: Widened) -> Tensor:
 
 
 def drop_unused(graph: Graph, path: Sequence[Compute | Reshape]) -> None:
-    """Remove those of some operations, each of which reads the one before, that nothing reads."""
+    """Remove the operations at the end of a chain that no other operation reads."""
     for op in reversed(path):
         uses = graph.uses()
         if op in graph.operations and not any(t in uses for t in results(op)):
@@ -105,7 +105,7 @@ def drop_unused(graph: Graph, path: Sequence[Compute | Reshape]) -> None:
 
 
 def rounding(graph: Graph, tensor: Tensor, dtype: str | None) -> Compute | None:
-    """The operation that rounds a tensor of f32 to halves, if nothing else reads it."""
+    """The operation that rounds an f32 tensor to halves, if it is the tensor's only reader."""
     users = graph.uses().get(tensor, [])
     if dtype is None or len(users) != 1 or not isinstance(users[0], Compute):
         return None
@@ -118,7 +118,7 @@ def rounding(graph: Graph, tensor: Tensor, dtype: str | None) -> Compute | None:
 
 
 def _is_elementwise(op: Compute) -> bool:
-    """Whether each element is computed from the one that has its place in another tensor."""
+    """True if each element depends only on the element at the same index of the one input."""
     if op.is_reduction or op.is_scan or (len(op.reads), len(op.outputs)) != (1, 1):
         return False
     (read,) = op.reads
@@ -127,7 +127,7 @@ def _is_elementwise(op: Compute) -> bool:
 
 
 def _names(op: Compute) -> list[str] | None:
-    """Operations of a body that are applied one after the other; None if it is anything else."""
+    """Names of a body's operations if they form a chain from the input; None otherwise."""
     if op.body.block is None or op.body.extracts:
         return None
     value = op.body.block.arguments[0]

@@ -1,9 +1,9 @@
-"""Which inputs of a kernel may be the memory of an output: `KernelABI.in_place`.
+"""Finds the inputs in whose memory a kernel may write an output: `KernelABI.in_place`.
 
-An output may lie on an input if no element of the input is read after that place has been written.
-That holds where the input's last reader is done before the step that writes the output begins, and
-within one nest where both are of one shape and each iteration reads the very element it writes.
-Compiled code relies on outputs overlapping no input otherwise.
+This is allowed if no element of the input is read after its place has been written. It holds if the
+input's last reader ends before the step that writes the output begins. It also holds within one
+nest if both have the same shape and each iteration reads exactly the element that it writes. All
+other outputs must overlap no input; compiled code relies on that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def in_place(plan: Schedule) -> tuple[tuple[int, int], ...]:
-    """Pairs of an output and an input of equal type that may share memory exactly."""
+    """Pairs (output, input) of equal type that may be the same memory."""
     reads = [set(_read(step)) for step in plan.steps]
     found = []
     for output, tensor in enumerate(plan.graph.outputs):
@@ -50,7 +50,7 @@ def in_place(plan: Schedule) -> tuple[tuple[int, int], ...]:
 
 
 def shared_in_nest(plan: Schedule, nest: Nest) -> set[Buffer]:
-    """Buffers of a nest that may be the same memory as another one of it."""
+    """The buffers of a nest that may be the same memory as another buffer of the nest."""
     reads, writes = set(_read(nest)), set(_written(nest))
     found: set[Buffer] = set()
     for output, number in in_place(plan):
@@ -63,9 +63,10 @@ def shared_in_nest(plan: Schedule, nest: Nest) -> set[Buffer]:
 
 
 def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
-    """Whether the last step writes its only output where it has just read the input.
+    """True if the last step writes its only output where the same iteration reads the input.
 
-    Not with reductions: emission declares the loops independent, and theirs may not be.
+    Nests with reductions are excluded: emission declares the loops independent, and loops of
+    reductions may depend on each other.
     """
     nest = plan.steps[number]
     if not isinstance(nest, Nest) or number + 1 != len(plan.steps) or len(plan.graph.outputs) != 1:
@@ -88,7 +89,7 @@ def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
 def _read(step: Nest | Product) -> Iterator[Buffer]:
     """Buffers of inputs and stored tensors that a step may read."""
     if isinstance(step, Product):
-        # Views that it reads are stored nowhere; what they show is.
+        # The views that a product reads are not stored, but the tensors behind them are.
         tensors = [*operands(step), *step.read_through_views]
     else:
         tensors = [access.tensor for op in step.group.members for access in accesses(op)]

@@ -11,7 +11,7 @@ Atom = Hashable  # a loop (number in an operation, `Loop` in a nest), or an opaq
 
 
 class Index:
-    """``sum(coefficient * atom) + constant``, hashable; coefficients and constant are sizes."""
+    """``sum(coefficient * atom) + constant``; hashable. Coefficients and constant are sizes."""
 
     __slots__ = ("_hash", "const", "terms")
 
@@ -61,7 +61,7 @@ class Index:
 
     @property
     def single(self) -> Atom | None:
-        """The atom, if the expression is exactly one atom."""
+        """The atom, if the expression is exactly one atom; else None."""
         if self.const == 0 and len(self.terms) == 1:
             ((atom, coef),) = self.terms.items()
             if coef == 1:
@@ -73,7 +73,7 @@ class Index:
 
 
 class Quotient:
-    """``of // by``, or ``of % by`` when ``rest``; both operands are never negative."""
+    """``of // by``, or ``of % by`` if ``rest``; neither operand is ever negative."""
 
     __slots__ = ("by", "of", "rest")
 
@@ -110,9 +110,10 @@ def quotient(of: Index, by: Dim, rest: bool) -> Index:
 
 
 def arithmetic(name: str, parts: Sequence[Index]) -> Index | None:
-    """The value of an `arith` operation on index expressions, if it is one.
+    """The result of an `arith` operation on index expressions; None = it is no index expression.
 
-    None where a sum of terms might overflow: arithmetic that users do on indices may wrap around.
+    The result is also None if coefficients reach 2**31: arithmetic on users' indices may wrap
+    around, and an index expression would not.
     """
     out: Index | None = None
     if name == "arith.index_cast":
@@ -136,7 +137,7 @@ def arithmetic(name: str, parts: Sequence[Index]) -> Index | None:
 def substituted(
     indices: Iterable[Index], values: Callable[[Any], Index | None]
 ) -> tuple[Index, ...]:
-    """Expressions with every atom replaced; those with an atom that has no value are left out."""
+    """Expressions with every atom replaced; an expression with an unknown atom is left out."""
     found = (index.substitute(values) for index in indices)
     return tuple(index for index in found if index is not None)
 
@@ -150,12 +151,12 @@ def linear(indices: Iterable[Index], strides: Sequence[Dim]) -> Index:
 
 
 def over_axes(strides: Sequence[Dim]) -> Index:
-    """The element offset under strides, over the numbers of the axes."""
+    """The element offset for these strides, as an expression over axis numbers."""
     return linear(map(atom, range(len(strides))), strides)
 
 
 def atoms_of(index: Index) -> set[Atom]:
-    """All atoms, looking inside quotients."""
+    """All atoms of an expression, including those inside quotients."""
     found: set[Atom] = set()
     for a in index.terms:
         if isinstance(a, Quotient):

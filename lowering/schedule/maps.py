@@ -13,7 +13,7 @@ from .graph import Tensor
 
 
 def reshape_mapping(source: Sequence[Dim], result: Sequence[Dim]) -> tuple[ix.Index, ...] | None:
-    """Source index over result axes, where every source axis is split or kept; else None."""
+    """The source index over result axes, if every source axis is kept or split; else None."""
     if any(d == 0 for d in (*source, *result)):
         return None
     mapping: list[ix.Index] = []
@@ -41,7 +41,7 @@ def reshape_mapping(source: Sequence[Dim], result: Sequence[Dim]) -> tuple[ix.In
 
 
 def affine(expr: ir.AffineExpr) -> ix.Index:
-    """An affine expression over a generic's loops; LoweringError if it is not one we handle."""
+    """An affine expression over a generic's loops; raises LoweringError for other expressions."""
     if isinstance(expr, ir.AffineDimExpr):
         return ix.atom(expr.position)
     if isinstance(expr, ir.AffineConstantExpr):
@@ -62,7 +62,7 @@ def affine(expr: ir.AffineExpr) -> ix.Index:
 
 
 def output_loop(index: ix.Index, op: ir.Operation) -> int:
-    """The loop that an axis of a result runs along; LoweringError if it is not a single loop."""
+    """The loop of a result's axis; raises LoweringError if the index is not a single loop."""
     loop = index.single
     if not isinstance(loop, int):
         raise LoweringError(f"{op.name}: an output map is not a projected permutation")
@@ -73,7 +73,7 @@ def extents(
     count: int, reduction: Sequence[bool], tensors: Sequence[Tensor],
     indices: Sequence[tuple[ix.Index, ...]], inputs: int,
 ) -> tuple[Dim, ...]:  # fmt: skip
-    """Loop sizes: of parallel loops from the outputs, of reductions from whole-axis reads."""
+    """Sizes of the loops: parallel loops from the outputs, reductions from reads of whole axes."""
     extents: list[Dim | None] = [None] * count
     order = [*range(inputs, len(tensors)), *range(inputs)]
     for number in order:

@@ -1,8 +1,8 @@
-"""Nests: how the members of a group are laid out in loops, and where their results live.
+"""Nests: the loops of a group's members, and the storage of their results.
 
-A nest is outer loops around a sequence of stages. An operation that needs a complete reduction
-comes in a later stage than the reduction; everything else shares the earliest stage it can, where
-values pass in registers.
+A nest consists of outer loops around a sequence of stages. An operation that needs a complete
+reduction is in a later stage than the reduction. Any other operation is in the earliest possible
+stage; operations in one stage pass values in registers.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from .access import Access
 from .graph import Buffer, Compute, Element, Tensor
 from .groups import Group, Grouper, Loop, add_scores, loop_index
 
-TILE = 1024  # elements of a column tile: a few accumulator rows fit the first-level cache
+TILE = 1024  # elements of a column tile: a few rows of accumulators fit into the L1 cache
 
 
 @dataclass(eq=False)
 class Stage:
-    """Loops inside the outer ones, and what their innermost iteration does.
+    """Loops inside the outer loops, and the members that their innermost iteration computes.
 
     Attributes:
-        parallel, reduced: loops; in order parallel, reduced unless ``in_memory``.
-        maps: pointwise members, evaluated and stored where they have storage.
-        reductions: members reduced over exactly ``reduced``.
-        in_memory: accumulators are arrays along the innermost loop, which is a parallel one.
+        parallel: the parallel loops. They enclose the reduced loops, unless ``in_memory``.
+        reduced: the loops over which the stage reduces.
+        maps: pointwise members; those with storage are stored.
+        reductions: members that reduce over exactly the loops in ``reduced``.
+        in_memory: True if accumulators are arrays along the innermost loop, which is then parallel.
     """
 
     parallel: list[Loop]
@@ -41,12 +42,14 @@ class Stage:
 
 @dataclass(eq=False)
 class Scratch:
-    """A temporary that lives for one iteration of the outer loops.
+    """A temporary array that exists for one iteration of the outer loops.
 
     Attributes:
-        loops: nest loops that index it; `axes` are the tensor's axes for them.
-        dims: sizes (a tiled loop has the tile's).
-        buffer: set when it is too large for the stack.
+        tensor: the tensor that it stores.
+        loops: the nest loops that index it.
+        axes: the axis of the tensor for each of these loops.
+        dims: its sizes; along a tiled loop, the size of a tile.
+        buffer: its workspace buffer if it is too large for the stack; else None.
     """
 
     tensor: Tensor
@@ -65,14 +68,16 @@ class Nest:
     """One function of loops.
 
     Attributes:
-        group: its members and their loops.
-        outer: loops around the stages.
-        tile: the loop that is split in tiles of `TILE`, around the stages, or None.
-        stages: in order.
-        tail: members without loops of their own that store or accumulate, after the stages.
-        place: stage number of each member (for those without loops: first stage after it).
-        scratch: temporaries by tensor.
-        accumulated: reductions over outer loops; their storage is complete after the nest.
+        group: the members and their loops.
+        outer: the loops around the stages.
+        tile: a loop that is split into tiles of `TILE` elements; the loop over tiles is around the
+            stages. None = no loop is tiled.
+        stages: the stages, in order.
+        tail: members without inner loops that store or accumulate; they run after the stages.
+        place: member -> number of its stage; for a member without inner loops, the number of the
+            first stage that can follow it.
+        scratch: tensor -> temporary array.
+        accumulated: reductions over outer loops; their results are complete after the nest.
     """
 
     group: Group
@@ -85,14 +90,14 @@ class Nest:
     accumulated: list[Compute] = field(default_factory=list)
 
     def inner(self, op: Compute) -> list[Loop]:
-        """A member's loops inside the outer ones, without those of size 1."""
+        """A member's loops inside the outer loops, without loops of size 1."""
         return [
             loop for loop in self.group.loops[op] if loop not in self.outer and loop.extent != 1
         ]
 
 
 def build_nest(group: Group, grouper: Grouper, stored: set[Tensor]) -> Nest:
-    """Lay out one group. ``stored``: tensors that have a buffer of their own."""
+    """Make the nest of a group; ``stored``: tensors that have a buffer of their own."""
     return _Layout(group, grouper, stored).nest
 
 
@@ -113,7 +118,7 @@ class _Layout:
     # --- outer loops ---------------------------------------------------------------------------
 
     def _choose_outer(self) -> None:
-        """Take the innermost loop out of the outer ones if members have none of their own."""
+        """Make one outer loop the innermost loop if no member has an inner loop."""
         nest, group = self.nest, self.group
         if group.lane is not None and group.lane.extent != 1:
             nest.outer.remove(group.lane)
@@ -124,7 +129,7 @@ class _Layout:
             nest.outer.remove(self._best(nest.outer, group.members))
 
     def _best(self, loops: list[Loop], members: list[Compute]) -> Loop:
-        """The loop of these along which most memory accesses are contiguous."""
+        """The loop, among ``loops``, along which most memory accesses are contiguous."""
         scores = dict.fromkeys(loops, 0.0)
         for op in members:
             for access in self.reads[op]:
@@ -170,7 +175,7 @@ class _Layout:
             stage.maps.append(op)
 
     def _earliest(self, op: Compute, access: Access) -> int:
-        """First stage in which ``op`` can do this read."""
+        """The first stage in which ``op`` can make this read."""
         if self.home.get(access.tensor) is not self.group:
             return 0
         producer = access.tensor.producer
@@ -185,7 +190,7 @@ class _Layout:
         return place if forwarded else place + 1
 
     def _same_element(self, op: Compute, access: Access) -> bool:
-        """True if each iteration of ``op`` reads the element its producer makes in the same."""
+        """True if each iteration of ``op`` reads the element that the same iteration computes."""
         producer = access.tensor.producer
         assert isinstance(producer, Compute) and access.index is not None
         index = self.group.index_of(op, access.index)
@@ -194,7 +199,7 @@ class _Layout:
         return all(i == loop_index(theirs[k]) for i, k in zip(index, axes, strict=True))
 
     def _order(self, stage: Stage) -> None:
-        """Choose the innermost loop and how accumulators are kept."""
+        """Choose the innermost loop, and whether accumulators are in memory or in registers."""
         loops = [*stage.parallel, *stage.reduced]
         lane = self.group.lane if self.group.lane in loops else self._best(loops, stage.members)
         assert lane is not None
@@ -210,7 +215,7 @@ class _Layout:
     # --- storage -------------------------------------------------------------------------------
 
     def _keep(self, op: Compute) -> None:
-        """Give temporaries to results that later stages read from memory."""
+        """Make temporary arrays for results that later stages read from memory."""
         nest = self.nest
         for number, tensor in enumerate(op.outputs):
             if tensor in self.stored:

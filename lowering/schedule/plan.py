@@ -3,10 +3,10 @@
 The steps, each with its module:
 
 1. `read` turns operations into a node graph, and sizes into expressions.
-2. `access` decides what is computed once, and what is recomputed where it is read.
+2. `access` decides which operations are computed once, and which are recomputed at each use.
 3. `groups` puts operations that share outer loops into groups.
 4. `nests` lays out the loops, stages and temporaries of each group.
-5. This module gives outputs their buffers, and places the workspace by liveness.
+5. This module assigns buffers to outputs, and places in the workspace by liveness.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from .nests import Nest, Scratch, build_nest
 from .read import read_graph
 
 ALIGNMENT = 64
-STACK_BYTES = 64 * 1024  # of temporaries in one nest
+STACK_BYTES = 64 * 1024  # largest size of all temporaries of one nest on the stack
 
 
 @dataclass
 class Schedule:
-    """What to emit.
+    """A scheduled function, ready to be emitted.
 
     Attributes:
         graph: the function.
-        steps: nests and products in order.
-        offsets: byte offset in the workspace of every workspace buffer.
+        steps: nests and products, in order.
+        offsets: workspace buffer -> byte offset in the workspace.
         workspace: bytes of workspace.
     """
 
@@ -66,9 +66,9 @@ class Schedule:
         return sum(isinstance(step, Product) for step in self.steps)
 
     def abi(self, in_place: tuple[tuple[int, int], ...] = ()) -> KernelABI:
-        """How the function is called, whatever it runs on; see `KernelABI` for ``in_place``.
+        """The ABI of the function, on any processor; `KernelABI` explains ``in_place``.
 
-        Raises LoweringError for a size symbol that no argument has as a size.
+        Raises LoweringError for a size symbol that is the size of no argument.
         """
         graph = self.graph
         return KernelABI(
@@ -86,16 +86,20 @@ def schedule(
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
     biases: bool = False,
 ) -> Schedule:  # fmt: skip
-    """Schedule a ``func.func``; raises LoweringError for what cannot be scheduled.
+    """Schedule a ``func.func``.
 
     Args:
-        temporaries: what a nest needs workspace for while it runs: objects with ``element``,
-            ``dims`` and a ``buffer`` to be set. Unless given, scratch too large for the stack.
-        accumulate: a nest may reduce over its outer loops, one iteration after the other.
-        one_row: elements up to which operations that share no loop do share a nest.
-        read_constants: library products can read constants where they are.
-        halves: library products take f16 and bf16.
-        biases: library products add a number per column of their result.
+        function: the function, in the form of docs/cpu-lowering.md.
+        temporaries: nest -> objects that need workspace while the nest runs. Each has ``element``
+            and ``dims``, and its ``buffer`` is set. Default: scratch that is too large for the
+            stack.
+        accumulate: True = a nest may reduce over its outer loops, one iteration after the other.
+        read_constants: True = library products can read constants.
+        one_row: operations of at most this many elements may share a nest without a shared loop.
+        halves: True = library products can take f16 and bf16.
+        biases: True = library products can add a number per column of their result.
+
+    Raises LoweringError for a function that cannot be scheduled.
     """
     graph = read_graph(function)
     if halves:
@@ -130,7 +134,7 @@ def _computes(graph: Graph) -> list[Compute]:
 
 
 def _give_outputs_buffers(graph: Graph) -> None:
-    """Every result gets its own computed tensor, whose buffer is the caller's."""
+    """Make every result a computed tensor of its own, stored in the caller's output buffer."""
     taken: set[Tensor] = set()
     for number, tensor in enumerate(graph.outputs):
         root = reshape_root(tensor)
@@ -148,7 +152,7 @@ def _copy(graph: Graph, tensor: Tensor, before: Any = None) -> Tensor:
     loops = tuple(range(rank))
     body = Body(view=0, used=frozenset([0]))
     if tensor.producer is None:
-        # Never written: any contents will do, and nothing has to be read.
+        # The tensor was never written, so any contents will do and nothing is read.
         body = Body(view=None, used=frozenset())
     output.producer = Compute(
         f"copy{len(graph.operations)}", tensor.dims, (False,) * rank,
@@ -161,13 +165,13 @@ def _copy(graph: Graph, tensor: Tensor, before: Any = None) -> Tensor:
 
 
 def _copy_operands(graph: Graph, read_constants: bool) -> None:
-    """Copy arguments without the layout that a reinterpretation or a product needs."""
+    """Copy arguments that lack the layout which a reinterpretation or a product needs."""
 
     def readable(tensor: Tensor, op: Product) -> Tensor:
         is_constant = not read_constants and _root_kind(tensor) == "constant"
         if is_constant or _is_unreadable(tensor):
             tensor = _copy(graph, tensor, before=op)
-            tensor.required = is_constant  # or it would be seen through
+            tensor.required = is_constant  # else the copy would be treated as a view
         return tensor
 
     for op in list(graph.operations):
@@ -180,20 +184,20 @@ def _copy_operands(graph: Graph, read_constants: bool) -> None:
             if op.bias is not None:
                 op.bias = readable(op.bias, op)
             if op.init is not None:
-                # Accumulated in place: the copy and the result share a buffer.
+                # The product accumulates in place: the copy and the result share a buffer.
                 op.init = _copy(graph, op.init, before=op)
                 op.init.buffer, op.init.required = op.output.buffer, True
 
 
 def _is_unreadable(tensor: Tensor) -> bool:
-    """True for an argument whose strides the product library cannot take."""
+    """True for an argument whose strides the product library does not support."""
     if not isinstance(tensor.producer, Source):
         return False
     return not library_readable(tensor, ix.over_axes(tensor.producer.buffer.strides))
 
 
 def _root_kind(tensor: Tensor) -> str | None:
-    """The kind of the argument or constant that a tensor is a view of."""
+    """The buffer kind of the argument or constant of which a tensor is a view; else None."""
     producer = view_root(reshape_root(tensor))[0].producer
     return producer.buffer.kind if isinstance(producer, Source) else None
 
@@ -208,7 +212,7 @@ class _Life:
 
 
 def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Any, _Life]:
-    """Buffers for tensors that outlive their step; returns the first and last step of each."""
+    """Assign buffers to tensors that later steps read; returns first and last step of each."""
     last: dict[Tensor, int] = {}
     for number, step in enumerate(grouper.steps):
         for tensor in _read_by(step, grouper):
@@ -243,7 +247,7 @@ def _read_by(step: Group | Product, grouper: Grouper) -> list[Tensor]:
 
 
 def _large_scratch(nest: Nest) -> list[Scratch]:
-    """Small temporaries stay on the stack."""
+    """The temporaries of a nest that do not fit on the stack."""
     left = STACK_BYTES
     large = []
     for scratch in nest.scratch.values():
@@ -270,10 +274,10 @@ _BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "
 
 
 def _plan_workspace(result: Schedule, lives: dict[Any, _Life]) -> None:
-    """Offsets for workspace buffers; memory is reused after a buffer's last reader.
+    """Assign offsets to workspace buffers; memory is reused after a buffer's last reader.
 
-    Sizes are expressions, so a freed region is reused when its size is known to suffice: both
-    sizes are numbers, or they are the same expression.
+    Sizes are expressions. A free region is reused only if it is certainly large enough: both sizes
+    are numbers, or both are the same expression.
     """
     regions: list[list[Any]] = []  # [bytes, step after which it is free, buffers]
     for owner, life in sorted(lives.items(), key=lambda item: item[1].first):
@@ -307,7 +311,7 @@ def _plan_workspace(result: Schedule, lives: dict[Any, _Life]) -> None:
 
 def _aligned(size: Dim) -> Dim:
     if not is_nonnegative(size):
-        size = sym_max(size, 0)  # the run is void, but its buffers must not meet
+        size = sym_max(size, 0)  # such a run is voided, but its buffers must still not overlap
     return ix.ceil_div(size, ALIGNMENT) * ALIGNMENT
 
 

@@ -103,7 +103,7 @@ class _Reader:
         ):
             shown = tuple(_texts(attributes["profuse.strides"]))
             strides = tuple(self._stride(number, k, text) for k, text in enumerate(shown))
-        # A stride along an axis of size 1 is never used: give it the value that folds best.
+        # The stride of an axis of size 1 is never used, so it gets the contiguous value.
         strides = tuple(
             s if d != 1 else r for s, d, r in zip(strides, dims, ix.row_major(dims), strict=True)
         )
@@ -127,7 +127,7 @@ class _Reader:
             dims = tuple(map(str, tensor.dims))
             if "profuse.dims" in own:
                 dims = tuple(_texts(own["profuse.dims"]))
-                # The caller allocates by the one, loops write by the other.
+                # The caller allocates by the stated sizes, and loops write by those of the tensor.
                 _check_equal(f"result {number}", map(parse_dim, dims), tensor.dims)
             kind = "violation" if "profuse.violation" in own else "tensor"
             specs.append(TensorSpec(kind, _dtype_name(tensor.element, own), dims))
@@ -296,7 +296,7 @@ def _dtype_name(element: ir.Type, attributes: Any) -> str:
 
 
 def _drop_dead(graph: Graph) -> None:
-    """Keep only operations that the results depend on."""
+    """Keep only operations on which the results depend."""
     live = set(graph.outputs)
     kept = []
     for op in reversed(graph.operations):

@@ -10,7 +10,8 @@ from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim, sym_max, sym_min, symbol
 from .graph import definition
 
-# What sizes are emitted as (`generic.Emitter.index`); divisions that truncate have no closed form.
+# The operations by which sizes are emitted (`generic.Emitter.index`). A truncating division is not
+# among them, so it has no closed form here.
 _SIZE_OPS: dict[str, Callable[[Dim, Dim], Dim]] = {
     "arith.addi": lambda a, b: a + b,
     "arith.subi": lambda a, b: a - b,
@@ -26,7 +27,7 @@ class SizeReader:
     """Size expressions of the ``index`` values of a function's block.
 
     Args:
-        block: values computed outside it have no closed form, unless defined here.
+        block: the function's block; values from outside have no closed form unless `define`d.
     """
 
     def __init__(self, block: ir.Block) -> None:
@@ -48,7 +49,7 @@ class SizeReader:
         return found
 
     def known_size(self, value: ir.Value) -> Dim | None:
-        """A value as a size expression, if it is one in closed form."""
+        """A value as a size expression in closed form; None = it has none."""
         if value not in self._known:
             for needed in postorder([value], self._operands):
                 found = None if needed in self._known else self._closed_form(needed)
@@ -61,14 +62,14 @@ class SizeReader:
         return [] if op is None else list(op.operands)
 
     def _definition(self, value: ir.Value) -> ir.Operation | None:
-        """The operation, if it is one that a size may be computed by."""
+        """The operation that defines a value, if it may occur in a size expression; else None."""
         op = definition(value)
         if op is None or op.block != self._block:
             return None
         return op if op.name in _SIZE_OPS or op.name in _LEAVES else None
 
     def _closed_form(self, value: ir.Value) -> Dim | None:
-        """Of a value whose operands are known as far as they have a closed form."""
+        """The closed form of a value whose operands have been visited; None = it has none."""
         op = self._definition(value)
         if op is None:
             return None

@@ -1,6 +1,6 @@
 """Compiled code on disk, for later processes: content-addressed, checked, bounded.
 
-`key` says what an entry depends on, `entry` how it lies in a file, `codec` what it holds, `store`
-keeps the folder; `lookup` is the door to all of them. Nothing here imports MLIR, so a process that
-finds all its graphs never does.
+`key` defines what an entry depends on, `entry` the format of its file, and `codec` its content.
+`store` manages the folder. `lookup` is the interface for callers. Nothing here imports MLIR, so a
+process that finds all its graphs on disk never loads it.
 """

@@ -1,4 +1,4 @@
-"""A compile's result as sections of bytes: what an entry holds, and what a worker sends."""
+"""A compile's result as named sections of bytes, for cache entries and for workers' replies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionErro
 
 
 def to_sections(result: CompileResult, places: Sequence[Loc] = ()) -> dict[str, bytes]:
-    """The result as named bytes; inverse of `from_sections`.
+    """The result as named sections of bytes; inverse of `from_sections`.
 
-    ``places``: those of the request, which are left open; see `source_locations`.
+    ``places``: source locations of the request. The sections contain their indices instead; see
+    `source_locations`.
     """
     plain: dict[str, Any] = {name: getattr(result, name) for name in _PLAIN}
     plain["refusals"] = [reason.to_json(places) for reason in result.refusals]
@@ -41,9 +42,9 @@ def to_sections(result: CompileResult, places: Sequence[Loc] = ()) -> dict[str, 
 
 
 def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> CompileResult:
-    """The result that `to_sections` wrote, with other places filled in.
+    """The result that `to_sections` wrote.
 
-    Raises CorruptEntry for anything else.
+    ``places``: the source locations to fill in. Raises CorruptEntry for other sections.
     """
     try:
         plain = json.loads(sections["result"])
@@ -69,12 +70,12 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
 
 
 def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:
-    """A kernel of a GPU says for which chip it is."""
+    """The class of a kernel's artifact; only the header of a GPU kernel names a chip."""
     return GpuArtifact if "chip" in header else KernelArtifact
 
 
 def check_entry(entry: Entry) -> None:
-    """Read all of a result or profile, for whatever graph it is; raises CorruptEntry."""
+    """Decode a whole entry, to check it; raises CorruptEntry."""
     sections = entry.sections
     if is_profile(entry.key):
         Profile.from_sections(sections)

@@ -1,8 +1,7 @@
-"""The cache's folder as one process sees it: it answers, it stores, or it says why not.
+"""The disk cache as one process uses it: lookups and stores that never raise.
 
-It never raises. What goes wrong with the folder is said once, in one event, after which this
-process does without: without the cache where it cannot be read, without storing where it cannot be
-written.
+If the folder fails, the process logs one event and stops using it: entirely if the folder cannot be
+read, or only for storing if it cannot be written.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from .store import Store, TooLarge, UnusableCache, default_root
 
 T = TypeVar("T")
 
-_COMPARED = 128  # latest used entries that a miss is compared with
+_COMPARED = 128  # a miss is compared with this many entries, those used last
 
 
 class DiskCache:
-    """One folder, and what this process has found out about it."""
+    """A cache folder, and whether this process can read and write it."""
 
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
@@ -34,10 +33,10 @@ class DiskCache:
         self._warnings = itertools.count()
 
     def find(self, key: Key, read: Callable[[dict[str, bytes]], T], name: str) -> T | None:
-        """What ``read`` makes of the entry of this key, None = there is none.
+        """The entry of a key, decoded by ``read``; None = there is no usable entry.
 
-        ``read`` raises CorruptEntry for sections that make no sense to it; a corrupt entry is
-        deleted, so that it is made anew.
+        ``read`` raises CorruptEntry for sections that it cannot decode. A corrupt entry is deleted,
+        so that a later store replaces it.
         """
         if not self.readable:
             return None
@@ -62,7 +61,7 @@ class DiskCache:
     def keep(
         self, key: Key, write: Callable[[], dict[str, bytes]], name: str, checked: str = ""
     ) -> None:
-        """Store what ``write`` gives under the key; ``checked``: see `Header`."""
+        """Store the sections that ``write`` returns under a key; ``checked``: see `Header`."""
         if not self.writable:
             return
         limit = knobs.cache_bytes
@@ -75,7 +74,7 @@ class DiskCache:
         except (TypeError, ValueError) as error:
             log("disk-skip", name, f"not stored: {type(error).__name__}: {error}")
         except FileNotFoundError as error:
-            # Somebody has deleted the folder this very moment; the next entry makes a new one.
+            # Another process deleted the folder at this moment; the next store makes a new one.
             log("disk-skip", name, f"not stored: {error}")
         except (OSError, UnusableCache) as error:
             self.writable = False
@@ -88,7 +87,7 @@ class DiskCache:
                 log("disk-evict", name, "", entries=evicted.entries, bytes=evicted.bytes)
 
     def why_missed(self, key: Key) -> str:
-        """The nearest entry there is, and the parts in which it differs."""
+        """Why there is no entry for a key, in words: the nearest entry, and the differing parts."""
         if not self.readable:
             return "the cache cannot be used"
         try:
@@ -110,7 +109,7 @@ class DiskCache:
         return f"nearest is {other.digest[:12]} of {label}, which differs in {text}"
 
     def _warn(self, does: str, error: Exception) -> None:
-        # The first number is drawn once, by whichever thread comes first.
+        # Only one thread draws the number 0, so only one event is logged.
         if next(self._warnings) == 0:
             reason = f"this process {does}: {type(error).__name__}: {error}"
             log("disk-off", "", reason, folder=str(self.store.root))
@@ -118,18 +117,18 @@ class DiskCache:
 
 @functools.cache
 def _no_cache(reason: str) -> None:
-    """Say that there is no folder to begin with; once for each reason."""
+    """Log that the process has no cache folder; once for each reason."""
     log("disk-off", "", f"this process goes without: {reason}")
 
 
 @functools.cache
 def disk_cache(root: Path) -> DiskCache:
-    """The cache in a folder; one object for the whole process."""
+    """The cache in a folder; each folder has one object in the whole process."""
     return DiskCache(root)
 
 
 def users_cache() -> DiskCache | None:
-    """The cache that the settings of now name; None = it is off, or there is no place for it."""
+    """The cache that the present settings name; None = the cache is off, or has no folder."""
     if not knobs.cache:
         return None
     try:

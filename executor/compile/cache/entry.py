@@ -7,9 +7,9 @@
              "sections": [[name, length, checksum]]}
     the sections, one after the other, and nothing behind them
 
-Being one file it is there as a whole or not at all. Nothing in it is trusted: each length and each
-checksum is checked before a byte is used, and there is nothing to execute but the object code that
-the checksums cover.
+An entry is one file, so it exists completely or not at all. The reader checks each length and each
+checksum before it uses a byte. The only executable content is object code, which the checksums
+cover.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _MAX_HEADER = 16 << 20
 
 
 class CorruptEntry(ValueError):
-    """A file is not what `Entry.to_bytes` wrote; never seen by users."""
+    """A file does not contain what `Entry.to_bytes` wrote; callers never pass this to users."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What can be known of an entry without reading all of it.
+    """The header of an entry, which can be read without the sections.
 
     Attributes:
-        key: what it depends on.
-        label: name of the function it was compiled for.
-        created: ``time.time()`` then.
-        sections: name, length and checksum of each, in order.
-        checked: what the checks of its kernels have found, in words.
+        key: everything on which the entry depends.
+        label: name of the function for which the entry was made.
+        created: time of creation, in seconds since 1970.
+        sections: name, length in bytes and checksum of each section, in order.
+        checked: summary of the verdicts on its kernels.
     """
 
     key: Key
@@ -51,16 +51,16 @@ class Header:
 
     @property
     def kernels(self) -> int:
-        """How many kernels there are."""
+        """Number of kernels in the entry."""
         return sum(name.startswith(OBJECT) for name, _, _ in self.sections)
 
 
-OBJECT = "object:"  # what names of sections that hold object code begin with
+OBJECT = "object:"  # prefix of the names of sections with object code
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A key, a label, a time, named sections of bytes, and what their kernels' checks say."""
+    """A cache entry; `Header` explains the attributes, ``sections`` maps names to bytes."""
 
     key: Key
     label: str
@@ -69,7 +69,7 @@ class Entry:
     checked: str = ""
 
     def to_bytes(self) -> bytes:
-        """The content of its file."""
+        """The content of the entry's file."""
         listed = [[name, len(data), _checksum(data).hex()] for name, data in self.sections.items()]
         header = json.dumps(
             {

@@ -1,4 +1,7 @@
-"""What an entry depends on, as named parts, so that a miss can name the one that differs."""
+"""Cache keys: everything on which an entry depends, as named parts.
+
+The names let the explanation of a miss say which part differs.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +26,18 @@ _SHORT = 80  # characters up to which a part's value is shown in messages
 
 @dataclass(frozen=True)
 class Key:
-    """Name -> text of each part; long texts by their digest."""
+    """A cache key; ``parts``: name -> text, where a digest stands for a long text."""
 
     parts: dict[str, str]
 
     @cached_property
     def digest(self) -> str:
-        """Name of the entry."""
+        """The digest of all parts, which is the name of the entry."""
         text = json.dumps(self.parts, sort_keys=True)
         return _digest(text)
 
     def differing(self, other: Key) -> list[str]:
-        """Names of the parts that differ, in our order."""
+        """Names of the parts that differ, in the order of this key."""
         names = dict.fromkeys((*self.parts, *other.parts))
         return [name for name in names if self.parts.get(name) != other.parts.get(name)]
 
@@ -42,7 +45,8 @@ class Key:
 def key_of(request: CompileRequest, places: Places | None = None) -> Key:
     """The key of a request.
 
-    Where the user's lines are is no part of it, only which ops share one: see `source_locations`.
+    The key does not contain source locations, but it contains which ops share a location; see
+    `source_locations`.
     """
     target, places = request.target or host_target(), places or Places.of(request.ir)
     return Key(
@@ -62,11 +66,14 @@ def key_of(request: CompileRequest, places: Places | None = None) -> Key:
 
 
 def profile_key(graph: Places, arguments: str, history: str, runs: int, device: str) -> Key:
-    """The key of what was observed of a graph.
+    """The key of a graph's profile.
 
-    ``arguments``: dtypes and ranks that the graph holds for, of which it says nothing itself;
-    ``history``: the types that executors before this one have specialised it for, in words;
-    ``runs``: how many runs were recorded; ``device``: where its values are at home.
+    Args:
+        graph: the graph's text with its source locations.
+        arguments: dtypes and ranks for which the graph is valid; the graph does not contain them.
+        history: text of the types for which outer executors have specialised the graph.
+        runs: number of recorded runs.
+        device: the device of the graph's values.
     """
     return Key(
         {
@@ -86,7 +93,7 @@ def _environment() -> dict[str, str]:
 
 
 def outdated(key: Key) -> list[str]:
-    """Parts in which the key is another installation's: nothing of this one will hit its entry."""
+    """Parts by which a key belongs to another installation; no lookup of this one finds it."""
     return [name for name, text in _environment().items() if key.parts.get(name) != text]
 
 
@@ -95,9 +102,9 @@ def _digest(text: str) -> str:
 
 
 def obstacle(request: CompileRequest) -> str:
-    """Why no entry could stand for this compile; "" = there is no reason.
+    """Why the result of a request may not be cached; "" = it may.
 
-    Passes, pipelines and ops of users may change without any part of the key doing so.
+    User-defined passes, pipelines and ops can change without any change of the key.
     """
     if request.dump:
         return "graphs are dumped at every pass, so that each has to run"
@@ -106,9 +113,9 @@ def obstacle(request: CompileRequest) -> str:
 
 
 def nearest(key: Key, others: Iterable[Key]) -> tuple[Key, list[str]] | None:
-    """The key that is most like this one, and the parts that differ; of equals the first.
+    """The most similar key, and the names of the parts that differ; the first one of a tie.
 
-    One of the same graph is nearer than any of another graph.
+    A key of the same graph is nearer than any key of another graph.
     """
     best: tuple[Key, list[str]] | None = None
     for other in others:
@@ -125,7 +132,7 @@ def _distance(differing: list[str]) -> tuple[bool, int]:
 def describe(key: Key, other: Key, differing: list[str]) -> str:
     """How two keys differ, in words."""
     if "ir" in differing:
-        # In another graph other ops share lines: that says nothing.
+        # The locations of another graph differ anyway, so they explain nothing.
         differing = [name for name in differing if name != "locations"]
     return "; ".join(
         _describe(name, key.parts.get(name, ""), other.parts.get(name, "")) for name in differing
@@ -146,7 +153,7 @@ def _describe(name: str, here: str, there: str) -> str:
 
 
 def _shown(text: str, other: str) -> str:
-    """The text, or of a long one what is there where it begins to differ from the other."""
+    """The text, or the part of a long text around the first difference from ``other``."""
     if len(text) <= _SHORT:
         return repr(text)
     same = next((k for k, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), 0)

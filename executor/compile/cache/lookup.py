@@ -1,4 +1,4 @@
-"""Compiles, looked up: a request in; its stored result out, or that of a compile, stored then."""
+"""The interface of the disk cache: looks requests up, and compiles and stores on a miss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Asked:
-    """A request with what it is looked up by."""
+    """A request with its key and its source locations."""
 
     def __init__(self, request: CompileRequest) -> None:
         self.name = request.name
@@ -39,7 +39,7 @@ class _Asked:
         return result
 
     def find_in(self, saved: SavedFile) -> tuple[CompileResult | None, str]:
-        """The result in a file, or why it is not there."""
+        """The result in a saved file; or None and the reason why there is none."""
         start = time.perf_counter()
         entry = saved.find(self.key)
         if entry is None:
@@ -52,7 +52,7 @@ class _Asked:
         return result, ""
 
     def keep(self, cache: DiskCache, result: CompileResult) -> None:
-        """Store a result, unless it may be a better one the next time."""
+        """Store a result, unless it is faulty: another attempt may give a better one."""
         if result.faulty:
             log("disk-skip", self.name, "not stored: a kernel could not be compiled")
             return
@@ -63,9 +63,9 @@ class _Asked:
 def stored(
     request: CompileRequest, counters: Counters, saved: SavedFile | None = None
 ) -> tuple[CompileResult | None, str]:
-    """The stored result of a request, if there is one, and why ``saved`` has none.
+    """The stored result of a request (None = there is none), and why ``saved`` has none.
 
-    The file is asked first, then the disk cache, of which no miss is counted.
+    The file is searched first, then the disk cache. A miss in the disk cache is not counted.
     """
     reason = obstacle(request)
     if reason:
@@ -84,10 +84,10 @@ def cached(
     compile_: Callable[[CompileRequest], CompileResult],
     counters: Counters,
 ) -> CompileResult:
-    """The stored result of a request, else that of ``compile_``, which is stored then.
+    """The stored result of a request; on a miss, ``compile_`` makes it, and it is stored.
 
-    No lock is held while it compiles: two processes that miss the same entry both compile, and
-    either result may stay. Raises what ``compile_`` raises.
+    No lock is held during the compile: if two processes miss the same entry, both compile, and
+    either result may remain on disk. Raises what ``compile_`` raises.
     """
     cache = users_cache()
     if cache is None:
@@ -109,5 +109,6 @@ def cached(
     result.missed = missed
     start = time.perf_counter()
     asked.keep(cache, result)
-    add(result, DISK, seconds + time.perf_counter() - start)  # after what is kept: it is of now
+    # Added after the store: this process's time does not belong into the stored result.
+    add(result, DISK, seconds + time.perf_counter() - start)
     return result

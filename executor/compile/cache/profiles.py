@@ -1,4 +1,4 @@
-"""Profiles as entries: what was observed of a graph, for processes that have yet to call it."""
+"""Profiles as cache entries, for later processes that call the same graph."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _SECTION = "profile"
 
 @dataclass(frozen=True)
 class Profile:
-    """What a graph is specialised by.
+    """The profile of a graph.
 
     Attributes:
-        observed: by its observers, in all recorded runs.
-        inputs: types of the tensors among the inputs of each kind of call that was recorded.
+        observed: what its observers have recorded in all runs.
+        inputs: for each recorded call with new input types, the types of its tensor inputs.
     """
 
     observed: Observations
     inputs: tuple[Types, ...]
 
     def to_sections(self) -> dict[str, bytes]:
-        """As named bytes; inverse of `from_sections`."""
+        """The profile as named sections of bytes; inverse of `from_sections`."""
         inputs = [list(map(type_to_mlir, types)) for types in self.inputs]
         return {_SECTION: json.dumps({**self.observed.to_json(), "inputs": inputs}).encode()}
 
     @classmethod
     def from_sections(cls, sections: dict[str, bytes]) -> Profile:
-        """What `to_sections` wrote; raises CorruptEntry for anything else."""
+        """The profile that `to_sections` wrote; raises CorruptEntry for other sections."""
         try:
             data = json.loads(sections[_SECTION])
             inputs = tuple(tuple(map(_tensor_type, types)) for types in data["inputs"])
@@ -56,19 +56,19 @@ def _tensor_type(text: Any) -> TensorType:
 def key_of_graph(
     text: str, history: tuple[Types, ...], runs: int, device: str = HOST, arguments: str = ""
 ) -> Key:
-    """What the profile of a graph is stored under.
+    """The key of a graph's profile.
 
     Args:
         text: the graph as imported, as `Module.to_mlir` prints it.
-        history: what executors before this one have specialised it for.
-        runs: how many are recorded.
-        device: where its values are at home.
-        arguments: dtypes and ranks that it holds for, as far as known.
+        history: the input types for which outer executors have specialised the graph.
+        runs: number of recorded runs.
+        device: the device of the graph's values.
+        arguments: dtypes and ranks for which the graph is valid; "" = unknown.
     """
     levels = (" ".join(map(type_to_mlir, types)) for types in history)
     return profile_key(Places.of(text), arguments, "; ".join(levels), runs, device)
 
 
 def is_profile(key: Key) -> bool:
-    """True for keys of profiles, rather than of compiles."""
+    """True for the key of a profile, False for the key of a compile."""
     return "profile" in key.parts

@@ -1,9 +1,9 @@
-"""Places in the user's source, which entries leave open, so that moved code is still found.
+"""Source locations in cache entries: entries contain numbers in their place.
 
-A function does not become another one because a line was added above it, or because a notebook has
-named its cells after a new process. So an entry says "the third place of the graph" where its
-compile said ``model.py:12``, and who reads it puts in its own places. For that to be exact the key
-says which ops share a place.
+A cached result must still be found if a line is added above the user's function, or if a notebook
+gives its cells new names. So an entry contains "location number 3 of the graph" instead of
+``model.py:12``, and a reader fills in the locations of its own graph. To make the numbers
+unambiguous, the key contains which ops share a location.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 
 from ....dialect.errors import Loc
 
-# As `Module.to_mlir` ends lines.
+# The form in which `Module.to_mlir` prints a location, at the end of a line.
 _LOCATION = re.compile(r' loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+)\)$', re.MULTILINE)
 _ESCAPE = re.compile(r"\\([0-9A-F]{2}|.)")
 
 
 @dataclass(frozen=True)
 class Places:
-    """The places that IR text names.
+    """The source locations (*places*) in IR text.
 
     Attributes:
-        bare: the text without them.
-        listed: each place once, in order.
-        indices: which of these each op that has one is at.
+        bare: the text without its locations.
+        listed: the distinct locations, in order of appearance.
+        indices: for each op that has a location, the index of the location in ``listed``.
     """
 
     bare: str
@@ -34,7 +34,7 @@ class Places:
 
     @classmethod
     def of(cls, text: str) -> Places:
-        """Those of a graph as `Module.to_mlir` prints it."""
+        """The locations in a graph that `Module.to_mlir` has printed."""
         listed: dict[Loc, int] = {}
         indices = [
             listed.setdefault(Loc(_unquoted(m[1]), int(m[2]), int(m[3])), len(listed))

@@ -1,10 +1,10 @@
-"""The folder of entries: reading, publishing, evicting, among any number of processes.
+"""The folder of cache entries: reading, publishing and evicting, by any number of processes.
 
-No lock is ever held. A file appears under its name by one rename, whole; a reader that has opened
-it keeps it while another process replaces or evicts it; who finds a file gone finds a miss.
-Entries are ordered by when they were last used, which is the time of their file, and by nothing
-else: there is no index that could be torn. A clock that goes backwards spoils that order a little,
-and nothing ever expires by age.
+There are no locks. A writer renames a complete file to its final name. A reader that has opened a
+file can read it to the end even if another process replaces or evicts it, and a file that has
+vanished is a miss. There is no index that could be damaged: the modification time of a file is the
+time of its last use, and the least recently used entries are evicted first. A clock that runs
+backwards only disturbs this order. Entries do not expire by age.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from ...settings.knobs import knobs
 from .entry import CorruptEntry, Entry, Header, read_header
 from .key import Key
 
-_FORMAT = "v1"  # a folder for each: versions of profuse that differ in it leave each other be
+_FORMAT = "v1"  # name of the subfolder: versions of profuse with other formats use other ones
 _SUFFIX = ".entry"
 _TEMPORARY = ".tmp"
-_ABANDONED = 3600.0  # seconds after which a temporary file's writer must have died
+_ABANDONED = 3600.0  # seconds after which the writer of a temporary file is taken to have died
 _serial = itertools.count()
 
 
 class UnusableCache(Exception):
-    """There can be no cache in this folder, and why; never seen by users."""
+    """A folder cannot hold a cache, for the reason in the message; never passed to users."""
 
 
 class TooLarge(Exception):
-    """An entry alone needs more room than there may be; never seen by users."""
+    """An entry is larger than the whole cache may be; never passed to users."""
 
 
 @dataclass(frozen=True)
 class File:
-    """An entry's file, as seen at some moment.
+    """An entry's file, as seen at one moment; it may be gone since.
 
     Attributes:
-        path: where it is, or was.
-        size: its bytes.
-        used: when it was last written or read, in nanoseconds since 1970.
+        path: its path.
+        size: its size in bytes.
+        used: time of its last write or read, in nanoseconds since 1970.
     """
 
     path: Path
@@ -59,14 +59,14 @@ class File:
 
 @dataclass(frozen=True)
 class Evicted:
-    """How many entries had to go, and the bytes that this freed."""
+    """The number of evicted entries, and the bytes that they occupied."""
 
     entries: int = 0
     bytes: int = 0
 
 
 class Store:
-    """Entries below one folder. Methods raise OSError where the system refuses something."""
+    """The entries in one folder. Methods raise OSError if a system call fails."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -75,11 +75,11 @@ class Store:
     # --- one entry ----------------------------------------------------------------------------
 
     def path(self, digest: str) -> Path:
-        """Where the entry of this name is, if it is."""
+        """The path of the entry with this digest, whether it exists or not."""
         return self.folder / f"{digest}{_SUFFIX}"
 
     def get(self, key: Key) -> Entry | None:
-        """The entry of this key, None = there is none; reading it makes it the latest used.
+        """The entry of a key; None = there is none. Reading it marks it as the last one used.
 
         Raises CorruptEntry, UnusableCache.
         """
@@ -93,15 +93,15 @@ class Store:
             return None
         if entry.key != key:
             raise CorruptEntry("the file holds the entry of another key")
-        # What may only be read has no order of use: then what was stored first is the oldest.
+        # In a read-only folder the times of use stay as they are: the order is that of storing.
         with contextlib.suppress(OSError):
             os.utime(path, ns=(used, max(time.time_ns(), used)))
         return entry
 
     def put(self, entry: Entry, limit: int) -> Evicted:
-        """Publish an entry, then evict others until all fit into ``limit`` bytes.
+        """Publish an entry, then evict others until all entries fit into ``limit`` bytes.
 
-        Raises TooLarge, UnusableCache, OSError; then nothing of it is left behind.
+        Raises TooLarge, UnusableCache and OSError; in that case no file is left behind.
         """
         data = entry.to_bytes()
         if len(data) > limit:
@@ -111,7 +111,7 @@ class Store:
         name = f"{entry.key.digest}.{os.getpid()}.{next(_serial)}{_TEMPORARY}"
         temporary, path = self.folder / name, self.path(entry.key.digest)
         try:
-            # Not flushed to the disk: what a power cut tears does not have its checksums.
+            # No fsync: if a power failure damages the file, the checksums detect it.
             temporary.write_bytes(data)
             newest = max((file.used for file in self.files()), default=0)
             stamp = max(time.time_ns(), newest + 1)
@@ -122,8 +122,8 @@ class Store:
         return self.prune(limit, keep=path)
 
     def _make_folder(self) -> None:
-        """Make it; raises UnusableCache where that cannot be done, OSError."""
-        for _ in range(2):  # once more if somebody deletes a parent this very moment
+        """Make the folder; raises UnusableCache if a parent cannot be made, and OSError."""
+        for _ in range(2):  # a second attempt, in case another process has deleted a parent
             try:
                 return self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except FileNotFoundError as error:
@@ -139,7 +139,7 @@ class Store:
         return entry
 
     def remove(self, path: Path) -> bool:
-        """Delete a file that may be gone already; False = it has to stay."""
+        """Delete a file, which may be gone already; returns False if it cannot be deleted."""
         try:
             path.unlink(missing_ok=True)
         except OSError:
@@ -147,7 +147,7 @@ class Store:
         return True
 
     def _check_owner(self) -> None:
-        """Object code is run: refuse a folder in which others could put some."""
+        """Raise UnusableCache if other users could put object code into the folder."""
         if os.name != "posix":
             return
         found = self.folder.stat()
@@ -156,15 +156,15 @@ class Store:
         if found.st_mode & stat.S_IWOTH:
             raise UnusableCache(f"{self.folder} can be written by every user")
 
-    # --- all of them --------------------------------------------------------------------------
+    # --- all entries --------------------------------------------------------------------------
 
     def files(self) -> list[File]:
-        """Every entry's file, the latest used first."""
+        """The files of all entries, the last one used first."""
         found = [file for file in self._scan() if file.path.name.endswith(_SUFFIX)]
         return sorted(found, key=lambda file: file.used, reverse=True)
 
     def _scan(self) -> Iterator[File]:
-        """Files of ours, temporary ones included."""
+        """The files of the cache, temporary ones included."""
         try:
             with os.scandir(self.folder) as entries:
                 for entry in entries:
@@ -176,7 +176,7 @@ class Store:
             return
 
     def headers(self, limit: int | None = None) -> Iterator[tuple[File, Header | CorruptEntry]]:
-        """The latest used entries with their headers, or with what is wrong with them."""
+        """The last ``limit`` used entries, each with its header or with the error of reading it."""
         for file in self.files()[:limit]:
             try:
                 with open(file.path, "rb") as opened:
@@ -184,10 +184,10 @@ class Store:
             except CorruptEntry as error:
                 yield file, error
             except OSError:
-                continue  # evicted meanwhile, or not ours to read
+                continue  # the file was evicted meanwhile, or may not be read
 
     def prune(self, limit: int, keep: Path | None = None) -> Evicted:
-        """Delete what was not used for longest until ``limit`` bytes are kept; ``keep`` stays."""
+        """Evict the least recently used entries until ``limit`` bytes are left; ``keep`` stays."""
         self._sweep()
         files = self.files()
         total = sum(file.size for file in files)
@@ -200,7 +200,7 @@ class Store:
         return Evicted(entries, freed)
 
     def clear(self) -> Evicted:
-        """Delete all entries, and what writers that died have left."""
+        """Delete all entries and all temporary files."""
         files = [file for file in self._scan() if self.remove(file.path)]
         return Evicted(len(files), sum(file.size for file in files))
 
@@ -212,9 +212,9 @@ class Store:
 
 
 def default_root() -> Path:
-    """The folder that the `cache_dir` knob names, else profuse in the user's cache folder.
+    """The folder that the `cache_dir` knob names, or else ``profuse`` in the user's cache folder.
 
-    Raises UnusableCache if the user has no folder of that kind.
+    Raises UnusableCache if the user has no cache folder.
     """
     if knobs.cache_dir:
         return Path(os.path.abspath(os.path.expanduser(knobs.cache_dir)))

@@ -1,6 +1,6 @@
-"""``python -m profuse.executor.compile.proof FILE``: run a check again that has failed.
+"""``python -m profuse.executor.compile.proof FILE``: repeat a check that has failed.
 
-FILE is named by the reason why a kernel does not serve. Exit status 1 = it fails again.
+The reason of a failed check contains the path of FILE. Exit status 1 = the check fails again.
 """
 
 from __future__ import annotations

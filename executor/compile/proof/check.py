@@ -1,4 +1,4 @@
-"""One kernel's check: run on generated inputs, compared, told as a verdict."""
+"""The check of one kernel: it runs on generated inputs, is compared, and gets a verdict."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 if TYPE_CHECKING:
     from ....lowering.abi import KernelArtifact
 
-# Evaluations with moved operands before a kernel is called wrong, and by how many units in the last
-# place operands are moved in those that are added. The last are for single points that decide: of
-# f(x) ** f(x) all is NaN for negative numbers but where f(x) is an integer.
+# Before a kernel is called wrong, the reference is evaluated with moved operands. Each pair is the
+# total number of such evaluations, and by how many units in the last place operands move in the
+# evaluations that the step adds. The last step uses a small move, for functions that change at
+# single points: f(x) ** f(x) of negative numbers is NaN unless f(x) is an integer.
 _NEARBY = ((1, 4), (4, 4), (32, 8), (64, 1))
-_ELEMENTS = 1 << 16  # of each result that are compared one by one, unless all are to be
-_TWICE = 2  # times the seconds of a budget are not exceeded on purpose
+_ELEMENTS = 1 << 16  # differing elements of a result that are judged, unless the mode is "all"
+_TWICE = 2  # the first set of inputs may take this many times the budget's seconds
 _LEAST = 1e-3  # seconds that any check may take
-_LARGE = 4 << 20  # bytes of a run, above which sizes that are not the only ones are left out
-_MANY = 0.1  # share of elements that cannot be judged above which other inputs are tried
+_LARGE = 4 << 20  # bytes; later sets of sizes are left out if a run needs more
+_MANY = 0.1  # if a larger share of elements cannot be judged, another kind of inputs is tried
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a check may take.
+    """The time and memory that a check may take.
 
     Attributes:
-        mode: ``"sampled"``: as many sets of inputs as there is time for, and of large results some
-            rows; ``"all"``: all of them, whatever it takes.
-        seconds: of this thread's CPU time, after which no further set is begun. A first set may
-            take twice as long, and is left out in part for more.
-        bytes: of all arrays of a run; sets that need more are left out.
+        mode: ``"sampled"`` = check as many sets of inputs as the time allows, and compare only some
+            rows of large results; ``"all"`` = check all sets and rows, without a time limit.
+        seconds: CPU time of this thread, after which no further set begins. If the first set would
+            take more than twice this time, parts of its check are left out.
+        bytes: largest size of all arrays of a run; sets of inputs that need more are left out.
     """
 
     mode: str = "sampled"
@@ -54,7 +55,7 @@ class Budget:
 
 
 class Difference(Exception):
-    """A kernel is wrong; the message says where, ``setting`` on what inputs."""
+    """A kernel is wrong; the message says where, and ``setting`` is the set of inputs."""
 
     def __init__(self, what: str, setting: Setting) -> None:
         self.setting = setting
@@ -62,7 +63,7 @@ class Difference(Exception):
 
 
 class _TooLarge(Exception):
-    """A set of inputs needs more memory than a check may take."""
+    """A set of inputs needs more memory or time than the check may take."""
 
 
 def check_kernel(
@@ -73,14 +74,14 @@ def check_kernel(
 ) -> Verdict:
     """Compare a kernel with its fusion function on inputs that fulfil the guard.
 
-    Returns its verdict; raises Difference where it is wrong. A kernel that crashes takes the
-    process with it.
+    Returns the verdict; raises Difference if the kernel is wrong. A kernel that crashes ends the
+    process.
     """
     return Check(function, artifact, budget, module).run()
 
 
 class Check:
-    """The check of one kernel under way."""
+    """The state of one kernel's check."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Check:
     ) -> None:
         self.function, self.abi, self.budget = function, artifact.abi, budget
         self.launcher = Launcher(artifact)
-        # Of what can be void all of NumPy's complaints count.
+        # Rows are not sampled if the kernel can void its results: every row may make NumPy raise.
         by_rows = budget.mode != "all" and not self.abi.can_violate
         self.rows = rows_of(function) if by_rows else None
         self.reference = Reference(function, module, self.rows)
@@ -101,7 +102,7 @@ class Check:
         self.in_part = False
 
     def run(self) -> Verdict:
-        """Go through all sets of inputs that the budget allows."""
+        """Check all sets of inputs that the budget allows; returns the verdict."""
         begun, too_large = time.thread_time(), ""
         wanted = list(settings(list(self.abi.symbols)))
         try:
@@ -134,9 +135,9 @@ class Check:
         return Verdict(PARTLY if why else CHECKED, why, self.runs, self.compared, self.skipped)
 
     def _hurry(self, setting: Setting) -> str:
-        """Leave out what there is no time for on these sizes; returns what that is, in words.
+        """Decide which parts of the check to leave out for lack of time; returns them in words.
 
-        Raises _TooLarge where there is no time for a single launch.
+        Raises _TooLarge if there is no time for a single launch.
         """
         if self.budget.mode == "all":
             return ""
@@ -152,7 +153,7 @@ class Check:
         return f"too large: telling what its results should be takes about {1e3 * reference:.0f} ms"
 
     def one(self, setting: Setting) -> None:
-        """Run on one set of inputs. Raises Difference, _TooLarge."""
+        """Check the kernel on one set of inputs; raises Difference and _TooLarge."""
         self._fits(setting)
         types = [self.function.type_of(v) for v in self.function.inputs]
         strides = [
@@ -171,20 +172,20 @@ class Check:
             except Exception as error:
                 self.raised = f"NumPy raises for all inputs tried: {error}"
                 if most is None:
-                    # Some number is out of range: the kernel has to say so, and to keep to its
-                    # memory.
+                    # Some number is out of range: the kernel must report that, and must not access
+                    # memory outside of its buffers.
                     most = smallest_size(self.function, setting.sizes)
                     self._voids(setting, args, strides, most, error)
                     continue
                 if most <= 1:
-                    return  # it raises for these sizes
+                    return  # NumPy raises for these sizes, whatever the values
                 most //= 2
                 continue
             break
         first, second = self._twice(setting, args, strides)
         if first.violated:
             if expected is None or self.reference.meets_nothing(args):
-                return  # of nothing NumPy asks nothing; the call is evaluated instead
+                return  # NumPy does not check indices into empty arrays; the kernel may do so
             raise Difference("it reports an index out of range, and there is none", setting)
         for number, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)):
             if not same_bits(a, b):
@@ -208,11 +209,11 @@ class Check:
     def _voids(
         self, setting: Setting, args: Sequence[Any], strides: Sequence, most: int, error: Exception
     ) -> None:
-        """NumPy raises for these arguments: if only for their values, the kernel must say so."""
+        """Check that the kernel voids a run for which NumPy raises because of the values."""
         try:
             self.reference(_overlaid(values(self.function, setting, 1), strides))
         except Exception:
-            return  # for these sizes it raises whatever the values
+            return  # NumPy raises for these sizes, whatever the values
         first, second = self._twice(setting, args, strides)
         if not (first.violated and second.violated):
             what = f"{type(error).__name__}: {error}"
@@ -221,7 +222,7 @@ class Check:
     def _twice(
         self, setting: Setting, args: Sequence[Any], strides: Sequence
     ) -> tuple[Outcome, Outcome]:
-        """The outcomes with memory of either pattern, or of one if there is no time for two."""
+        """The outcomes of two runs, one per memory pattern; of one run if there is no more time."""
         outcomes = [
             self.launcher.run(args, strides, setting.sizes, turn=turn, aligned=setting.aligned)
             for turn in range(self.turns)
@@ -263,7 +264,7 @@ class Check:
                 picked=picked,
             )  # fmt: skip
             judged = result.judge([])
-            # How far rounding goes is found out where something differs, and as well as it takes.
+            # The effect of rounding is only estimated if elements differ, and step by step.
             for count, ulps in _NEARBY if result.rounds else ():
                 if not judged.wrong:
                     break
@@ -278,7 +279,7 @@ class Check:
             self.in_part |= result.in_part
 
     def _bytes(self, setting: Setting) -> int:
-        """What the arrays of a run need."""
+        """Bytes of all arrays of a run."""
         total = self.abi.workspace_size(dict(setting.sizes))
         for spec in (*self.abi.inputs, *self.abi.outputs):
             size = dtype_named(spec.dtype).itemsize
@@ -288,11 +289,11 @@ class Check:
         return total
 
     def _fits(self, setting: Setting) -> None:
-        """Raise _TooLarge where the arrays of a run need more than is allowed."""
+        """Raise _TooLarge if the arrays of a run need more bytes than allowed."""
         total = self._bytes(setting)
         most = self.budget.bytes
         if self.abi.symbols and self.runs:
-            most = min(most, _LARGE)  # other sizes tell the same for less
+            most = min(most, _LARGE)  # smaller sizes test the same code in less time
         elif self.budget.mode == "all":
             return
         if total > most:
@@ -300,7 +301,7 @@ class Check:
 
 
 def _overlaid(args: Sequence[Any], strides: Sequence[Sequence[int] | None]) -> list[Any]:
-    """The values as they lie in memory, where strides have elements share it."""
+    """The values that arrays with these strides really have, as elements may share memory."""
     out = []
     for value, steps in zip(args, strides, strict=True):
         if steps is None or not isinstance(value, np.ndarray):

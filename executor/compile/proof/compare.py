@@ -1,4 +1,4 @@
-"""Whether what a kernel gives is what it should give."""
+"""Compares a kernel's results with the expected results, and allows for rounding."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from .reference import is_float
 
-_FACTOR = 8  # of the range in which nearby evaluations lie
-_ULPS = 16  # that any inexact result may be off by
+_FACTOR = 8  # results may lie within this many times the range of nearby evaluations
+_ULPS = 16  # units in the last place by which any inexact result may differ
 
 
 @dataclass(frozen=True)
 class Judged:
-    """How one result compares.
+    """The outcome of comparing one result.
 
     Attributes:
-        wrong: how many elements cannot be explained by rounding.
-        skipped: how many rounding may make anything of.
+        wrong: number of elements whose difference rounding does not explain.
+        skipped: number of elements that rounding can turn into any value; they are not judged.
         worst: the first wrong element, in words.
     """
 
@@ -30,18 +30,19 @@ class Judged:
 
 
 class Result:
-    """One result of a kernel beside that of the definition.
+    """One result of a kernel, with the expected result.
 
     Args:
-        found, expected: the two, of one shape and dtype.
-        rounds: some op on the way to it rounds.
-        moves: elements are only moved: the signs of zeros count.
-        most: elements that differ and are judged, of more a part; None = all.
-        picked: the numbers of the rows that these are; None = of all.
+        found: the kernel's result.
+        expected: the result of tier 0, of the same shape and dtype.
+        rounds: True if an op on the way to this result rounds.
+        moves: True if the function only moves elements; then the signs of zeros are compared.
+        most: if more elements differ, only this many are judged; None = no limit.
+        picked: the row numbers that ``found`` and ``expected`` contain; None = all rows.
 
     Attributes:
-        in_part: more differ than are judged.
-        compared: elements that are compared.
+        in_part: True if only a part of the differing elements is judged.
+        compared: number of compared elements.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Result:
             self.compared -= count - most
 
     def judge(self, nearby: Sequence[np.ndarray]) -> Judged:
-        """Judge it by the same result of evaluations with moved operands."""
+        """Compare, given the same result of evaluations with moved operands."""
         places = self._places
         f, e = self._found.ravel()[places], self._expected.ravel()[places]
         around = [n.ravel()[places] for n in nearby]
@@ -85,7 +86,7 @@ class Result:
     def _rounded(
         self, found: np.ndarray, expected: np.ndarray, nearby: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Which elements rounding explains, and of which it explains anything."""
+        """Two masks: elements whose difference rounding explains, and elements not judged."""
         limit = float(ml_dtypes.finfo(expected.dtype).max)
         ulp = _spacing(np.abs(np.where(np.isfinite(expected), expected, 0)))
         f, e = found.astype(np.float64), expected.astype(np.float64)
@@ -97,10 +98,10 @@ class Result:
             unstable |= _class(n) != classes
             range_ = np.fmax(range_, np.where(np.isfinite(n) & np.isfinite(e), np.abs(n - e), 0))
         near = np.abs(f - e) <= _FACTOR * range_ + _ULPS * ulp + _floor(expected.dtype)
-        # Beyond the largest number results are infinite or nearly so, as they are rounded.
+        # Near the largest number, rounding decides whether a result is infinite.
         edge = np.isinf(e) & (np.abs(f) > 0.9 * limit) & (np.sign(f) == np.sign(e))
         edge |= np.isinf(f) & (np.abs(e) > 0.9 * limit) & (np.sign(f) == np.sign(e))
-        # Where nothing is told but the order of magnitude, little is.
+        # Elements of which only the order of magnitude is known do not count as judged.
         usual = np.where(np.isfinite(e), np.abs(e), 0).mean() if e.size else 0.0
         weak = unstable | (_FACTOR * range_ > np.abs(e) + 0.01 * usual)
         return near | edge | unstable, weak
@@ -117,20 +118,20 @@ class Result:
 
 
 def _floor(dtype: np.dtype) -> float:
-    """Below this it is not told what a result is: functions of NumPy may underflow on their way.
+    """The absolute error that is always allowed: NumPy's functions may underflow inside.
 
-    Those of f16 are computed in f32 and do not.
+    It is 0 for f16, because these functions compute f16 in f32 and do not underflow.
     """
     return 0.0 if dtype == np.float16 else 2.0**10 * float(ml_dtypes.finfo(dtype).tiny)
 
 
 def _class(x: np.ndarray) -> np.ndarray:
-    """0 of numbers, 1 and 2 of infinities, 3 of NaN."""
+    """The class of each element: 0 finite, 1 infinity, 2 negative infinity, 3 NaN."""
     return np.where(np.isnan(x), 3, np.where(np.isinf(x), np.where(x > 0, 1, 2), 0))
 
 
 def _spacing(size: np.ndarray) -> np.ndarray:
-    """A unit in the last place of each number, at least that of the smallest normal one."""
+    """The distance from each number to the next larger one."""
     bits = f"i{size.itemsize}"
     one = np.array(1, bits)
     raised = (np.ascontiguousarray(size).view(bits).reshape(size.shape) + one).view(size.dtype)

@@ -1,4 +1,4 @@
-"""About what a run takes, told from shapes: large kernels are checked as far as there is time."""
+"""Estimates the time of a check from shapes, so that large kernels can be checked in part."""
 
 from __future__ import annotations
 
@@ -9,26 +9,31 @@ from ....dialect.ir.program import Program
 from ....dialect.ops.linalg.contract import Matmul
 from .rows import Rows, literal_shape
 
-# Seconds on a processor of 3 GHz, rather too many: of an element of an op in NumPy and in a kernel,
-# of an element that `reference.nudge` moves, of a multiplication and addition in a product of a
-# library per byte of the dtype, and in any other product; and of a byte that a launch places,
-# copies and compares.
-_NUMPY, _KERNEL, _MOVED = 2e-9, 0.3e-9, 5e-9
-_LIBRARY, _PLAIN = 5e-12, 1e-9
-_BYTE = 0.8e-9
+# Times in seconds on a processor of 3 GHz, estimated on the high side.
+_NUMPY = 2e-9  # per element of an op in NumPy
+_KERNEL = 0.3e-9  # per element of an op in a kernel
+_MOVED = 5e-9  # per element that `reference.nudge` moves
+_LIBRARY = 5e-12  # per multiply-add and byte of the dtype, in a library's product
+_PLAIN = 1e-9  # per multiply-add in any other product
+_BYTE = 0.8e-9  # per byte that a launch places, copies and compares
 
 
 def estimate(function: Program, placed: int, rows: Rows | None) -> tuple[float, float]:
-    """Seconds of one launch, which places so many bytes, and of telling what it should give.
+    """Estimated seconds of one launch, and of the reference evaluations that judge it.
 
-    Symbolic sizes count for nothing: they are given small values.
+    Values with symbolic sizes are ignored, because checks give symbols small sizes.
+
+    Args:
+        function: the fusion function.
+        placed: bytes of all arrays of a run.
+        rows: the rows that are evaluated; None = all.
     """
     launch, reference = placed * _BYTE, 0.0
     for instr in function.body.walk():
         size = max((_elements(function, v) for v in (*instr.operands, *instr.results)), default=0)
         share = 1.0 if rows is None else rows.share(instr)
         launch += size * _KERNEL
-        # The second evaluation has operands moved.
+        # There are two evaluations, and the second one has moved operands.
         reference += share * size * (2 * _NUMPY + _MOVED)
         if issubclass(instr.op, Matmul):
             a, b = (literal_shape(function, v) or () for v in instr.operands)

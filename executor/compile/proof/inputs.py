@@ -1,4 +1,4 @@
-"""Inputs that fulfil a guard: sizes for its symbols, layouts for its strides, values of a kind."""
+"""Generates inputs that fulfil a guard: sizes for symbols, layouts for strides, and values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ....dialect.ir.program import Program
 from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import ScalarType, TensorType, contiguous_strides
 
-# Sizes that symbols get, in turn; of each row the kernel's symbols take as many as there are, the
-# last axes first. Odd ones, all small ones, those beside the width of vectors and of what LLVM
-# interleaves, and longer than a tile or a block of a sum (`schedule.nests.TILE`,
-# `emit.reduce.BLOCK`) for either end, beside short others.
+# Sizes of symbols. Each set of inputs uses one row; the last symbol gets the row's first number.
+# The rows contain odd sizes, all small sizes, sizes next to the widths of vectors and of LLVM's
+# interleaving, and sizes above a tile or a block of a sum (`schedule.nests.TILE`,
+# `emit.reduce.BLOCK`) for the first or the last axis.
 _SIZES = (
     (7, 5, 11, 3),
     (1,),
@@ -36,22 +36,22 @@ _SIZES = (
     (5,),
     (64, 32, 1, 2),
 )
-# Elements that are made; more are the same ones again. A prime, so that no two rows are equal.
+# Larger arrays repeat this many elements. The number is prime, so that no two rows are equal.
 _DRAWN = 16411
 KINDS = ("plain", "special", "positive", "wide")
-"""Kinds of values, see `_floats` and `_ints`."""
+"""The kinds of values; `_floats` and `_ints` define them."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One set of inputs, to be generated.
+    """The description of one set of inputs.
 
     Attributes:
-        sizes: of the symbols.
-        kind: of `KINDS`.
-        seed: of the values.
-        aligned: arrays begin at multiples of 64 bytes, else one element behind.
-        backwards: strides that the guard leaves open are negative.
+        sizes: symbol -> size.
+        kind: the kind of values, one of `KINDS`.
+        seed: seed of the random values.
+        aligned: True = arrays begin at multiples of 64 bytes; False = one element behind.
+        backwards: True = strides that the guard leaves open are negative.
     """
 
     sizes: Mapping[str, int]
@@ -66,7 +66,7 @@ class Setting:
 
 
 def settings(symbols: Sequence[str], seed: int = 0) -> Iterator[Setting]:
-    """The sets of inputs of one kernel, those that tell most first."""
+    """The sets of inputs of one kernel, the most useful ones first."""
     count = len(_SIZES) if symbols else 1
     for number in range(max(count, len(KINDS))):
         row = _SIZES[number % count]
@@ -80,14 +80,17 @@ def settings(symbols: Sequence[str], seed: int = 0) -> Iterator[Setting]:
 
 
 def shape_of(type_: TensorType, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The sizes of an operand."""
+    """The shape of an operand for these sizes of symbols."""
     return tuple(evaluate(dim, sizes) for dim in type_.shape or ())  # type: ignore[arg-type]
 
 
 def strides_of(
     type_: TensorType, shape: Sequence[int], *, backwards: bool
 ) -> tuple[int, ...] | None:
-    """Element strides that the guard allows; None = C-contiguous. Open ones leave gaps."""
+    """Element strides that the guard allows; None = C-contiguous.
+
+    Strides that the guard leaves open leave gaps between elements.
+    """
     if type_.strides == "contiguous" or not shape:
         return None
     given = type_.strides if isinstance(type_.strides, tuple) else (None,) * len(shape)
@@ -107,8 +110,8 @@ def strides_of(
 def values(function: Program, setting: Setting, most: int | None = None) -> list[Any]:
     """Values of the function's inputs: arrays and Python numbers.
 
-    ``most``: integers are within ``[-most, most)``; None = of the kind's own range. An index is
-    any integer input, for all we know.
+    ``most``: integers are within ``[-most, most)``, since any integer input may be an index; None =
+    integers of the kind's whole range.
     """
     rng = np.random.default_rng(setting.seed)
     out: list[Any] = []
@@ -126,7 +129,7 @@ def values(function: Program, setting: Setting, most: int | None = None) -> list
 
 
 def smallest_size(function: Program, sizes: Mapping[str, int]) -> int:
-    """The smallest size of any input that is not 0: integers below are in range of most axes."""
+    """The smallest nonzero size of any input; smaller integers are valid indices of most axes."""
     types = [function.type_of(v) for v in function.inputs]
     found = [n for t in types if isinstance(t, TensorType) for n in shape_of(t, sizes) if n > 0]
     return min(found, default=1)
@@ -162,9 +165,9 @@ def _floats(
 ) -> np.ndarray:
     """Floats of a kind.
 
-    ``plain``: distinct, with gaps, within ±2, no comparison of which is decided by rounding;
-    ``positive``: within 0.25 and 4; ``wide``: of many orders of magnitude; ``special``: plain ones
-    among infinities, NaN, zeros of both signs and subnormals.
+    ``plain``: distinct numbers within ±2, so far apart that rounding decides no comparison;
+    ``positive``: numbers between 0.25 and 4; ``wide``: numbers of many orders of magnitude;
+    ``special``: plain numbers mixed with infinities, NaN, zeros of both signs and subnormals.
     """
     count = math.prod(shape)
     places = rng.permutation(count).reshape(shape)

@@ -1,4 +1,4 @@
-"""Files that hold all it takes to run a check again (`replay` runs them)."""
+"""Writes files from which a check can be repeated (by `replay`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..request import CompileRequest
     from .inputs import Setting
 
-MARK = "// profuse-proof: "  # what the first line of such a file begins with
+MARK = "// profuse-proof: "  # the beginning of such a file's first line
 MODULE = __package__
 
 
@@ -23,10 +23,11 @@ def keep(
     function: Module | None = None,
     setting: Setting | None = None,
 ) -> str:
-    """How to run the check of a kernel again, from a new file; or why there is none.
+    """Write a file from which the check can be repeated; returns the command for that, in words.
 
-    The file is IR under one line of JSON: the fusion function as it was compiled, or, where the
-    process that had it is gone (``function`` is None), the graph it comes from.
+    The file has one line of JSON, then IR: the fusion function as it was compiled, or the graph
+    that contains it, if the process that had the function has crashed (``function`` is None). If
+    the file cannot be written, the returned text says why.
     """
     target = None if request.target is None else asdict(request.target)
     about: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""One run of a kernel between guard bytes: inputs placed, outputs made, all looked at then."""
+"""Runs a kernel once, with guard bytes around all its memory, and then inspects the memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Strides = Sequence[int] | None
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run has left.
+    """The outcome of one run.
 
     Attributes:
-        outputs: results, without violations.
-        violated: the kernel says that its results are void.
-        wrong: what it did that no kernel may, in words; "" = nothing.
+        outputs: the results, without outputs of kind "violation".
+        violated: True if the kernel reports that its results are void.
+        wrong: an illegal access of the kernel, in words; "" = none was found.
     """
 
     outputs: list[np.ndarray]
@@ -35,7 +35,7 @@ class Outcome:
 
 
 class Launcher:
-    """A kernel in memory that can be run on any inputs."""
+    """A loaded kernel that can be run on any inputs."""
 
     def __init__(self, artifact: KernelArtifact) -> None:
         from ....lowering.cpu.loader import load, set_library_threads
@@ -57,14 +57,15 @@ class Launcher:
         aligned: bool = True,
         onto: tuple[int, int] | None = None,
     ) -> Outcome:
-        """Run on these inputs.
+        """Run the kernel on these inputs.
 
         Args:
-            args: arrays, whose values are placed anew, and Python numbers.
-            strides: per input, in elements.
-            turn: 0 or 1: which of the patterns memory starts as.
-            aligned: arrays begin at multiples of 64 bytes, else one element behind.
-            onto: (output, input) that are to be the same memory.
+            args: arrays and Python numbers; the values of arrays are copied to new memory.
+            strides: strides of each input in elements; None = C-contiguous.
+            sizes: symbol -> size.
+            turn: 0 or 1: index of the byte pattern that fills the memory before the run.
+            aligned: True = arrays begin at multiples of 64 bytes; False = one element behind.
+            onto: (output, input) pair that shall use the same memory.
         """
         pattern = PATTERNS[turn]
         slots: list[int] = []
@@ -81,7 +82,7 @@ class Launcher:
             frame.array[...] = value
             placed.append(frame)
             slots.append(frame.address)
-        # What the elements were is known; what lies between them is not.
+        # A copy is needed for strided inputs only: the memory between their elements is unknown.
         before = [
             None if f is None or steps is None else f.whole.copy()
             for f, steps in zip(placed, strides, strict=True)

@@ -1,4 +1,4 @@
-"""Arrays between guard bytes, in memory that starts as a pattern."""
+"""Arrays with guard bytes on both sides, in memory that is filled with a byte pattern."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 PATTERNS = (0x4B, 0xC7)
-"""Bytes that memory starts as. As floats and integers of any width they are large, of different
-signs, and different in every byte, so that reading them shows."""
+"""The bytes that fill memory before a run. As floats and as integers of any width, the two patterns
+are large numbers of different signs and differ in every byte, so a kernel that reads them gives
+different results."""
 
 FRAME = 512  # guard bytes on either side
 _ALIGNMENT = 64
 
 
-_PIECE = 1 << 18  # bytes that are compared at a time, for which there is room in a cache
+_PIECE = 1 << 18  # bytes that are compared at a time; they fit into a cache
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Two arrays of one dtype and size hold the same in C order, bit by bit."""
+    """True if two arrays of one dtype and size have the same bits, in C order."""
     a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
     return all(
         np.array_equal(a[start : start + _PIECE], b[start : start + _PIECE])
@@ -27,14 +28,15 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 class Framed:
-    """An array that lies between guard bytes.
+    """An array with guard bytes on both sides.
 
     Args:
-        shape, dtype: of the array.
-        pattern: the byte that all of the memory starts as.
-        strides: in elements; None = C-contiguous.
-        offset: bytes that the array's memory begins behind an address divisible by 64.
-        spare: memory to use again, if one is of the size; memory that is new takes the longest.
+        shape: shape of the array.
+        dtype: dtype of the array.
+        pattern: the byte that fills the memory.
+        strides: strides in elements; None = C-contiguous.
+        offset: distance in bytes from an address divisible by 64 to the array's memory.
+        spare: pieces of memory to reuse if one has the right size, because new memory is slow.
     """
 
     def __init__(
@@ -70,16 +72,16 @@ class Framed:
 
     @property
     def address(self) -> int:
-        """Of the array's first element."""
+        """Address of the array's first element."""
         return self.array.__array_interface__["data"][0]
 
     def holds(self, value: np.ndarray) -> bool:
-        """A C-contiguous array is this one, bit by bit, and all around it is intact."""
+        """True if the array has the same bits as ``value``, and the guard bytes are intact."""
         return self.is_intact and same_bits(np.asarray(value, self.array.dtype), self.array)
 
     @property
     def is_intact(self) -> bool:
-        """Nothing has been written before or behind the array."""
+        """True if nothing has been written before or behind the array."""
         return bool(
             (self.whole[: self._start] == self._pattern).all()
             and (self.whole[self._end :] == self._pattern).all()

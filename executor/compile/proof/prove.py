@@ -1,4 +1,4 @@
-"""Where the compiler has a new kernel checked: what is checked at all, and what becomes of it."""
+"""The compiler's interface to the check: decides whether a kernel is checked, never raises."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def prove(
     request: CompileRequest,
     module: Module | None = None,
 ) -> Verdict:
-    """The verdict on a kernel of this request; `Verdict.detail` says how to replay a failure.
+    """The verdict on a kernel; `Verdict.detail` says how to replay a failure.
 
-    Never raises: a check that goes wrong itself leaves the kernel unchecked, with the reason.
+    This never raises. If the check itself fails with an exception, the kernel stays unchecked, and
+    the verdict gives the reason.
     """
     from ....lowering.target import host_target
     from .check import Budget, Difference, check_kernel

@@ -1,11 +1,14 @@
-"""What a kernel should compute, and how far rounding may take it from that.
+"""The expected results of a kernel, and how far rounding may change them.
 
-The definition is tier 0 in the kernel's own dtypes. A kernel contracts, sums in another order and
-has functions of its own, so that its floats differ in their last places, and by how much each step
-amplifies that is in the graph. So the graph is evaluated again with the operands of each inexact op
-moved by a few units in the last place, at random, at every use: where such evaluations lie, a
-kernel may as well. Every second one moves operands of sums alone: functions of equal numbers are
-off by the same, and what the variance of these is rounding of the mean decides.
+Tier 0, in the kernel's own dtypes, defines the expected results. A kernel contracts multiplications
+and additions, sums in another order, and has its own expansions of functions. So its floats differ
+in their last places, and later ops may amplify the differences. To find out how much, the graph is
+evaluated again with the operands of each inexact op moved at random, by a few units in the last
+place, at every use. A kernel's results may lie where the results of such evaluations lie.
+
+Every second evaluation moves only the operands of sums. Functions of equal numbers have equal
+errors, so the variance of equal numbers stays 0 but for the rounding of their mean; moving all
+operands independently would hide that.
 """
 
 from __future__ import annotations
@@ -28,18 +31,19 @@ from ....dialect.ops.reductions.reduce import axis_argument
 from ...interpret.evaluate import Evaluator
 from .rows import Rows
 
-_DRAWN = 65537  # different random numbers at most
+_DRAWN = 65537  # number of different random numbers; larger arrays repeat them
+# For finite nonzero operands, these ops give 0 only because the result is too small.
 _VANISH = (
     Exp,
     Exp2,
     Pow,
     Sigmoid,
-)  # zero, of finite numbers that are not, as results that are too small alone
-_ULPS = 4  # more than most ops round by, expansions of `lowering.math` included
+)
+_ULPS = 4  # more than the error of most ops, including the expansions of `lowering.math`
 
 
 def is_float(array: Any) -> bool:
-    """True for arrays and numbers of floats, `ml_dtypes` included."""
+    """True for floats: arrays and numbers, including bfloat16 of `ml_dtypes`."""
     dtype = np.asarray(array).dtype
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
@@ -47,10 +51,10 @@ def is_float(array: Any) -> bool:
 def nudge(
     array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool = False
 ) -> np.ndarray:
-    """Each float moved by at most so many units in the last place; zeros and infinities stay.
+    """Move each float by at most ``ulps`` units in the last place; zeros and infinities stay.
 
-    ``together``: all by so many, and all away from zero or all towards it. The sign of a NaN that
-    an operation makes is anything.
+    ``together``: move all by exactly ``ulps``, and all in the same direction (away from zero, or
+    towards it). NaNs get random signs, because the sign of a computed NaN is unspecified.
     """
     if not array.size:
         return array
@@ -59,7 +63,7 @@ def nudge(
     infinite = int(np.array(np.inf, array.dtype).view(bits.dtype))
     one = int(np.array(1, array.dtype).view(bits.dtype))
     ulps = min(ulps, (infinite - one) // 2)
-    # Random numbers are what this would spend its time on; then passes over memory are.
+    # Drawing random numbers would take most of the time, so only a limited number is drawn.
     count = min(array.size, _DRAWN)
     if together:
         steps = np.full(array.shape, rng.choice([-ulps, ulps]), bits.dtype)
@@ -67,7 +71,7 @@ def nudge(
         steps = np.resize(rng.integers(-ulps, ulps, count, bits.dtype, True), array.shape)
     size = bits & info.max
     size -= ulps
-    # As unsigned numbers, what is smaller than that many units is large.
+    # Zeros and very small numbers stay: their ``size`` is negative now, which is large as unsigned.
     steps *= size.view(f"u{array.itemsize}") < infinite - 2 * ulps
     steps += bits
     moved = steps.view(array.dtype)
@@ -79,14 +83,16 @@ def nudge(
 
 
 class Reference:
-    """The definition of one fusion function.
+    """Evaluates one fusion function at tier 0, exactly or with moved operands.
 
     Args:
-        rows: which rows of its results are evaluated; None = all of them.
+        function: the fusion function.
+        module: the module of functions that it calls, if any.
+        rows: the rows of the results that are evaluated; None = all rows.
 
     Attributes:
-        rounds: per output, whether any op on the way to it rounds.
-        moves: all that the function does is to move elements.
+        rounds: per output, True if an op on the way to it rounds.
+        moves: True if the function only moves elements.
     """
 
     def __init__(
@@ -106,11 +112,11 @@ class Reference:
         self.rounds = [v in tainted for v in function.outputs]
 
     def __call__(self, args: Sequence[Any]) -> list[np.ndarray]:
-        """Results of tier 0; raises what NumPy raises."""
+        """The results of tier 0; raises what NumPy raises."""
         return [np.asarray(out) for out in self._plain(args)]
 
     def meets_nothing(self, args: Sequence[Any]) -> bool:
-        """Whether an argument or anything on the way to the results has no elements."""
+        """True if an argument or an intermediate value has no elements."""
         found = any(np.size(x) == 0 for x in args)
 
         def adapt(instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,7 +134,7 @@ class Reference:
     def nearby(
         self, args: Sequence[Any], count: int, seed: int, ulps: int = _ULPS
     ) -> list[list[np.ndarray]]:
-        """Results of so many evaluations in which operands are moved."""
+        """The results of ``count`` evaluations with moved operands; fewer if NumPy raises."""
         if not any(self.rounds):
             return []
         rng, every = np.random.default_rng(seed), True
@@ -146,7 +152,7 @@ class Reference:
             try:
                 out.append([np.asarray(x) for x in evaluator(args)])
             except Exception:
-                # What raises for moved operands is decided by rounding: no evidence either way.
+                # If moved operands raise, rounding decides; such an evaluation is no evidence.
                 continue
         return out
 
@@ -163,10 +169,10 @@ class Reference:
             given = list(args)
             for k, arg in enumerate(args):
                 if moved[k] and isinstance(arg, (np.ndarray, np.generic)) and is_float(arg):
-                    # What goes in is not rounded, but the op may have steps inside that do.
+                    # An exact operand moves by 1 ulp only: the op may round in its inner steps.
                     few = ulps if instr.operands[k] in self._tainted else 1
                     array = np.asarray(arg)
-                    # Sums of many alike terms err in one direction.
+                    # The errors of a sum of many similar terms may all have the same direction.
                     together = instr.op.rounding is Rounding.SUMS and rng.random() < 0.5
                     length = _length(instr, array, together)
                     given[k] = nudge(array, few * length, rng, together)
@@ -186,9 +192,9 @@ def _rounds(instr: Instr) -> bool:
 
 
 def _length(instr: Instr, array: np.ndarray, together: bool) -> int:
-    """A factor for the roundings inside of an op that adds up this operand.
+    """A factor for the rounding errors inside an op that adds up this operand.
 
-    Errors in one direction add up; of others, some cancel.
+    Errors of one direction add up (``together``); random errors partly cancel.
     """
     if instr.op.rounding is not Rounding.SUMS:
         return 1
@@ -199,10 +205,11 @@ def _length(instr: Instr, array: np.ndarray, together: bool) -> int:
 def _about_any_mean(
     instr: Instr, evaluate: Callable[..., Any], rng: np.random.Generator, ulps: int
 ) -> Callable[..., Any]:
-    """A variance as ``evaluate`` has it, about the exact mean, or about one that is off.
+    """A variance that, at random, uses NumPy's mean, a moved mean, or the exact mean.
 
-    Moved elements take their mean along: the variance of one is 0 however far it is moved. A kernel
-    may have kept more of an element than of the mean, and sum without the rounding of NumPy.
+    Moving the elements does not show errors of the mean, because the mean moves with them: the
+    variance of a single element is always 0. But a kernel may round its mean differently than NumPy
+    does.
     """
     op: Any = instr.op
     attrs = op.full_attrs(instr.attrs)
@@ -224,9 +231,9 @@ def _about_any_mean(
 
 
 def _nearly_zero(evaluate: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
-    """``evaluate``, with results of 0 that are the smallest number instead, or all as they are.
+    """``evaluate``, which at random replaces results of 0 by the smallest number of that sign.
 
-    NumPy's ``exp2`` of f32 is 0 already where the smallest number is the nearest.
+    NumPy's ``exp2`` of f32, for instance, gives 0 where the smallest number would be nearer.
     """
 
     def run(*args: Any) -> Any:
@@ -244,7 +251,7 @@ def _nearly_zero(evaluate: Callable[..., Any], rng: np.random.Generator) -> Call
 
 
 def _truncates(instr: Instr, function: Program) -> bool:
-    """Casts of floats to integers, which C leaves undefined for what does not fit."""
+    """True for a cast of floats to integers, which C leaves undefined for numbers out of range."""
     if instr.op is not Cast or not instr.attrs["dtype"].is_int:
         return False
     given = function.type_of(instr.operands[0])
@@ -255,7 +262,7 @@ def _truncated(
     evaluate: Callable[..., Any], x: Any, dtype: DType, moves: bool,
     rng: np.random.Generator, ulps: int,
 ) -> Any:  # fmt: skip
-    """A cast to integers, with anything for what does not fit."""
+    """A cast to integers that gives random integers for numbers out of range."""
     x = np.asarray(x)
     x = nudge(x, ulps, rng) if moves else x
     info = np.iinfo(dtype.numpy)

@@ -1,4 +1,4 @@
-"""Running a check again from the file that it has left."""
+"""Repeats a check from a file that `kept.keep` has written."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .verdict import FAILED, Verdict
 
 
 def replay(path: str) -> Verdict:
-    """Compile what a file of `kept.keep` holds, and check its kernel on all inputs.
+    """Compile the graph in a file of `kept.keep`, and check its kernel on all inputs.
 
-    Raises FileError for other files, and what the compiler raises. A kernel that crashed does so
-    again.
+    Raises FileError for other files, and what the compiler raises. If the kernel had crashed the
+    worker, it crashes this process.
     """
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,9 +1,8 @@
-"""Evaluating some rows of large results: enough to compare, and what a check has time for.
+"""Evaluates only some rows of large results, to save time in checks.
 
-Of elementwise ops, reductions along other axes, products and some views row ``i`` of the result is
-made of rows ``i`` of operands, and of whole others. Where a function ends in such ops, they are
-evaluated for the rows that are compared; all before them, as any other function, is evaluated
-whole.
+In elementwise ops, reductions along other axes, products and some views, row ``i`` of the result
+depends on row ``i`` of some operands and on the whole of others. If a function ends in such ops,
+they are evaluated only for the compared rows. All ops before them are evaluated for all rows.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from ....dialect.ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape,
 from ....dialect.ops.reductions.reduce import Reduction, reduced_axes
 
 LARGE = 1 << 14
-"""Elements of results, from which on rows are picked."""
-_COMPARED = 1 << 12  # elements of the rows that are picked, or little more
-_LEAST = 4  # rows
+"""Rows are picked if the largest result has more elements than this."""
+_COMPARED = 1 << 12  # the picked rows have about this many elements
+_LEAST = 4  # least number of picked rows
 
 Literal = tuple[int, ...]
 
 
 class Rows:
-    """Which rows of a function's results are evaluated, and by which ops.
+    """The rows of a function's results that are evaluated, and the ops that are restricted to them.
 
     Attributes:
-        picked: their numbers.
-        outputs: per output, whether it has these rows alone.
+        picked: row numbers, in increasing order.
+        outputs: per output, True if only the picked rows of it are evaluated.
     """
 
     def __init__(self, function: Program, count: int, picked: np.ndarray) -> None:
@@ -52,7 +51,7 @@ class Rows:
         self.outputs = [v in self._taken for v in function.outputs]
 
     def adapt(self, instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
-        """What evaluates an op for the rows, of what evaluates it for arrays."""
+        """Turn the evaluation of an op on whole arrays into one on the picked rows."""
         taken = self._taken.get(instr.results[0]) if instr.results else None
         if taken is None:
             return evaluate
@@ -72,12 +71,15 @@ class Rows:
         return run
 
     def share(self, instr: Instr) -> float:
-        """How much of an op is evaluated."""
+        """The fraction of an op's elements that is evaluated."""
         rows = bool(instr.results) and instr.results[0] in self._taken
         return self.picked.size / self._count if rows else 1.0
 
     def _by_rows(self, instr: Instr) -> tuple[bool, ...] | None:
-        """Which operands are taken by rows to give rows of the result; None = they do not."""
+        """Per operand, True if rows of the result need only the same rows of the operand.
+
+        None = the op cannot be evaluated by rows.
+        """
         if len(instr.results) != 1 or not self._leads(instr.results[0]):
             return None
         op, attrs, first = instr.op, instr.op.full_attrs(instr.attrs), instr.operands[:1]
@@ -110,7 +112,7 @@ class Rows:
 
 
 def rows_of(function: Program) -> Rows | None:
-    """Rows of large results, if the function's ops allow to evaluate some; None = they do not."""
+    """The rows to evaluate; None = results are small, or the ops cannot be evaluated by rows."""
     shapes = [literal_shape(function, v) or () for v in function.outputs]
     largest = max(shapes, key=lambda s: int(np.prod(s)), default=())
     elements = int(np.prod(largest))
@@ -120,7 +122,7 @@ def rows_of(function: Program) -> Rows | None:
     some = max(_LEAST, _COMPARED * count // elements)
     if 2 * some > count:
         return None
-    # Both ends, where loops begin and leave off, and any others.
+    # The rows at both ends, where loops begin and end, and random rows between them.
     end = some // 4
     inner = np.random.default_rng(count).integers(end, count - end, some - 2 * end)
     picked = np.unique(np.concatenate([np.arange(end), inner, np.arange(count - end, count)]))
@@ -129,7 +131,7 @@ def rows_of(function: Program) -> Rows | None:
 
 
 def literal_shape(function: Program, value: int) -> Literal | None:
-    """The shape of a tensor all sizes of which are literal."""
+    """The shape of a tensor if all its sizes are literal; None otherwise."""
     type_ = function.type_of(value)
     if not isinstance(type_, TensorType) or type_.shape is None:
         return None

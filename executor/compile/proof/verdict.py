@@ -1,4 +1,4 @@
-"""What is known of a kernel before it serves: a plain value, as it is stored, sent and shown."""
+"""The verdict of a kernel's check, as a plain value that can be stored, sent and shown."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Verdict:
 
     Attributes:
         outcome: ``"checked"``, ``"partly"``, ``"unchecked"`` or ``"failed"``.
-        detail: why it is no more than that, or how it failed; "" for ``"checked"``.
-        runs: sets of inputs that the kernel ran on, twice each.
-        compared: elements of results that were compared.
-        skipped: elements that could not be judged, as rounding decides on what they are.
+        detail: why the check was not complete, or how it failed; "" for ``"checked"``.
+        runs: number of sets of inputs on which the kernel ran (twice each, if time allowed).
+        compared: number of compared elements.
+        skipped: number of elements that were not judged, because rounding decides their values.
     """
 
     outcome: str
@@ -49,7 +49,7 @@ class Verdict:
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:
-    """``2 checked, 1 unchecked``; "" of none."""
+    """Text such as ``2 checked, 1 unchecked``; "" without verdicts."""
     counts: dict[str, int] = {}
     for verdict in verdicts:
         counts[verdict.outcome] = counts.get(verdict.outcome, 0) + 1

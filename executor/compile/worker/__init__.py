@@ -1,6 +1,6 @@
 """Compiling in worker processes: MLIR never enters the user's process, nor takes it down.
 
-`shared_pool` is the pool of this process, made when it is first wanted and ended with the process.
+`shared_pool` returns the pool of this process. It is made on first use and ends with the process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _pool: Pool | None = None
 
 
 def shared_pool() -> Pool:
-    """The pool of this process, with the settings that the knobs had when it was made."""
+    """The pool of this process; the knobs are read when it is made."""
     global _pool
     with _lock:
         if _pool is None:
@@ -38,7 +38,7 @@ def _at_exit() -> None:
 
 
 def _in_forked_child() -> None:
-    """Threads, and whoever held the lock, are in the parent."""
+    """Drop the pool and the lock: their threads exist only in the parent."""
     global _pool, _lock
     pool, _pool, _lock = _pool, None, threading.Lock()
     if pool is not None:

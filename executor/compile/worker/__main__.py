@@ -1,8 +1,8 @@
-"""The worker process: compiles what comes in on stdin, answers on stdout.
+"""The worker process: it reads requests from stdin, compiles them, and replies on stdout.
 
-Started as ``python -P -m profuse.executor.compile.worker SETTINGS`` by `process.Process`; it never
-sees the user's main module. It ends when its stdin does, when its parent is gone, or when the
-kernel carries out `limits.alarm_after`.
+`process.Process` starts it as ``python -P -m profuse.executor.compile.worker SETTINGS``, so it does
+not import the user's main module. It ends when its stdin ends, when its parent has died, or when
+the timer of `limits.alarm_after` expires.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from . import faults, protocol
 from .frames import FrameError, frame, read_frame
 from .limits import alarm_after, settle
 
-_POLL_SECONDS = 1.0  # how often an idle worker looks whether its parent is still there
-_GRACE = 5.0  # beyond the parent's own timeout
+_POLL_SECONDS = 1.0  # interval at which an idle worker checks that its parent is alive
+_GRACE = 5.0  # seconds by which the worker's own timer exceeds the parent's timeout
 _SMALL = """
 func.func @main(%0: tensor<?xf32>) -> !profuse.tensor {
   %1 = "profuse.tanh"(%0) : (tensor<?xf32>) -> !profuse.tensor
@@ -33,7 +33,7 @@ func.func @main(%0: tensor<?xf32>) -> !profuse.tensor {
 
 
 def main() -> int:
-    """Serve until there is nobody left to serve; the exit status."""
+    """Serve requests until stdin ends or the parent has died; returns the exit status."""
     settings = json.loads(sys.argv[1])
     settle(settings["nice"], settings["memory"])
     requests, replies = _take_streams()
@@ -57,9 +57,10 @@ def main() -> int:
 
 
 def answer(payload: bytes, replies: int) -> bytes:
-    """The reply to a message; what nobody foresaw is an InternalError.
+    """The reply to a message; an unexpected exception becomes an InternalError.
 
-    Groups are announced on ``replies``, so that the parent knows which one has killed a worker.
+    Before each fusion group the worker sends a message on ``replies``, so that the parent knows
+    which group was compiled when a worker died.
     """
     try:
         request = protocol.decode_request(payload)
@@ -84,7 +85,7 @@ def answer(payload: bytes, replies: int) -> bytes:
 
 
 def _take_streams() -> tuple[int, int]:
-    """Private copies of stdin and stdout; what a pass prints goes to stderr from now on."""
+    """Private copies of stdin and stdout; from now on, text that a pass prints goes to stderr."""
     requests, replies = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -94,14 +95,14 @@ def _take_streams() -> tuple[int, int]:
 
 
 def _warm() -> None:
-    """Compile something small: the first compile of a process takes many times longer."""
+    """Compile a small graph, because the first compile of a process takes many times longer."""
     compile_graph(CompileRequest(_SMALL, keyed_pipeline(1, 128, 128), host_target()))
 
 
 def _wait_for(requests: int, parent: int) -> bool:
-    """True once there is something to read, be it the end; False if the parent is gone.
+    """Wait for input or the end of input, and return True; False if the parent has died.
 
-    A child that the parent forked holds the pipe open after it.
+    The end of input is not enough: a process that the parent has forked keeps the pipe open.
     """
     while os.getppid() == parent:
         ready, _, _ = select.select([requests], [], [], _POLL_SECONDS)
@@ -122,4 +123,4 @@ if __name__ == "__main__":
     except BrokenPipeError:
         status = 0  # the parent is gone
     sys.stderr.flush()
-    os._exit(status)  # no destructors: MLIR's own take long, and there is nothing to save
+    os._exit(status)  # skip destructors: those of MLIR take long, and there is nothing to save

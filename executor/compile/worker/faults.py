@@ -1,8 +1,9 @@
 """Deliberate faults of a worker, for tests: ``PROFUSE_WORKER_FAULT=segv@f,hang@g``.
 
-Each is a fault and the name of the graph (`CompileRequest.name`) whose compile meets it, or
-``graph:group`` for that of one of its fusion functions, ``graph:group:check`` for the check of its
-kernel; the name ``start`` means the start of the process. Only worker processes read the variable.
+Each item is ``FAULT@PLACE``. A place is the name of a graph (`CompileRequest.name`), for its
+compile; ``graph:group``, for the compile of one fusion function; ``graph:group:check``, for the
+check of its kernel; or ``start``, for the start of the process. Only worker processes read the
+variable.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ START = "start"
 
 
 def meet(name: str) -> None:
-    """Do what the variable asks for this graph; nothing, as a rule."""
+    """Cause the faults that the variable names for this place."""
     for item in os.environ.get(VARIABLE, "").split(","):
         fault, _, where = item.partition("@")
         if where == name:
@@ -60,7 +61,7 @@ def _close() -> None:
 
 
 class _Replies:
-    """File descriptor that replies leave by; 1 until the worker moves it."""
+    """The file descriptor of the worker's replies; 1 until the worker has copied its stdout."""
 
     fd = 1
 

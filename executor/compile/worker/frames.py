@@ -23,7 +23,7 @@ def frame(payload: bytes) -> bytes:
 
 
 class FrameReader:
-    """Puts frames together from pieces, as they arrive."""
+    """Assembles frames from pieces that arrive one after the other."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -49,12 +49,12 @@ class FrameReader:
 
     @property
     def pending(self) -> bool:
-        """True within a frame."""
+        """True if a part of a frame has arrived."""
         return bool(self._data)
 
     @property
     def missing(self) -> int:
-        """How many bytes may be read without reading into the next frame."""
+        """Number of bytes that can be read without reading a part of the next frame."""
         have = len(self._data)
         if have < _HEADER.size:
             return _HEADER.size - have

@@ -1,4 +1,4 @@
-"""What somebody who asked for a compile holds, and the compile that several may share."""
+"""Jobs of the compile pool, which equal requests share, and tickets of those who wait for a job."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """How a compile ended: with a result, or with the error to raise.
+    """The outcome of a compile: a result, or an error.
 
     Attributes:
-        in_process: why it was compiled in this process; "" = a worker, or the disk cache, did it.
-        dropped: nobody tried: it was cancelled, or the pool is gone. Asking again is worth while.
-        counted: what the compile counts for each executor that asked for it.
-        begun, ended: when a lane took the request, and when it was done with it.
-        started: from when to when the lane's worker took to start.
+        result: the result; None if the compile has failed.
+        error: the error to raise; None if there is a result.
+        in_process: why this process compiled; "" = a worker compiled, or the disk cache answered.
+        dropped: True if nobody has tried to compile, since the request was cancelled or the pool is
+            closed. A new request may succeed.
+        counted: counts to add to the counters of each executor that requested the compile.
+        begun: time when a lane took the request. All times are those of `time.perf_counter`.
+        ended: time when the lane had finished the request.
+        started: the times between which the lane's worker started.
     """
 
     result: CompileResult | None = None
@@ -38,16 +42,17 @@ class Outcome:
     started: tuple[float, float] = (0.0, 0.0)
 
     def get(self) -> CompileResult:
-        """The result; raises the error."""
+        """The result; raises the error if there is one."""
         if self.result is None:
             assert self.error is not None
             raise self.error
         return self.result
 
     def result_since(self, asked: float) -> CompileResult:
-        """A copy of the result, whose stages tell what somebody who asked then has waited for.
+        """A copy of the result, whose timings are those of a request made at the time ``asked``.
 
-        Raises the error. Whoever asked for what was being compiled already has only waited for it.
+        If the compile was already running at that time, the whole waiting time counts as queueing.
+        Raises the error if there is one.
         """
         result, now = self.get(), time.perf_counter()
         if asked > self.begun:
@@ -64,7 +69,7 @@ OnDone = Callable[["Ticket"], "bool | None"]  # returns False to be called again
 
 
 class Ticket:
-    """One party's interest in a compile. Made by `Pool.submit`."""
+    """One requester's claim to the outcome of a compile; `Pool.submit` makes it."""
 
     def __init__(self, job: Job, on_done: OnDone | None) -> None:
         self._job = job
@@ -82,7 +87,7 @@ class Ticket:
         return self.outcome is not None
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the outcome, at most so many seconds; whether there is one."""
+        """Wait for the outcome, at most this many seconds; returns whether there is one."""
         self._settled.wait(timeout)
         return self.done
 
@@ -93,23 +98,23 @@ class Ticket:
         return self.outcome.get()
 
     def cancel(self) -> None:
-        """Give up interest: `on_done` is not called any more.
+        """Give up the claim; `on_done` will not be called.
 
-        A compile that nobody is interested in is dropped if no worker has begun it.
+        A compile without claims is dropped, unless a worker has begun it.
         """
         self._job.leave(self)
 
     def settle(self, outcome: Outcome) -> None:
-        """Note the outcome and wake those who wait; for the pool."""
+        """Set the outcome and wake waiting threads; called by the pool."""
         self.outcome = outcome
         self._settled.set()
 
     def call_back(self) -> bool:
-        """Tell whoever asked for it; False if that has to be tried again. For the pool."""
+        """Call `on_done`; returns False if it must be called again. Called by the pool."""
         return self._on_done is None or self._on_done(self) is not False
 
     def orphan(self) -> None:
-        """Settle in a forked child, where nobody is left to call back or to hold a lock."""
+        """Settle as dropped in a forked child, where the pool's threads do not exist."""
         self._settled = threading.Event()
         self._on_done = None
         if self.outcome is None:
@@ -118,11 +123,14 @@ class Ticket:
 
 @dataclass(eq=False)
 class Job:
-    """A request and everybody who waits for it; guarded by the pool's lock.
+    """A request with all its tickets; guarded by the pool's lock.
 
     Attributes:
-        leave: called with a ticket that is given up.
-        local: why it cannot go to a worker; "" = it can.
+        request: what to compile.
+        leave: called with a ticket that is cancelled.
+        local: why no worker can compile the request; "" = a worker can.
+        tickets: the tickets that wait for the outcome.
+        running: True once a lane has taken the job.
     """
 
     request: CompileRequest
@@ -133,5 +141,5 @@ class Job:
 
 
 def dropped(why: str) -> Outcome:
-    """The outcome of what nobody tried."""
+    """The outcome of a compile that nobody has tried."""
     return Outcome(error=WorkerError(f"not compiled: {why}"), dropped=True)

@@ -1,4 +1,4 @@
-"""One lane of the pool: a thread, and the worker process that it starts, asks and watches."""
+"""A lane of the pool: a thread with the worker process that it starts, uses and watches."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ from .process import Lost, Process
 if TYPE_CHECKING:
     from .pool import Pool
 
-_DELIVERIES = 5  # workers in a row that may die before they have got a request
-_PINNED = 4  # fusion functions that may each cost a worker before the graph is given up
+_DELIVERIES = 5  # number of workers in a row that may die before they have received a request
+_PINNED = 4  # number of fusion functions that may each cost a worker; then the compile fails
 
 
 class Lane:
-    """A thread and its worker; ``warm``: the worker is started before there is work for it."""
+    """A thread with its worker; ``warm``: start the worker before there is a request for it."""
 
     def __init__(self, pool: Pool, number: int, *, warm: bool = False) -> None:
         self.pool, self.warm = pool, warm
         self.process: Process | None = None
-        self.started = 0.0, 0.0  # from when to when the latest worker took to start
+        self.started = 0.0, 0.0  # the times between which the latest worker started
         self.thread = threading.Thread(
             target=self._serve, name=f"profuse-compile-{number}", daemon=True
         )
         self.thread.start()
 
     def compile(self, request: CompileRequest) -> CompileResult | None:
-        """What workers make of a request; None if there are none, or the pool is closed.
+        """Compile a request on the worker; None if no worker starts, or the pool is closed.
 
-        A fusion function that costs a worker is left without a kernel, and the rest is compiled by
-        the next one. Raises what the compiler raises, and WorkerError if nothing can be left out.
+        If a worker dies while it compiles a fusion function, the next worker compiles the request
+        without a kernel for that function. Raises what the compiler raises, and WorkerError if a
+        worker died and no such function is known.
         """
         begun = time.perf_counter()
         asked, pinned, undelivered = portable(request), dict(request.pinned), 0
@@ -65,7 +66,7 @@ class Lane:
                 self._look_after(process, reply)
                 if isinstance(reply, ProfuseError):
                     raise reply
-                # Requests that have cost a worker count as waiting for the one that answered.
+                # The time of attempts that have cost a worker counts as waiting for a worker.
                 add(reply, WORKER, asking - begun)
                 add(reply, TRANSFER, time.perf_counter() - asking - _told(reply))
                 return reply
@@ -84,7 +85,7 @@ class Lane:
             process.kill()
 
     def abandon(self) -> None:
-        """Let go of the worker in a forked child."""
+        """Close the pipes to the worker in a forked child; the worker belongs to the parent."""
         if self.process is not None:
             self.process.abandon()
 
@@ -96,11 +97,11 @@ class Lane:
                 self._ready()
             while (job := self.pool.next_job(self)) is not None:
                 self.pool.run(job, self)
-                del job  # it holds the graph, and the next one may be long in coming
+                del job  # release the graph: the next request may come much later
             self.retire()
 
     def _ready(self) -> Process | None:
-        """The worker, started if there is none; None if none can be had."""
+        """The worker, which is started if necessary; None if no worker starts."""
         if self.process is not None and not self.process.is_alive:
             self._note_lost(self.process.loss(), "")
             self.process = None
@@ -116,7 +117,7 @@ class Lane:
         begun = time.perf_counter()
         process = self.process = Process(self.pool.limits)
         if self.pool.closed:
-            process.kill()  # `close` may have looked before it was there
+            process.kill()  # `Pool.close` may have run before ``self.process`` was set
         try:
             with fork_allowed():
                 process.wait_ready(__version__)
@@ -129,7 +130,7 @@ class Lane:
         log("worker-started", seconds=time.perf_counter() - begun, pid=process.pid)
 
     def _ask(self, process: Process, payload: bytes) -> CompileResult | ProfuseError:
-        """The worker's answer; raises Lost, after which there is none."""
+        """The worker's reply; raises Lost if the worker is gone."""
         try:
             with fork_allowed():
                 answer = process.ask(payload)
@@ -153,7 +154,7 @@ class Lane:
             log("worker-lost", name, reason, group=lost.group)
 
     def _look_after(self, process: Process, reply: CompileResult | ProfuseError) -> None:
-        """After a reply: pass on what the worker said, and replace one that may not be sound."""
+        """Log the worker's stderr after a reply; end the worker if it may be damaged or too big."""
         said = process.take_said().strip()
         if said:
             log("worker-said", reason=said[-1000:])
@@ -169,7 +170,7 @@ class Lane:
 
 
 def _told(reply: CompileResult) -> float:
-    """Seconds that a worker's stages account for."""
+    """The sum of the stages' seconds that the worker reports."""
     return sum(s for stage, s in reply.seconds.items() if stage != WORKER)
 
 

@@ -1,4 +1,4 @@
-"""What a worker process does to itself, so that it never troubles the process it works for."""
+"""Limits that a worker process sets for itself, so that it never disturbs the user's process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _PR_SET_PDEATHSIG = 1
 
 
 def settle(nice: int, memory: int) -> None:
-    """Take the lowest standing that is to be had; what a system does not offer is left out.
+    """Lower this process's priority and limits; skips limits that the system does not support.
 
     Args:
-        nice: added to the priority number.
-        memory: bytes; the parent kills at that much resident memory, allocations fail at twice it.
+        nice: number to add to the nice value.
+        memory: bytes of resident memory at which the parent kills the worker; allocations fail at
+            twice this size.
     """
-    # Ctrl-C goes to the whole foreground group, but is meant for the program of the user. It has
-    # been held back since the start (`process`); one that waits is dropped now.
+    # Ctrl-C reaches the whole foreground process group, but it is meant for the user's program.
+    # SIGINT has been blocked since the start (`process`); ignoring it drops a pending one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM, signal.SIGTERM})
     with suppress(OSError):
@@ -45,9 +46,9 @@ def _limit(what: int, soft: int) -> None:
 
 
 def alarm_after(seconds: float) -> None:
-    """Have the kernel end this process then, whatever runs in it and holds its locks; 0 = never.
+    """Let the operating system end this process after this many seconds; 0 = never.
 
-    The parent kills a worker that hangs; this is for when there is no parent any more.
+    The parent kills a worker that hangs. This timer serves if the parent has died.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -1,8 +1,8 @@
-"""The pool: who compiles what, when, and what becomes of it.
+"""The compile pool: a queue of requests, and lanes that serve them.
 
-Each lane is a thread that looks requests up in the disk cache, and has at most one worker process,
-for what is not there, which it starts, asks and watches. All of the state is guarded by one lock;
-nothing is called, and no reply waited for, under it.
+Each lane is a thread that looks requests up in the disk cache. For requests that are not there it
+has at most one worker process. One lock guards the whole state of the pool; no callback runs and no
+thread waits for a reply while it holds the lock.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from .lane import Lane
 from .portable import why_local, why_no_workers
 from .process import Limits
 
-_STARTS = 3  # failed starts in a row after which workers are given up
+_STARTS = 3  # after this many failed starts in a row, the pool stops starting workers
 _JOIN_SECONDS = 2.0
-_AGAIN = 0.005  # seconds until a callback that could not be carried out is tried again
+_AGAIN = 0.005  # seconds until a callback that returned False is called again
 
 
 @dataclass
 class PoolCounts:
-    """What a pool has done.
+    """The counts of a pool.
 
     Attributes:
-        submitted: tickets given out; every one ends merged, dropped, completed or failed.
-        merged: tickets for a request that was already on its way.
-        dropped: requests given up before a worker had begun them.
-        refused: requests that found the queue full.
-        completed, failed: requests that ended with a result, with an error.
-        started: worker processes started.
-        lost: workers that died, or were ended for what they did.
-        in_process: requests compiled in this process, with a reason.
+        submitted: tickets made; each is merged, or its request is dropped, completed or failed.
+        merged: tickets for a request that was already waiting or running.
+        dropped: requests that were given up before a worker had begun them.
+        refused: requests that were refused because the queue was full.
+        completed: requests that ended with a result.
+        failed: requests that ended with an error.
+        started: worker processes that were started.
+        lost: workers that died, or that the pool killed for exceeding a limit.
+        in_process: requests that this process compiled itself.
         from_disk: requests that the disk cache answered.
     """
 
@@ -56,21 +57,21 @@ class PoolCounts:
 
 
 class Dropped(Exception):
-    """A request is given up, for the reason that is the message."""
+    """A request is given up; the message is the reason."""
 
 
 class Pool:
     """Worker processes that compile.
 
     Args:
-        size: how many at most; each is started when there is work for it.
-        queue: how many requests may wait for one.
-        limits: what each may take.
+        size: largest number of workers; each is started when there is work for it.
+        queue: largest number of waiting requests.
+        limits: time and memory limits of each worker.
 
     Attributes:
-        counts: what it has done.
-        closed: it takes no requests any more.
-        unusable: why workers were given up; "" = they were not.
+        counts: the counts of the pool.
+        closed: True once the pool takes no more requests.
+        unusable: why the pool starts no workers; "" = it does.
     """
 
     def __init__(self, size: int = 1, queue: int = 64, limits: Limits | None = None) -> None:
@@ -78,25 +79,25 @@ class Pool:
         self.limits = limits or Limits()
         self.counts = PoolCounts()
         self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)  # something waits, or the pool is closed
-        self._room = threading.Condition(self._lock)  # less waits, or the pool is closed
+        self._work = threading.Condition(self._lock)  # a job is waiting, or the pool is closed
+        self._room = threading.Condition(self._lock)  # the queue has room, or the pool is closed
         self._waiting: deque[Job] = deque()
-        self._jobs: dict[CompileRequest, Job] = {}  # waiting or running
-        self._undelivered: deque[Ticket] = deque()  # settled, not called back
+        self._jobs: dict[CompileRequest, Job] = {}  # all waiting and running jobs
+        self._undelivered: deque[Ticket] = deque()  # settled tickets whose callback has yet to run
         self._lanes: list[Lane] = []
         self._idle = 0
         self.closed = False
         self._failed_starts = 0
         self.unusable = why_no_workers()
 
-    # --- for those who want something compiled --------------------------------------------------
+    # --- for requesters -------------------------------------------------------------------------
 
     def submit(self, request: CompileRequest, on_done: OnDone | None = None) -> Ticket:
-        """Have a request compiled; returns at once.
+        """Submit a request and return at once.
 
-        ``on_done`` is called with the ticket, on a thread of the pool, once there is an outcome.
-        It must not wait for a lock under which somebody may wait for a compile: it returns False,
-        and is called again.
+        The pool calls ``on_done`` with the ticket, on a thread of its own, once there is an
+        outcome. ``on_done`` must not wait for a lock whose holder may be waiting for a compile; it
+        can return False instead, and is then called again.
         Raises WorkerError if the queue is full or the pool is closed.
         """
         with self._lock:
@@ -122,10 +123,10 @@ class Pool:
             return ticket
 
     def compile(self, request: CompileRequest, counters: Counters | None = None) -> CompileResult:
-        """Have a request compiled and wait for the result, if need be for room in the queue.
+        """Submit a request, wait for room in the queue if necessary, and wait for the result.
 
-        ``counters`` are added to. Raises what `compile_graph` raises, and WorkerError if the
-        worker was lost with it. What no worker can do is compiled on the calling thread.
+        A request that no worker can compile is compiled on the calling thread. Adds to
+        ``counters``. Raises what `compile_graph` raises, and WorkerError if the worker was lost.
         """
         asked = time.perf_counter()
         outcome = self._waited_for(request)
@@ -144,7 +145,7 @@ class Pool:
             try:
                 ticket = self.submit(request)
             except WorkerError:
-                continue  # another thread was faster, or the pool is closed
+                continue  # another thread took the room in the queue, or the pool was closed
             ticket.wait()
             assert ticket.outcome is not None
             if not ticket.outcome.dropped:
@@ -159,7 +160,7 @@ class Pool:
     # --- life cycle -----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End all workers; what waits or runs is dropped. Returns within a few seconds."""
+        """End all workers and drop all requests; returns within a few seconds."""
         with self._lock:
             self.closed = True
             jobs = list(self._waiting)
@@ -177,7 +178,7 @@ class Pool:
                 lane.thread.join(max(0.0, deadline - time.monotonic()))
 
     def abandon(self) -> None:
-        """Let go of everything in a forked child: threads and locks are the parent's."""
+        """Drop all state in a forked child, since threads and workers belong to the parent."""
         self.closed = True
         for lane in self._lanes:
             lane.abandon()
@@ -188,9 +189,9 @@ class Pool:
     # --- for lanes ------------------------------------------------------------------------------
 
     def next_job(self, lane: Lane) -> Job | None:
-        """The next request to compile, waiting for it; None = there will be none.
+        """Wait for the next job and return it; None = the pool is closed.
 
-        A worker that has nothing to do for long is ended meanwhile.
+        If the lane's worker stays idle for longer than the limit, it is ended.
         """
         while True:
             self._deliver()
@@ -214,7 +215,7 @@ class Pool:
             log("worker-ended", reason=f"nothing to do for {self.limits.idle:g} seconds")
 
     def run(self, job: Job, lane: Lane) -> None:
-        """Compile a request, on a worker if it can be, and tell everybody."""
+        """Compile a job's request, on a worker if possible, and settle its tickets."""
         self._finish(job, self._outcome(job.request, job.local or self.unusable, lane))
 
     def count(self, what: str) -> None:
@@ -223,7 +224,7 @@ class Pool:
             setattr(self.counts, what, getattr(self.counts, what) + 1)
 
     def note_start(self, failure: str = "") -> None:
-        """A worker has started, or not; after some failures in a row workers are given up."""
+        """Note that a worker has started or failed; after several failures, none is started."""
         self._failed_starts = self._failed_starts + 1 if failure else 0
         if self._failed_starts >= _STARTS and not self.closed:
             self.unusable = f"no compile worker starts: {failure}"
@@ -236,7 +237,7 @@ class Pool:
         return len(self._waiting) >= self.queue
 
     def _need_lane(self) -> None:
-        """Start a lane if more waits than idle ones can take; the lock is held."""
+        """Start a lane if more jobs wait than lanes are idle; the caller holds the lock."""
         if self._idle < len(self._waiting) and len(self._lanes) < self.size:
             self._lanes.append(Lane(self, len(self._lanes)))
 
@@ -264,32 +265,33 @@ class Pool:
                 self.counts.completed += 1
             else:
                 self.counts.failed += 1
-        # All those who wait first: one that is called back may be stopped by one that waits.
+        # All waiting threads are woken before any callback runs: a callback may need a lock that a
+        # waiting thread holds.
         for ticket in tickets:
             ticket.settle(outcome)
         self._undelivered += tickets
         self._deliver()
 
     def _deliver(self) -> None:
-        """Call back those whose compile is done."""
+        """Call the callbacks of settled tickets."""
         for _ in range(len(self._undelivered)):
             try:
                 ticket = self._undelivered.popleft()
             except IndexError:
-                return  # another lane was faster
+                return  # another lane has taken the last ticket
             try:
                 if not ticket.call_back():
                     self._undelivered.append(ticket)
             except Exception as error:
-                # A callback's mistake must not cost the lane.
+                # An exception in a callback must not end the lane.
                 log("callback-failed", ticket.request.name, f"{type(error).__name__}: {error}")
 
     def _outcome(self, request: CompileRequest, local: str, lane: Lane | None) -> Outcome:
-        """Look a request up, else compile it.
+        """Look a request up in the disk cache, and compile it on a miss.
 
-        ``local``: why it is compiled in this process; "" = by the lane's worker. This process
-        stores the result as well: a worker that is lost while it writes could leave half a file,
-        and what was stored or evicted is this process's to count and to tell.
+        ``local``: why this process compiles; "" = the lane's worker compiles. In both cases this
+        process stores the result, so that it can count and log stores and evictions, and because
+        a worker that dies while it writes could leave an incomplete file.
         """
         outcome = Outcome(begun=time.perf_counter())
 
@@ -318,7 +320,7 @@ class Pool:
         except ProfuseError as error:
             outcome.error = error
         except Exception as error:
-            # Whatever it is, those who wait have to be told, and the lane goes on.
+            # Waiting threads need an outcome in any case, and the lane must go on.
             what = f"the compile pool failed: {type(error).__name__}: {error}"
             outcome.error = InternalError(what)
         outcome.ended = time.perf_counter()

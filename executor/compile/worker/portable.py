@@ -1,4 +1,4 @@
-"""Whether a worker can do a compile, and the form of the request that it gets."""
+"""Decides whether a worker can compile a request, and makes requests portable."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..user_extensions import users_own
 
 
 def why_local(request: CompileRequest) -> str:
-    """Why only this process can do a compile; "" if a worker can.
+    """Why only this process can compile a request; "" = a worker can.
 
-    A worker imports nothing of the user's: what was registered here does not exist there.
+    A worker does not import the user's modules, so it lacks extensions that are registered here.
     """
     if own := users_own(request):
         return f"{own} is registered in this process only"
@@ -24,7 +24,7 @@ def why_local(request: CompileRequest) -> str:
 
 
 def why_no_workers() -> str:
-    """Why this process cannot have workers at all; "" if it can."""
+    """Why this process cannot have workers at all; "" = it can."""
     if not sys.executable:
         return "sys.executable does not say which Python to start"
     if getattr(sys, "frozen", False):
@@ -35,6 +35,6 @@ def why_no_workers() -> str:
 
 
 def portable(request: CompileRequest) -> CompileRequest:
-    """The request with paths that mean the same in a process with another current folder."""
+    """The request with absolute paths, since a worker has another current folder."""
     paths = {name: getattr(request, name) for name in ("repro_dir", "dump")}
     return replace(request, **{n: os.path.abspath(p) for n, p in paths.items() if p})

@@ -1,4 +1,4 @@
-"""One worker process, as its parent sees it: started, asked, watched, ended."""
+"""The parent's side of one worker process: starting, asking, watching and ending it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from pathlib import Path
 from .frames import FrameError, FrameReader, frame
 from .protocol import WireError, decode_hello
 
-_POLL_MS = 50  # how often memory and deadline are looked at while a worker works
-_START_SECONDS = 60.0  # loading MLIR from a cold disk, on a busy machine
+_POLL_MS = 50  # interval at which the parent checks memory and deadline of a busy worker
+_START_SECONDS = 60.0  # time limit of a start: MLIR may load from a cold disk on a busy machine
 _PIECE = 1 << 18
-_HOME = str(Path(__file__).parents[__name__.count(".")])  # where our package lies
+_HOME = str(Path(__file__).parents[__name__.count(".")])  # the folder that contains this package
 _SAYS_WHY = re.compile(r"Assertion|LLVM ERROR|Error\b|error:")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a worker may take.
+    """The limits of a worker.
 
     Attributes:
         timeout: seconds per request.
         memory: bytes of resident memory.
-        nice: added to its priority number.
-        idle: seconds after which one that has nothing to do is ended.
+        nice: number to add to the worker's nice value.
+        idle: seconds without work after which the worker is ended.
     """
 
     timeout: float = 60.0
@@ -44,11 +44,12 @@ class Limits:
 
 
 class Lost(Exception):
-    """A worker is no more; the message says why.
+    """A worker has died or was killed; the message says why.
 
-    ``delivered``: it had got the request, which may be what killed it; ``group``: the fusion
-    function that it had begun to compile, if any, and had got as far as to check where
-    ``checking``.
+    Attributes:
+        delivered: True if the worker had received the request, which may be the cause.
+        group: the fusion function that the worker had begun to compile; "" = none.
+        checking: True if the worker was running that function's kernel to check it.
     """
 
     def __init__(
@@ -60,16 +61,19 @@ class Lost(Exception):
 
 
 class Process:
-    """A worker process; for one thread at a time, but for `kill` and `abandon`.
+    """A worker process. Only one thread may use it at a time, except for `kill` and `abandon`.
 
-    ``size_ready``: bytes of resident memory when it had loaded the compiler; ``group``: what it
-    has said to be compiling, or, if ``checking``, to be running for the first time.
+    The system kills the worker when the thread that made this object ends, so that thread must
+    live as long as the worker.
 
-    It gets SIGKILL when the thread that made this object ends, so that has to be one that lives.
+    Attributes:
+        size_ready: bytes of resident memory after the worker had loaded the compiler.
+        group: the fusion function that the worker is compiling; "" = none.
+        checking: True if the worker is running that function's kernel to check it.
     """
 
     def __init__(self, limits: Limits) -> None:
-        """Start one; `wait_ready` says when it can work. Raises Lost where none can be started."""
+        """Start a worker; `wait_ready` waits until it can work. Raises Lost if the start fails."""
         self.limits = limits
         self.size_ready, self.group, self.checking = 0, "", False
         self._deadline = 0.0
@@ -78,8 +82,8 @@ class Process:
         command = [sys.executable, "-P", "-m", __package__, settings]
         with contextlib.ExitStack() as opened:
             try:
-                # Not a pipe, which a worker that talks would fill; appended to, so that it can be
-                # emptied.
+                # A file and not a pipe, which a lot of output would fill. It is opened for
+                # appending, so that truncating it is safe.
                 self._said = opened.enter_context(tempfile.TemporaryFile("a+b", buffering=0))
                 with _interrupts_held_back():
                     self._process = subprocess.Popen(
@@ -103,7 +107,10 @@ class Process:
         return self._process.poll() is None
 
     def wait_ready(self, version: str) -> None:
-        """Wait until it has loaded the compiler. Raises Lost if it does not, or is another one."""
+        """Wait until the worker has loaded the compiler.
+
+        Raises Lost if the worker fails, or if it runs another version of this package.
+        """
         try:
             self._deadline = time.monotonic() + _START_SECONDS
             said = decode_hello(self._converse(b"", _START_SECONDS))
@@ -114,9 +121,9 @@ class Process:
         self.size_ready = self.rss()
 
     def ask(self, payload: bytes) -> bytes:
-        """The first reply to a message; `more` gives the others, within the same time limit.
+        """Send a message and return the first reply; `more` returns later ones.
 
-        Raises Lost, after which this object is of no more use.
+        One time limit holds for all replies. Raises Lost; this object cannot be used after that.
         """
         self.group, self.checking = "", False
         if not self.is_alive:
@@ -135,11 +142,11 @@ class Process:
             raise self._end(f"sent what is not a reply: {error}") from None
 
     def loss(self) -> Lost:
-        """Why it is no more, said of one that has died while nobody asked it anything."""
+        """The error for a worker that has died while it was idle."""
         return self._end("", delivered=False)
 
     def rss(self) -> int:
-        """Bytes of resident memory; 0 where that cannot be known."""
+        """Bytes of resident memory; 0 if the system does not tell."""
         try:
             with open(f"/proc/{self.pid}/statm", "rb") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -147,7 +154,7 @@ class Process:
             return 0
 
     def take_said(self) -> str:
-        """What it has written to stderr since last asked."""
+        """The text that the worker has written to stderr since the last call."""
         if not self._size_said():
             return ""
         self._said.seek(0)
@@ -156,12 +163,12 @@ class Process:
         return text
 
     def kill(self) -> None:
-        """End it now, from any thread; the thread that waits for a reply sees it end."""
+        """Kill the worker, from any thread; a thread that waits for its reply notices that."""
         with contextlib.suppress(OSError):
             self._process.kill()
 
     def close(self) -> None:
-        """End it and give everything back."""
+        """Kill the worker and close its streams."""
         self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
@@ -169,8 +176,8 @@ class Process:
             stream.close()
 
     def abandon(self) -> None:
-        """Let go of it in a forked child, whose parent goes on with it."""
-        self._process.returncode = 0  # else its finalizer would wait for somebody else's child
+        """Close the streams in a forked child; the parent continues to use the worker."""
+        self._process.returncode = 0  # else the finalizer would wait for the parent's child
         for stream in (self._in, self._out, self._said):
             stream.close()
 
@@ -178,7 +185,10 @@ class Process:
         return os.fstat(self._said.fileno()).st_size
 
     def _converse(self, data: bytes, seconds: float) -> bytes:
-        """Send bytes and wait for one frame, within the limits; ``seconds``: for the message."""
+        """Send bytes and wait for one frame, within the limits.
+
+        ``seconds``: the time limit, for the error message; the deadline is `_deadline`.
+        """
         left = memoryview(data)
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
@@ -218,7 +228,10 @@ class Process:
         return self._reader.feed(piece)
 
     def _end(self, reason: str, *, delivered: bool = True) -> Lost:
-        """Close it; the error to raise. ``reason``: why we end it, "" = it has ended itself."""
+        """Close the worker and return the error to raise.
+
+        ``reason``: why the parent ends the worker; "" = the worker has ended itself.
+        """
         if not reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)
@@ -234,10 +247,10 @@ class Process:
 
 @contextlib.contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Processes started in here get no SIGINT until they have said what one is to do.
+    """Processes that are started in the ``with`` block begin with SIGINT blocked.
 
-    Ctrl-C goes to the whole group of processes, also while a worker is loading its code, and would
-    end it before `limits.settle`.
+    Ctrl-C reaches the whole process group. It would end a worker that is still loading its code and
+    has not yet called `limits.settle`.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -258,14 +271,14 @@ def _fate(status: int | None) -> str:
 
 
 def _telling_line(said: str) -> str:
-    """The line of what a dead worker said that tells most."""
+    """The most informative line of a dead worker's stderr."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = [line for line in lines if _SAYS_WHY.search(line)]
     return (telling or lines or [""])[-1][:400]
 
 
 def _environment() -> dict[str, str]:
-    """Variables for a worker: ours, and a path on which it finds the modules that we would."""
+    """Environment variables for a worker: those of this process, with its module search path."""
     env = dict(os.environ)
     if sys.flags.ignore_environment:
         env = {name: text for name, text in env.items() if not name.startswith("PYTHON")}
@@ -275,10 +288,10 @@ def _environment() -> dict[str, str]:
 
 
 def _module_path() -> list[str]:
-    """Our module path without what lies around the user's script, which no worker has to know.
+    """This process's module search path, without the folders around the user's script.
 
-    A file there that is called like a module of the compiler would take its place; this process
-    may never notice, as it does not import the compiler.
+    A file there with the name of a module of the compiler would be imported in its place. This
+    process may never notice such a file, as it does not import the compiler.
     """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     around = {os.path.dirname(os.path.abspath(script))} if script else set()

@@ -1,9 +1,10 @@
-"""What crosses the pipe: requests and replies, never pickles.
+"""The messages between a process and its workers: requests and replies, without pickles.
 
-A message is a JSON object with the protocol's version ``v`` and a ``kind``, then a zero byte and
-the sections that it lists. The worker says ``hello`` once it can compile, then answers every
-``compile`` with a ``group`` for each fusion function that it begins to compile, and a ``result``
-or an ``error``. Results are written as they are in the disk cache (`cache.codec`).
+A message is a JSON object with the protocol's version ``v`` and a ``kind``, then a zero byte, then
+the sections that the object lists. A worker sends ``hello`` once it can compile. It replies to
+each ``compile`` with a ``group`` for each fusion function that it begins to compile or to check,
+and then with a ``result`` or an ``error``. Results have the format of the disk cache
+(`cache.codec`).
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ _Reader = Callable[[dict[str, Any], dict[str, bytes]], T]
 
 
 class WireError(Exception):
-    """Bytes that are no message of this protocol."""
+    """Bytes are not a message of this protocol."""
 
 
 class Group(str):
-    """Name of a fusion function that a worker has begun to compile.
+    """The name of a fusion function that a worker has begun to compile or to check.
 
-    ``checking``: it is compiled, and its kernel is about to be run for the first time.
+    ``checking``: True if the function is compiled and its kernel is about to run for the check.
     """
 
     checking = False
 
 
 def encode_hello(version: str) -> bytes:
-    """What a worker says first: that it is ready, and of which version of the package."""
+    """A worker's first message: the worker is ready, and has this version of the package."""
     return _message("hello", {"version": version})
 
 
@@ -56,12 +57,12 @@ def encode_result(result: CompileResult) -> bytes:
 
 
 def encode_group(name: str, *, checking: bool = False) -> bytes:
-    """That the worker begins to compile a fusion function, or to check its kernel."""
+    """The message that the worker begins to compile a fusion function, or to check its kernel."""
     return _message("group", {"name": name, "checking": checking})
 
 
 def encode_error(error: ProfuseError) -> bytes:
-    """An error as a message; `decode_reply` makes an error of the same class of it."""
+    """An error as a message; `decode_reply` turns it into an error of the same class."""
     loc = error.loc
     data = {
         "class": type(error).__name__,
@@ -73,7 +74,7 @@ def encode_error(error: ProfuseError) -> bytes:
 
 
 def decode_hello(payload: bytes) -> str:
-    """The version that a worker said it is of. Raises WireError."""
+    """The package version in a worker's first message. Raises WireError."""
     return _decoded(payload, {"hello": lambda data, sections: str(data["version"])})
 
 
@@ -89,7 +90,7 @@ def decode_request(payload: bytes) -> CompileRequest:
 
 
 def decode_reply(payload: bytes) -> CompileResult | ProfuseError | Group:
-    """The result, the error to raise, or the group begun, in a message. Raises WireError."""
+    """The result, the error to raise, or the group in a reply. Raises WireError."""
     read: dict[str, _Reader[CompileResult | ProfuseError | Group]]
     read = {
         "group": lambda data, sections: _group(data),
@@ -106,8 +107,8 @@ def _group(data: dict[str, Any]) -> Group:
 
 
 def _error(data: dict[str, Any], sections: dict[str, bytes]) -> ProfuseError:
-    # Classes outside of `dialect.errors` are those of users' passes, of which only the base is
-    # sure to take these arguments.
+    # An error class outside of `dialect.errors` comes from a user's pass. Its constructor may take
+    # other arguments, so the base class is used instead.
     cls = vars(errors).get(data["class"], ProfuseError)
     if not (isinstance(cls, type) and issubclass(cls, ProfuseError)):
         cls = ProfuseError
@@ -124,7 +125,7 @@ def _message(kind: str, body: dict[str, Any], sections: dict[str, bytes] | None 
 
 def _decoded(payload: bytes, readers: dict[str, _Reader[T]]) -> T:
     try:
-        # JSON escapes zero bytes, so the first one ends it.
+        # JSON escapes zero bytes, so the first zero byte ends the JSON text.
         head, _, rest = payload.partition(b"\0")
         message = json.loads(head)
         version, kind, body = message["v"], message["kind"], message["body"]
@@ -136,7 +137,7 @@ def _decoded(payload: bytes, readers: dict[str, _Reader[T]]) -> T:
     except WireError:
         raise
     except Exception as error:
-        # Whatever a reader trips over, the message is at fault.
+        # Any exception of a reader means that the message is malformed.
         raise WireError(f"{type(error).__name__}: {error}") from error
 
 

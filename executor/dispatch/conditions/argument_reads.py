@@ -1,8 +1,8 @@
-"""Finding arguments in machine code: by position, by keyword, in containers; and Python numbers.
+"""Emitting code that reads arguments: by position, by keyword, in containers, and Python numbers.
 
-The test ``opened`` takes a container apart, after which pointers to its items lie on the stack.
-They are borrowed: nothing may run Python code, or let others run it, before ``owned`` or the leaf
-has taken hold of them.
+The test ``opened`` checks a container and stores pointers to its items on the stack. These
+references are borrowed. So no code that may run Python, or let another thread run it, may come
+before ``owned`` or the leaf has taken references of its own.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 from ..llvm_writer import Writer
 from ..refs import Held, Inside, Position
 
-# Ints that take part in arithmetic of 64 bits have to stay below.
+# Bound of the ints that emitted 64-bit arithmetic accepts: larger ones might overflow in a product.
 SMALL = 1 << 31
 
 
 def pointer(w: Writer, position: Position) -> str:
-    """The object at a position."""
+    """Pointer to the object at a position."""
     if isinstance(position, Inside):
         return w.load("ptr", _slot(w, position))
     return w.load("ptr", w.element("%args", position))
 
 
 def _slot(w: Writer, position: Inside) -> str:
-    """Where the pointer to an item is kept."""
+    """The stack slot that holds the pointer to an item."""
     return w.shared_alloca(("item", position), "ptr")
 
 
 def keywords(w: Writer, names: tuple[str, ...]) -> str:
-    """Whether these arguments, and in this order, are passed by keyword."""
+    """Whether exactly these names are passed by keyword, in this order."""
     if not names:
         return w.op(f"zext i1 {w.op('icmp eq ptr %names, null')} to i64")
     checked = Checked(w)
@@ -40,9 +40,9 @@ def keywords(w: Writer, names: tuple[str, ...]) -> str:
 
 
 def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) -> str:
-    """Whether the container at a position is of this type, and has these keys, in this order.
+    """Whether the container at a position has this type and these keys, in this order.
 
-    ``keys`` of tuples and lists are indices.
+    The keys of a tuple or list are its indices. Stores pointers to the items on the stack.
     """
     checked, given = Checked(w), f"ptr {pointer(w, position)}"
     checked.unless(w.op(f"icmp eq ptr {w.type_of(given)}, {w.object(kind)}"))
@@ -72,33 +72,33 @@ def _open_dict(
 
 
 def owned(w: Writer, positions: tuple[Position, ...]) -> str:
-    """Own what containers lend until the call ends; always 1.
+    """Take references to the items at these positions until the call ends; the result is 1.
 
-    Before tests that may run Python code or other threads.
+    This comes before tests that may run Python code or other threads.
     """
     items = [pointer(w, position) for position in positions]
     for item in items:
         w.call("Py_IncRef", "void", f"ptr {item}")
     for position, item in zip(positions, items, strict=True):
         place = w.keep(position)
-        before = w.load("ptr", place)  # of another specialisation, which did not fit
+        before = w.load("ptr", place)  # taken for a specialisation that did not fit
         w.store("ptr", item, place)
         w.call("Py_DecRef", "void", f"ptr {before}")
     return "1"
 
 
 def static(w: Writer, position: Position, held: Held) -> str:
-    """Whether an argument is this very object, or an equal string."""
+    """Whether an argument is this object, or an equal string."""
     checked = Checked(w)
     checked.same(pointer(w, position), held.value)
     return checked.answer()
 
 
 class Checked:
-    """Conditions, the first of which to fail makes the answer 0.
+    """A conjunction of conditions; the first that fails makes the answer 0.
 
     Attributes:
-        failed: the label to go to where one fails.
+        failed: the label to which the code jumps if a condition fails.
     """
 
     def __init__(self, w: Writer) -> None:
@@ -108,7 +108,7 @@ class Checked:
         self.w.unless(condition, self.failed)
 
     def same(self, found: str, wanted: object) -> None:
-        """Go on if it is this object, or an equal string."""
+        """Require that ``found`` is this object, or an equal string."""
         w = self.w
         known = w.object(wanted)
         same = w.op(f"icmp eq ptr {found}, {known}")
@@ -125,7 +125,10 @@ class Checked:
         w.label(on)
 
     def answer(self, *, clear: bool = False) -> str:
-        """1 or 0, as an i64; ``clear``: what failed may have set an exception."""
+        """The answer, 1 or 0 as an i64.
+
+        ``clear``: clear a pending exception, which a failed condition may have set.
+        """
         w = self.w
         good = w.here()
         w.jump(self._done)
@@ -138,7 +141,7 @@ class Checked:
 
 
 def integer(w: Writer, position: Position) -> str:
-    """An int that `fits`."""
+    """The value of an int argument as an i64; only valid if the test ``fits`` holds."""
     overflow = w.shared_alloca(("overflow",), "i32")
     given = f"ptr {pointer(w, position)}"
     return w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
@@ -147,13 +150,13 @@ def integer(w: Writer, position: Position) -> str:
 def fits(w: Writer, position: Position) -> str:
     """Whether an int is small enough to compute with."""
     found = integer(w, position)
-    # Too big ones read as -1, and say so.
+    # For an int beyond 64 bits the C function returns -1 and sets the overflow flag.
     exact = w.op(f"icmp eq i32 {w.load('i32', w.shared_alloca(('overflow',), 'i32'))}, 0")
     small = w.op(f"icmp ult i64 {w.op(f'add i64 {found}, {SMALL}')}, {2 * SMALL}")
     return w.op(f"zext i1 {w.op(f'and i1 {exact}, {small}')} to i64")
 
 
 def bits(w: Writer, position: Position) -> str:
-    """A float as the integer of its bits."""
+    """The bits of a float argument, as an i64."""
     found = w.call("PyFloat_AsDouble", "double", f"ptr {pointer(w, position)}")
     return w.op(f"bitcast double {found} to i64")

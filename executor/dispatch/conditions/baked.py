@@ -1,4 +1,7 @@
-"""Trace guards as tests: numbers that a graph holds for, which depend on arguments."""
+"""Trace guards as tests in emitted code.
+
+A trace guard compares an expression over the arguments with the value that tracing baked in.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ..leaf_spec import ArrayValue, NumberValue, Test, Value
 from ..refs import Held
 from .argument_reads import SMALL
 
-# Comparisons as a test of (a, b), and whether it has to be true.
+# Per comparison of (a, b): the test, whether a and b are swapped, and the test's wanted answer.
 _COMPARISONS = {
     "eq": ("same", False, True), "ne": ("same", False, False), "lt": ("less", False, True),
     "ge": ("less", False, False), "gt": ("less", True, True), "le": ("less", True, False),
@@ -21,9 +24,10 @@ _COMPARISONS = {
 
 
 def baked_tests(guards: Sequence[TraceGuard], values: Sequence[Value]) -> list[Test]:
-    """What has to hold for a graph to be valid; raises Refused for what only Python works out.
+    """The tests that decide whether a graph is valid for a call, as `TraceGuard.holds` defines it.
 
-    `TraceGuard.holds` is the definition; they may rely on the tests of the values themselves.
+    They may rely on the tests of the values themselves. Raises Refused for a guard that only
+    Python can evaluate.
     """
     return [test for guard in guards for test in _Reader(values).tests(guard)]
 
@@ -48,7 +52,7 @@ class _Reader:
         return [*self._before, last]
 
     def _leaf(self, expr: Expr, expected: Any) -> Test | None:
-        """A flag or a float that was baked by itself."""
+        """The test of a bool or float argument that was baked in as it is; None for others."""
         value = self._values[expr.leaf] if isinstance(expr, Passed) else None
         if not isinstance(value, NumberValue) or type(expected) is not value.kind:
             return None

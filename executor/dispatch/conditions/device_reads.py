@@ -1,7 +1,7 @@
-"""Reading arrays of a device in machine code: as `host_reads`, from what their library says.
+"""Emitting code that reads arrays of a device, as `host_reads` does for NumPy arrays.
 
-A description (``DLTensor``) lies on the stack, one per argument. The test ``described`` fills it
-in, and all others rely on that.
+Each argument has a description (a ``DLTensor``) on the stack. The test ``described`` has the array
+library fill it in, and all other tests of the argument read it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ def description(w: Writer, ref: OnDevice) -> str:
 
 
 def described(w: Writer, ref: OnDevice) -> str:
-    """Have an argument described; 0 where it cannot be, or is not plain."""
+    """Have an array described; 0 if the library refuses, or if the array has a special flag.
+
+    Special flags are the attributes ``exchange.false`` and the methods ``exchange.negative``, such
+    as a pending conjugation, which the description cannot express.
+    """
     given = f"ptr {pointer(w, ref.position)}"
     exchange = ref.exchange
     checked = Checked(w)
@@ -47,7 +51,7 @@ def described(w: Writer, ref: OnDevice) -> str:
 
 
 def _expect_false(w: Writer, found: str, checked: Checked) -> None:
-    """Go on if this is Python's False, of which there is one that never dies."""
+    """Require that a new reference is Python's False, and drop it; False is an immortal object."""
     wrong, drop, on = w.name(), w.name(), w.name()
     w.branch(w.op(f"icmp eq ptr {found}, {w.object(False)}"), on, wrong)
     w.label(wrong)
@@ -60,7 +64,7 @@ def _expect_false(w: Writer, found: str, checked: Checked) -> None:
 
 
 def address(w: Writer, at: str) -> str:
-    """Where the first element of what is described is."""
+    """The address of a described array's first element, as an i64."""
     return w.op(
         f"add i64 {w.field('i64', at, Tensor.data.offset)}, "
         f"{w.field('i64', at, Tensor.byte_offset.offset)}"
@@ -73,7 +77,7 @@ def dimension(w: Writer, ref: OnDevice, axis: int) -> str:
 
 
 def stride(w: Writer, ref: OnDevice, axis: int) -> str:
-    """In bytes."""
+    """The stride of an axis in bytes, as an i64."""
     steps = w.field("ptr", description(w, ref), Tensor.strides.offset)
     return w.op(f"mul i64 {w.load('i64', w.element(steps, axis))}, {ref.itemsize}")
 
@@ -91,7 +95,7 @@ def device(w: Writer, ref: OnDevice) -> str:
 
 
 def dense(w: Writer, ref: OnDevice, rank: int) -> str:
-    """Whether elements lie in C order without gaps; strides of single elements do not matter."""
+    """Whether the elements lie in C order without gaps; axes of size 1 may have any stride."""
     fits, empty, step = "true", "false", str(ref.itemsize)
     for axis in reversed(range(rank)):
         size = dimension(w, ref, axis)

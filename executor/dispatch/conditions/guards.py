@@ -1,8 +1,8 @@
-"""The tests of one guard: together they say what the checks of `dialect.guards.checks` say.
+"""The tests of one guard, which render the checks of `dialect.guards.checks` for emitted code.
 
-They may rely on `leaf_spec.tests_of`: the values are arrays of known dtype and rank, aligned and in
-native byte order. test_dispatch_guards.py asserts of random guards that they agree with
-`dialect.guards.mismatch`, the definition.
+The tests may rely on `leaf_spec.tests_of`: the values are arrays of known dtype and rank, aligned
+and in native byte order. test_dispatch_guards.py compares the tests of random guards with the
+definition, `dialect.guards.mismatch`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from ..leaf_spec import ArrayValue, MadeValue, Test, Value
 def guard_tests(
     types: Sequence[Type], values: Sequence[Value], *, relaxed: bool = False
 ) -> list[Test]:
-    """What has to hold for these values to fit these types.
+    """The tests that hold if and only if these values fit these types.
 
     Args:
-        relaxed: as `cuda_guard` compares (R3.42).
+        types: the guard's type of each value.
+        values: the guarded values.
+        relaxed: True = compare as `cuda_guard` does (R3.42).
 
-    Raises Refused for a guard that is more than a comparison of sizes and strides.
+    Raises Refused for a guard that compares more than sizes and strides.
     """
     bound: dict[str, Dim] = {}
     operands = []
@@ -48,7 +50,13 @@ def guard_tests(
 
 @dataclass(frozen=True)
 class _Operand:
-    """What is checked; what sizes stand for symbols."""
+    """A guarded value.
+
+    Attributes:
+        type_: the guard's type of the value.
+        value: the value.
+        bound: symbol -> the size that it stands for; shared by all operands of the guard.
+    """
 
     type_: TensorType
     value: ArrayValue | MadeValue
@@ -58,12 +66,12 @@ class _Operand:
         return self.value.sizes[check.axis]
 
 
-_Found = Union[bool, list[Test]]  # whether it holds for all calls, or what tells
+_Found = Union[bool, list[Test]]  # True, False = the same for all calls; else the tests to run
 
 
 def _requires_grad(check: Check, o: _Operand) -> _Found:
-    # Host arrays have no flag, and a device's are not described while theirs is set
-    # (`Exchange.false`).
+    # Host arrays have no such flag. A device array whose flag is set fails the test ``described``
+    # (`Exchange.false`), so Python serves the call.
     if check.wanted:
         none = "which no value of emitted code requires"
         raise Refused(f"a guard on {o.type_} asks for gradients, {none}")
@@ -82,7 +90,7 @@ def _stride(check: Check, o: _Operand) -> _Found:
             raise Refused(f"a guard on {o.type_} checks the strides of a kernel's output")
         return True
     if 0 in shape or shape[axis] == 1:
-        return True  # no address depends on this stride
+        return True  # no element's address depends on this stride
     itemsize = value.dtype.itemsize
     if check.wanted is None:
         return [Test(("multiple", value.ref, axis, itemsize), 1)]

@@ -1,4 +1,4 @@
-"""Reading array objects in machine code: fields, sizes, and the conditions of a decision tree."""
+"""Emitting code that reads NumPy array objects: fields, sizes, and the fields of tests."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from . import argument_reads, device_reads, relaxed_guards
 
 
 def pointer_to(w: Writer, ref: Ref) -> str:
-    """The object: an argument, or an array that was captured."""
+    """Pointer to an array object: an argument, or a captured array."""
     if isinstance(ref, Held):
         return w.object(ref.value)
     return argument_reads.pointer(w, ref.position if isinstance(ref, OnDevice) else ref)
 
 
 def emit_test(w: Writer, field: tuple) -> str:
-    """What a `leaf_spec.Test` compares: a pointer for ``type``, else an i64."""
+    """The value of a `leaf_spec.Test`'s field: a pointer for ``type``, else an i64."""
     return _FIELDS[field[0]](w, *field[1:])
 
 
 def emit_size(w: Writer, size: Dim, known: Mapping[Leaf, str] = MappingProxyType({})) -> str:
-    """A size as an i64; ``known``: leaves that have been read already."""
+    """A size as an i64; ``known``: the values of leaves that have been read already."""
     if isinstance(size, int):
         return str(size)
     return size.fold(
@@ -35,7 +35,7 @@ def emit_size(w: Writer, size: Dim, known: Mapping[Leaf, str] = MappingProxyType
 
 
 def emit_leaf(w: Writer, leaf: Leaf) -> str:
-    """What a size is read from, as an i64."""
+    """The value of a leaf of size expressions, as an i64."""
     if isinstance(leaf, Integer):
         return argument_reads.integer(w, leaf.position)
     if isinstance(leaf, Stride):
@@ -45,12 +45,12 @@ def emit_leaf(w: Writer, leaf: Leaf) -> str:
 
 
 def is_literal(word: str) -> bool:
-    """Whether an i64 is known before a call."""
+    """Whether an operand is a literal number, known when the code is emitted."""
     return word.lstrip("-").isdigit()
 
 
 def combine(w: Writer, op: str, a: str, b: str) -> str:
-    """An operator of sizes (`symbolic.BINARY`) on two i64; divisors are positive literals."""
+    """Apply an operator of `symbolic.BINARY` to two i64 values; divisors are positive literals."""
     if is_literal(a) and is_literal(b):
         return str(BINARY[op](int(a), int(b)))
     if op in ("+", "*"):
@@ -59,7 +59,8 @@ def combine(w: Writer, op: str, a: str, b: str) -> str:
         larger = w.op(f"icmp sgt i64 {a}, {b}")
         first, second = (a, b) if op == "max" else (b, a)
         return w.op(f"select i1 {larger}, i64 {first}, i64 {second}")
-    rest = w.op(f"srem i64 {a}, {b}")  # Python's rounds down, and so its sign is the divisor's
+    # Python rounds a quotient down, so a remainder has the sign of the divisor; LLVM truncates.
+    rest = w.op(f"srem i64 {a}, {b}")
     below = w.op(f"icmp slt i64 {rest}, 0")
     if op == "%":
         return w.op(f"select i1 {below}, i64 {w.op(f'add i64 {rest}, {b}')}, i64 {rest}")
@@ -68,7 +69,7 @@ def combine(w: Writer, op: str, a: str, b: str) -> str:
 
 
 def stride(w: Writer, ref: Ref, axis: int) -> str:
-    """A stride in bytes."""
+    """The stride of an axis in bytes, as an i64."""
     if isinstance(ref, OnDevice):
         return device_reads.stride(w, ref, axis)
     steps = w.field("ptr", pointer_to(w, ref), LAYOUT.strides)
@@ -147,7 +148,10 @@ def _apart(w: Writer, one: Ref, nbytes: Dim, other: Ref, rank: int, itemsize: in
 
 
 def _view(w: Writer, ref: Ref) -> str:
-    """Whether the array shows memory of another one; no branch: it itself stands for no base."""
+    """Whether the array's base is another array.
+
+    The code has no branch: for an array without a base, the array itself takes the base's place.
+    """
     me = pointer_to(w, ref)
     base = w.field("ptr", me, LAYOUT.base)
     none = w.op(f"icmp eq ptr {base}, null")
@@ -162,7 +166,7 @@ def _address(w: Writer, ref: Ref) -> str:
 
 
 def _profiled(w: Writer, size: Dim, is_one: int) -> str:
-    """Also true while size checks compare nothing."""
+    """Whether a size is 1 exactly if 1 was profiled; always true while size checks are off."""
     same = w.op(f"icmp eq i64 {_same(w, size, 1)}, {is_one}")
     off = w.op(f"icmp eq i8 {w.load('i8', w.address(relaxed_guards.SWITCH))}, 0")
     return _truth(w, w.op(f"or i1 {same}, {off}"))
@@ -171,7 +175,7 @@ def _profiled(w: Writer, size: Dim, is_one: int) -> str:
 def _ordered(
     w: Writer, ref: Ref, itemsize: int, contiguous: tuple, order: tuple, dense: tuple
 ) -> str:
-    """Whether strides are as a relaxed guard asks."""
+    """Whether the strides have the order and the density that a relaxed guard requires."""
     flag = w.op(f"icmp ne i64 {emit_test(w, contiguous)}, 0")
     sizes = [_dimension(w, ref, axis) for axis in order]
     steps = [stride(w, ref, axis) for axis in order]

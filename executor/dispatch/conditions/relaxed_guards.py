@@ -1,7 +1,6 @@
-"""The tests of size checks, and what relaxed guards ask of strides (R3.42, R3.43).
+"""The tests of size checks and of the strides of relaxed guards (R3.42, R3.43).
 
-`dialect.guards.relaxed` is their definition; test_dispatch_relaxed.py asserts of random types that
-both agree.
+`dialect.guards.relaxed` defines both; test_dispatch_relaxed.py compares the two for random types.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from ...memory.placement import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer
 
-_checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # keeps it where it is
-SWITCH = ctypes.addressof(_checks)  # of a byte that is 0 while size checks compare nothing
+_checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # also pins its address
+SWITCH = ctypes.addressof(_checks)  # address of a byte that is 0 while size checks are off
 
 
 def size_tests(reference: Sequence[int], sizes: Sequence[Dim]) -> list[Test]:
-    """What has to hold for sizes to stand for the axes that were profiled.
+    """The tests that sizes are 1 exactly at the positions at which the profiled sizes are 1.
 
-    Raises Refused where they never do.
+    Raises Refused if the numbers of sizes differ.
     """
     if len(reference) != len(sizes):
         raise Refused(f"a check of {len(sizes)} sizes against {tuple(reference)} never holds")
@@ -31,12 +30,16 @@ def size_tests(reference: Sequence[int], sizes: Sequence[Dim]) -> list[Test]:
 
 
 class Layout:
-    """Whether strides are ordered, and dense, as a type asks; strides in bytes.
+    """Emits the comparison of strides with the order and density that a type requires.
 
-    One that is no multiple of the item size counts as one that is not known: like a stride of 0.
+    A stride that is no multiple of the item size counts as unknown and is treated as 0.
 
     Args:
-        sizes, strides: of the axes in ``order``, the widest first.
+        w: writes the code.
+        itemsize: bytes of an element.
+        order: the axes, by decreasing stride of the type.
+        sizes: the sizes of the axes in ``order``, as i64.
+        strides: the strides of the axes in ``order``, in bytes, as i64.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Layout:
         return w.op(f"select i1 {whole}, i64 {stride}, i64 0")
 
     def ordered(self) -> str:
-        """Each stride is at most that of the axis before, of those that count."""
+        """Whether no stride exceeds the previous one; sizes 1 and unknown strides are skipped."""
         w, fits, before = self.w, "true", str(2**63 - 1)
         for single, step in zip(self.single, self.steps, strict=True):
             skipped = w.op(f"or i1 {single}, {w.op(f'icmp eq i64 {step}, 0')}")
@@ -64,7 +67,7 @@ class Layout:
         return fits
 
     def dense(self, wanted: Sequence[int], contiguous: str) -> str:
-        """The axes asked for have no gaps."""
+        """Whether the axes in ``wanted`` have no gaps; true for all if ``contiguous`` is true."""
         w, fits, known, step = self.w, "true", "true", str(self.itemsize)
         for k in reversed(range(len(self.order))):
             single, stride = self.single[k], self.steps[k]

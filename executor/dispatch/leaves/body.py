@@ -1,4 +1,4 @@
-"""What all parts of a leaf's code share: ways out that leave nothing behind, and memory."""
+"""The base class of leaf writers: exits that drop all references, and memory for arrays."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from ..leaf_spec import MadeValue
 from ..llvm_writer import Writer
 from ..refs import Ref
 
-STACK_BYTES = 4096  # of arrays between kernels, up to which they lie on the stack
+STACK_BYTES = 4096  # arrays between kernels lie on the stack if they need no more than this
 
 
 class Body:
     """The code of one leaf in the making.
 
     Attributes:
-        owned: references that a way out has to drop, the last one first.
-        known, strides: of the arguments, read before anything can run Python code (finalizers,
-            say) or other threads, which might change them.
-        overwritten: a donated argument holds a result already.
-        counted: the call has been counted, and only its results are left to be put together.
+        owned: references that an exit has to drop, the last one first.
+        known: size leaf -> its value as an i64.
+        strides: (array, axis) -> stride in bytes, as an i64. Both are read before any code that
+            may run Python (a finalizer, for instance) or another thread, which might change them.
+        overwritten: True once a donated argument contains a result.
+        counted: True once the call is counted; only its results remain to be assembled.
     """
 
     def __init__(self, w: Writer, settings: Settings) -> None:
@@ -45,17 +46,17 @@ class Body:
         return emit_size(self.w, size, self.known)
 
     def plus(self, a: str, b: str) -> str:
-        """The sum of two i64."""
+        """The sum of two i64 values."""
         return combine(self.w, "+", a, b)
 
     def starts(self, places: Placement) -> list[str]:
-        """Bytes from the start of the block to each place, and to the end of the last one."""
+        """Byte offset of each place in the block, then the block's size in bytes."""
         return list(accumulate(map(self.size, places.rooms), self.plus, initial="0"))
 
-    # --- ways out ---------------------------------------------------------------------------
+    # --- exits ------------------------------------------------------------------------------
 
     def _last_end(self) -> str:
-        """Where a way out comes to once everything is dropped."""
+        """The label of the code that ends the function after all references are dropped."""
         w = self.w
         label, failed = w.name(), w.name()
         with w.aside():
@@ -66,9 +67,9 @@ class Body:
         return label
 
     def own(self, reference: str) -> str:
-        """Have every way out drop a reference, from here until `let_go`.
+        """Make every exit from here on drop a reference, until `let_go` or `disown`.
 
-        It is dropped in one place, from where the way goes on to what was owned before.
+        The code that drops it exists once, and then jumps to the code for the reference before it.
         """
         w, label = self.w, self.w.name()
         with w.aside():
@@ -80,13 +81,13 @@ class Body:
         return reference
 
     def disown(self, reference: str) -> None:
-        """What was owned last is somebody else's now."""
+        """Stop owning the last reference without dropping it: another object owns it now."""
         assert self.owned[-1] is reference, "references are let go of in the order of a stack"
         self.owned.pop()
         self._ends.pop()
 
     def let_go(self, reference: str) -> None:
-        """Drop what was owned last."""
+        """Stop owning the last reference, and drop it."""
         self.disown(reference)
         self.drop([reference])
 
@@ -95,7 +96,7 @@ class Body:
         self.w.jump(self._ends[-1])
 
     def leave_unless(self, condition: str, *, clear: bool = False) -> None:
-        """Where the condition is false, drop what has been made and let Python do it all."""
+        """If the condition is false, drop all references and let Python handle the whole call."""
         w = self.w
         out, on = w.name(), w.name()
         w.branch(condition, on, out)
@@ -110,10 +111,11 @@ class Body:
             self.w.call("Py_DecRef", "void", f"ptr {reference}")
 
     def raise_unless(self, pointer: str, left: tuple[type, ...] = (MemoryError,)) -> str:
-        """The result of Python code; what that raises may be a signal's, hence is passed on.
+        """Check the result of Python code; NULL means that it raised an exception.
 
-        Short memory, or what else is ``left``, is not: the Python dispatcher meets it again, and
-        counts the call.
+        The exception is passed on to the caller, since it may come from a signal handler. If its
+        type is in ``left``, it is cleared instead: the Python dispatcher repeats the call, counts
+        it, and raises the exception again if it still occurs.
         """
         w = self.w
         failed, out, on = w.name(), w.name(), w.name()
@@ -128,15 +130,15 @@ class Body:
         return pointer
 
     def check(self, pointer: str) -> str:
-        """A pointer that is not NULL; see `demand`."""
+        """Require that a pointer is not NULL, as `demand` does; returns the pointer."""
         self.demand(self.w.op(f"icmp ne ptr {pointer}, null"))
         return pointer
 
     def demand(self, condition: str) -> None:
-        """What C code had to succeed in; an exception is raised anew by the Python dispatcher.
+        """Require that C code has succeeded; otherwise the Python dispatcher repeats the call.
 
-        That cannot start over once an argument has been overwritten, or the call counted: then it
-        is passed on.
+        It cannot repeat a call that has overwritten an argument or has been counted. From then on,
+        the exception is passed on to the caller.
         """
         if not (self.overwritten or self.counted):
             self.leave_unless(condition, clear=True)
@@ -149,7 +151,7 @@ class Body:
         w.label(on)
 
     def python_call(self, function: Any, *arguments: str, names: tuple[str, ...] = ()) -> str:
-        """A call of a Python function; the last arguments are named."""
+        """Call a Python function; ``names``: the keywords of the last arguments."""
         w = self.w
         listed = w.alloca(f"[{len(arguments)} x ptr]")
         for k, argument in enumerate(arguments):
@@ -163,10 +165,10 @@ class Body:
     # --- memory -----------------------------------------------------------------------------
 
     def block(self, total: str, arrays: Sequence[MadeValue]) -> str:
-        """Memory for arrays that nobody else sees: on the stack, or this thread's scratch block.
+        """Address of memory for arrays between kernels: on the stack, or this thread's block.
 
-        Whoever holds the block keeps it from being given away, say to a call that a finalizer makes
-        on this thread meanwhile; every way out drops it.
+        The leaf owns a reference to the block, and every exit drops it. As long as a reference
+        exists, no other call gets the block, such as one that a finalizer makes on this thread.
         """
         if is_literal(total) and int(total) <= STACK_BYTES:
             return self.w.alloca(f"[{total} x i8]")
@@ -177,7 +179,7 @@ class Body:
         return self.w.field("ptr", found, LAYOUT.data)
 
     def leave_if_endless(self, made: MadeValue) -> None:
-        """Sizes whose product does not fit 64 bits are left to NumPy, which raises."""
+        """Leave to Python if a size is negative or the bytes exceed 2**56: there NumPy raises."""
         w, total = self.w, f"{float(made.dtype.itemsize)}"
         for size in made.sizes:
             length = w.op(f"sitofp i64 {self.size(size)} to double")
@@ -188,7 +190,7 @@ class Body:
             self.leave_unless(w.op(f"fcmp olt double {total}, {float(1 << 56)}"))
 
     def asked_for(self, function: Any, nbytes: str) -> str:
-        """What a Python function gives for a number of bytes."""
+        """The result of a Python function that takes a number of bytes."""
         w = self.w
         wanted = self.check(w.call("PyLong_FromSsize_t", "ptr", f"i64 {nbytes}"))
         found = self.python_call(function, wanted)
@@ -196,6 +198,7 @@ class Body:
         return self.raise_unless(found)
 
     def array_of_either_size(self, nbytes: Dim, words: list[str], descr: str) -> str:
+        """A new array whose size in bytes is only known at run time."""
         w = self.w
         little, big, both = w.name(), w.name(), w.name()
         w.branch(w.op(f"icmp ult i64 {self.size(nbytes)}, {ALIGN_FROM}"), little, big)
@@ -224,14 +227,14 @@ class Body:
         return self.check(made)
 
     def big_array(self, words: list[str], descr: str) -> str:
-        """A new array from `output_pool.empty`, aligned or out of the pool."""
+        """A new array from `output_pool.empty`: aligned memory, or memory of the pool."""
         shape = self.tuple_of(words)
         made = self.python_call(self.settings.empty, shape, descr)
         self.let_go(shape)
         return self.raise_unless(made)
 
     def tuple_of(self, words: list[str]) -> str:
-        """A tuple of numbers, owned."""
+        """A new tuple of ints, which the leaf owns."""
         w = self.w
         made = self.check(w.call("PyTuple_New", "ptr", f"i64 {len(words)}"))
         self.own(made)
@@ -241,7 +244,7 @@ class Body:
         return made
 
     def workspace(self, size: Dim) -> str:
-        """Address of the kernel's scratch memory, as a number."""
+        """Address of the kernel's workspace, as an i64; 0 if it needs none."""
         if size == 0:
             return "0"
         w, found = self.w, self.asked_for(self.settings.workspace, self.size(size))

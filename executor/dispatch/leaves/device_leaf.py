@@ -1,7 +1,8 @@
-"""A leaf whose kernels run on a device: C functions of the driver and the array library, no Python.
+"""A leaf whose kernels run on a device: it calls C functions of the driver and the array library.
 
-Kernels run on the library's current stream, in memory of its allocator, which uses memory again in
-the order of that stream. So what the kernels hand to each other is let go of at once.
+Kernels run on the array library's current stream, in memory of the library's allocator. The
+allocator reuses memory in stream order, so the leaf can free the intermediates when its function
+returns, before the kernels have ended.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 class DeviceLeaf(LeafWriter):
-    """See `leaf.LeafWriter`."""
+    """Writes a leaf whose kernels run on a device; see `leaf.LeafWriter`."""
 
     base = stream = launched = ""
 
@@ -71,7 +72,7 @@ class DeviceLeaf(LeafWriter):
     # --- memory -----------------------------------------------------------------------------
 
     def new_array(self, words: Sequence[str], dtype: np.dtype) -> Made:
-        """A new contiguous array of the library, owned; where that fails, Python takes the call."""
+        """A new contiguous array of the library, owned; if that fails, Python serves the call."""
         w, exchange = self.w, self.exchange
         made_of = [w.object(given) for given in exchange.made_of(dtype, self.index)]
         static = [int(word) for word in words if is_literal(word)]
@@ -92,7 +93,7 @@ class DeviceLeaf(LeafWriter):
         return Made(address(w, at), array)
 
     def place(self, offset: str) -> str:
-        """An address in the block."""
+        """The address at a byte offset in the block of intermediates."""
         return self.plus(self.base, offset)
 
     # --- kernels ----------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class DeviceLeaf(LeafWriter):
         self.stop(index, step, start)
 
     def operand(self, operand: int, numbers: dict[int, str]) -> str:
-        """The number or address that a kernel is given."""
+        """The number or address that a kernel takes for an operand."""
         value = self.leaf.values[operand]
         if isinstance(value, NumberValue):
             return numbers[operand]
@@ -155,7 +156,7 @@ class DeviceLeaf(LeafWriter):
         return found
 
     def launch(self, start: Start, given: dict[str, list[str]]) -> None:
-        """Start one kernel; without the GIL, as that waits where the device is far behind."""
+        """Start one kernel. The GIL is released: the driver waits if the device's queue is full."""
         w = self.w
         grid = [self.size(size) for size in start.grid]
         on = w.name()
@@ -184,7 +185,7 @@ class DeviceLeaf(LeafWriter):
         w.label(on)
 
     def multiply(self, product: Multiply, given: dict[str, list[str]]) -> None:
-        """Have a product of the library started."""
+        """Start a matrix product of cuBLAS, by a Python call."""
         w = self.w
         words = [self.argument(argument, given) for argument in product.operands]
         words = [self.stream, *words, *map(self.size, product.values)]

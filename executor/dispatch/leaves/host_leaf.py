@@ -14,15 +14,15 @@ from ..layout import LAYOUT
 from ..leaf_spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
 from .leaf import LeafWriter, Made
 
-# Bytes read and written from which a kernel is taken to run for longer than the GIL takes to
-# release, even if it has never been timed.
+# A kernel that reads and writes at least this many bytes runs without the GIL even before its first
+# timed run: it very likely takes longer than releasing the GIL does.
 RELEASE_BYTES = 1 << 16
 
 
 class HostLeaf(LeafWriter):
-    """See `leaf.LeafWriter`."""
+    """Writes a leaf whose kernels run on the host; see `leaf.LeafWriter`."""
 
-    base = ""  # of what the kernels hand to each other
+    base = ""  # address of the memory for intermediates
 
     def begin(self) -> None:
         if self.places.where:
@@ -87,7 +87,7 @@ class HostLeaf(LeafWriter):
         return self.size(value.stride(axis))
 
     def output(self, spec: TensorSpec, dims: tuple[Dim, ...], result: int | None) -> Made:
-        """Memory for one output: on the stack for rank 0, which leaves as a NumPy scalar."""
+        """Memory for one output; on the stack for rank 0, which is returned as a NumPy scalar."""
         w, dtype = self.w, dtype_named(spec.dtype).numpy
         if not dims:
             return Made(w.alloca("[16 x i8]"), None)
@@ -111,7 +111,7 @@ class HostLeaf(LeafWriter):
         return Made(w.field("ptr", array, LAYOUT.data), array)
 
     def launch(self, index: int, step: Step, slots: str, moved: list[Dim]) -> None:
-        """Call the kernel, with the GIL released if that is worth it."""
+        """Call the kernel; the GIL is released for kernels that are likely to run long."""
         w = self.w
         total = reduce(self.plus, map(self.size, moved), "0")
         assert isinstance(step.kernel, HostKernel)

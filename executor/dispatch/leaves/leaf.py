@@ -1,4 +1,4 @@
-"""The machine code of one specialisation, once its tests have passed."""
+"""Emits the code of one specialisation that runs after its tests have passed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
 
 @dataclass
 class Made:
-    """An output in the making: its data, and the object where it is an array already."""
+    """An output of a kernel.
+
+    Attributes:
+        data: address of its first element.
+        array: pointer to the array object; None if the output has no object (yet).
+    """
 
     data: str
     array: str | None
 
 
 class LeafWriter(Body):
-    """Writes one leaf; every way out returns from the function or goes to ``miss``.
+    """Writes the code of one leaf; each exit returns from the function or jumps to ``miss``.
 
-    What depends on where the kernels run is left to `host_leaf` and `device_leaf`.
+    The subclasses in `host_leaf` and `device_leaf` write the parts that depend on the processor.
     """
 
     def __init__(
@@ -74,7 +79,7 @@ class LeafWriter(Body):
         w.do(f"ret ptr {result}")
 
     def elements(self, value: ArrayValue) -> Iterator[tuple[Stride, str]]:
-        """The strides of an array that have been read, in elements."""
+        """The strides of an array that have been read so far, in elements."""
         for axis in range(len(value.sizes)):
             found = self.strides.get((value.ref, axis))
             if found is not None:
@@ -82,9 +87,9 @@ class LeafWriter(Body):
                 yield Stride(value.ref, axis, itemsize), self.w.op(f"sdiv i64 {found}, {itemsize}")
 
     def keep_items(self) -> None:
-        """Own arrays that containers lend: what runs from now on might take them out."""
+        """Own the arrays inside containers: code that runs later might remove them from there."""
         w = self.w
-        for place in w.kept.values():  # by tests, for this leaf or in vain
+        for place in w.kept.values():  # references that tests took, for this leaf or for another
             self.own(w.load("ptr", place))
             w.store("ptr", "null", place)
         values = (v for v in self.leaf.values.values() if isinstance(v, ArrayValue))
@@ -95,7 +100,7 @@ class LeafWriter(Body):
                 self.own(item)
 
     def check_signals(self, timed: str, result: str) -> None:
-        """Deliver signals now and then even to a caller that never runs Python between calls."""
+        """Handle pending signals at each timed hit: the caller may never run Python in between."""
         w = self.w
         ask, failed, on = w.name(), w.name(), w.name()
         w.branch(timed, ask, on)
@@ -110,7 +115,7 @@ class LeafWriter(Body):
     # --- arguments --------------------------------------------------------------------------
 
     def numbers(self) -> dict[int, str]:
-        """Python numbers as the 8 bytes that kernels take; ints too big for that go to Python."""
+        """Python numbers as the 8 bytes that kernels take; for a larger int, Python takes over."""
         w, out = self.w, {}
         used = {operand for step in self.leaf.steps for operand in step.operands}
         for value in sorted(used):
@@ -127,22 +132,22 @@ class LeafWriter(Body):
                 self.leave_unless(w.op(f"icmp eq i32 {w.load('i32', overflow)}, 0"))
         return out
 
-    # --- what the processor decides ---------------------------------------------------------
+    # --- parts that depend on the processor -------------------------------------------------
 
     def begin(self) -> None:
-        """What comes before the first step."""
+        """Write the code before the first kernel call."""
 
     def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
-        """One kernel call."""
+        """Write one kernel call."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """What comes once nothing can go wrong any more."""
+        """Write the code after the last kernel call, where the call can no longer be repeated."""
 
     # --- time -------------------------------------------------------------------------------
 
     def start(self, step: Step, timed: str) -> str:
-        """Nanoseconds now if this hit is timed, else 0."""
+        """The present time in nanoseconds if this hit is timed, else 0."""
         w = self.w
         ask, on, before = w.name(), w.name(), w.here()
         w.branch(timed, ask, on)
@@ -178,7 +183,7 @@ class LeafWriter(Body):
     # --- results ----------------------------------------------------------------------------
 
     def results(self) -> str:
-        """What is returned; every reference that was made is in it or dropped."""
+        """The object to return; it takes over the references to the results, others are dropped."""
         found = [self.made[o].array or "" for o in self.leaf.outputs]
         if self.leaf.structure == LEAF:
             self.drop([r for r in self.owned if r != found[0]])
@@ -188,7 +193,7 @@ class LeafWriter(Body):
         return built
 
     def built(self, spec: tuple, arrays: Iterator[str]) -> str:
-        """A new reference to results of this structure; the arrays stay owned."""
+        """A new reference to an object of this structure; the leaf still owns the arrays."""
         w = self.w
         if spec[0] in ("leaf", "static"):
             found = next(arrays) if spec[0] == "leaf" else w.object(spec[2])
@@ -197,7 +202,8 @@ class LeafWriter(Body):
         kind, meta, items = spec
         if kind == "namedtuple":
             return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
-        # Items first: making them may run Python code, which must meet nothing half full.
+        # Items come first: making them may run Python code, which must not see a partly filled
+        # container.
         made = [self.owned_item(inner, arrays) for inner in items]
         size = [] if kind == "dict" else [f"i64 {len(items)}"]
         holder = self.check(w.call(f"Py{kind.capitalize()}_New", "ptr", *size))
@@ -214,7 +220,7 @@ class LeafWriter(Body):
                 w.call(f"Py{kind.capitalize()}_SetItem", "i32", given, f"i64 {k}", f"ptr {item}")
         for item in reversed(made):
             self.disown(item)
-            if kind == "dict":  # which has references of its own
+            if kind == "dict":  # a dict takes references of its own
                 self.drop([item])
         return holder
 
@@ -222,14 +228,17 @@ class LeafWriter(Body):
         return self.own(self.built(spec, arrays))
 
     def made_by(self, kind: type, items: list[str]) -> str:
-        """What a class makes of items, which are owned until then."""
+        """The object that a class makes of owned items; the items are dropped afterwards."""
         made = self.check(self.python_call(kind, *items))
         for item in reversed(items):
             self.let_go(item)
         return made
 
     def note_misses(self) -> None:
-        """Keep what `explain` says of the guards that were missed on the way to this leaf."""
+        """Store flags, sizes and strides of the arrays whose outer guards this call has missed.
+
+        `explain` reports them as the latest miss.
+        """
         w, cells = self.w, self.cells
         if cells.when is None:
             return
@@ -242,7 +251,7 @@ class LeafWriter(Body):
                 w.store("i64", self.strides[ref, axis], w.place(first + 1 + rank + axis))
 
     def remember(self) -> None:
-        """Tell `last_executed_graph`, unless it knows that this thread's last plan was this one."""
+        """Set `last_executed.LAST.plan`, unless `RECENT` says that it is this plan already."""
         w = self.w
         recent = w.address(self.settings.recent)
         me = w.op(f"ptrtoint ptr {w.place(self.cells.hits)} to i64")

@@ -1,7 +1,7 @@
-"""Memory of what a leaf's kernels hand to each other: one block, whose places are used again.
+"""Memory for the intermediates of a leaf: offsets in one block, reused once an array is dead.
 
-Nothing but the kernels of the same call can see these arrays, which is why they need no array
-objects and can lie at fixed places.
+Only the kernels of the same call can see these arrays. So they need no array objects, and each has
+a fixed place in the block.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..leaf_spec import MadeValue, Step, Value
 def lay_out(
     steps: Sequence[Step], values: Mapping[int, Value], outputs: Sequence[int]
 ) -> Placement:
-    """Places for the arrays that some step makes and the caller never sees."""
+    """Places for the arrays that a step makes and that are not returned."""
     last = {o: k for k, step in enumerate(steps) for o in (*step.results, *step.operands)}
     moments, nbytes = [], {}
     for index, step in enumerate(steps):

@@ -1,8 +1,8 @@
-"""One file that holds a function: its graphs, and the entries that the disk cache has of them.
+"""A file that contains a function: its graphs, and their entries in the format of the disk cache.
 
-It has the form of a cache entry, of which sections are named ``graph:K`` (JSON), ``array:K:I`` (the
-bytes of a captured array) and ``entry:DIGEST`` (a whole entry). Object code in it is run as it is:
-checksums tell of damage, not of malice.
+The file has the format of one cache entry. Its sections are ``graph:K`` (JSON), ``array:K:I`` (the
+bytes of a captured array) and ``entry:DIGEST`` (a whole cache entry). Object code in the file runs
+as it is: the checksums detect damage, but not malice.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ...compile.cache.key import Key, describe, nearest
 from ...compile.cache.profiles import is_profile
 
 _FORMAT = "2"
-# What a profile depends on anywhere.
+# The parts of a profile's key that do not depend on the installation.
 _PORTABLE = ("profile", "arguments", "history", "profiled_runs", "device")
 
 
 @dataclass(frozen=True)
 class StoredGraph:
-    """One graph: what its importer has written of it, and the arrays that it captured."""
+    """A saved graph: ``data`` is the importer's JSON, ``arrays`` are the captured arrays."""
 
     data: dict[str, Any]
     arrays: tuple[np.ndarray, ...] = ()
@@ -42,13 +42,13 @@ class StoredGraph:
 
 @dataclass(frozen=True)
 class SavedFile:
-    """What was saved of one function.
+    """The content of a saved function's file.
 
     Attributes:
-        path: where it was read from, for messages.
-        name: of the function.
-        graphs: every graph it had.
-        entries: profiles and compiles, as the disk cache keeps them.
+        path: path of the file, for messages.
+        name: name of the function.
+        graphs: all graphs of the function.
+        entries: profiles and compiles, as entries of the disk cache.
     """
 
     path: str
@@ -61,11 +61,11 @@ class SavedFile:
         return {_digest(entry.key): entry for entry in self.entries}
 
     def find(self, key: Key) -> Entry | None:
-        """The entry of this key; of a profile, also one that another installation has recorded."""
+        """The entry of a key; a profile is also found if another installation has recorded it."""
         return self._by_key.get(_digest(key))
 
     def why_missed(self, key: Key) -> str:
-        """What keeps the nearest entry of this kind from serving."""
+        """How the nearest entry of the same kind differs from a key, in words."""
         alike = [e.key for e in self.entries if e.key.parts.keys() == key.parts.keys()]
         best = nearest(key, alike)
         if best is None:
@@ -76,7 +76,7 @@ class SavedFile:
         return f"what {self.path} holds differs in {describe(key, other, differing)}"
 
     def write(self, path: str | os.PathLike) -> None:
-        """Write it, whole or not at all; raises FileError."""
+        """Write the file completely or not at all; raises FileError."""
         target = Path(path)
         temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
@@ -103,7 +103,7 @@ class SavedFile:
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> SavedFile:
-        """The saved function in a file; raises FileError, which says why it does not fit."""
+        """Read a file; raises FileError if it is damaged or has another format."""
         try:
             with _opened(path) as file:
                 whole = Entry.from_file(file)
@@ -125,7 +125,7 @@ class SavedFile:
 
 
 def is_saved(path: str | os.PathLike) -> bool:
-    """True if the file begins as one that `SavedFile.write` wrote; raises FileError."""
+    """True if the file begins like the files of `SavedFile.write`; raises FileError."""
     try:
         with _opened(path) as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -136,7 +136,7 @@ def is_saved(path: str | os.PathLike) -> bool:
 
 
 def _opened(path: str | os.PathLike) -> BinaryIO:
-    """The file; FileError for pipes, on which it would wait, and devices, which may have no end."""
+    """Open a regular file; raises FileError for pipes and devices, which could block forever."""
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise FileError(f"cannot read {path}: it is no regular file", hint="copy it to one")
@@ -164,7 +164,7 @@ def _entries(sections: dict[str, bytes]) -> Iterator[Entry]:
 
 
 def _digest(key: Key) -> str:
-    """Name of an entry within the file."""
+    """The digest by which the file finds an entry; of a profile, only of the portable parts."""
     if not is_profile(key):
         return key.digest
     return Key({name: key.parts.get(name, "") for name in _PORTABLE}).digest

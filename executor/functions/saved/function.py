@@ -1,4 +1,4 @@
-"""Functions from saved files."""
+"""Functions that are loaded from saved files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .file import SavedFile
 
 
 class SavedFunction(JitFunction):
-    """A traced function without its Python code: it has the traces that were saved, and no more."""
+    """A traced function without its Python code; it has only the traces that were saved."""
 
     def __init__(self, saved: SavedFile, options: Options) -> None:
         super().__init__(_no_code, replace(options, name=saved.name, saved=saved))
@@ -48,11 +48,11 @@ class SavedFunction(JitFunction):
         )
 
     def _call_traced(self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict) -> Any:
-        """A call from within another function's trace: the saved graph joins it."""
+        """Handle a call within another function's trace: the saved graph is inlined into it."""
         examples = [example_of(leaf) for leaf in leaves]
         if any(example is None for example in examples):
             raise ArgumentError(f"{self._name} is called with arrays of unknown rank")
-        # A trace does not tell arrays of rank 0 from NumPy scalars.
+        # A trace does not distinguish arrays of rank 0 and NumPy scalars, so both keys are tried.
         scalars = [e[()] if isinstance(e, np.ndarray) and not e.ndim else e for e in examples]
         for given in (examples, scalars):
             key = (tree, tuple(map(leaf_kind, given)))
@@ -62,7 +62,7 @@ class SavedFunction(JitFunction):
         return self._trace(key, examples, args, kwargs)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple:
-        """Pickled and copied as what was saved; what was learnt since stays behind."""
+        """Pickle and copy the saved content, without profiles and plans made since."""
         return SavedFunction, (self._saved, self._options)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ def _signature(trace: Trace) -> str:
 
 
 def _described(kind: Any) -> str:
-    """Of `pytree.leaf_kind`, in words."""
+    """A result of `pytree.leaf_kind`, in words."""
     if isinstance(kind, tuple):
         text = f"{kind[0]} of rank {kind[1]}"
         return f"{text} on {kind[2]}" if kind[2:] else text

@@ -1,6 +1,6 @@
-"""Combining one value of every thread: shuffles in a warp, shared memory between warps.
+"""Combining one value of every thread: shuffles within a warp, shared memory between warps.
 
-Which values are combined in which order depends on the sizes only: results are deterministic.
+The order of combination depends only on sizes, so results are deterministic.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _NEUTRAL_FLOAT = {
 
 
 def is_combinable(op: Compute) -> bool:
-    """Whether threads can reduce parts of an operation's elements and combine the results."""
+    """True if threads can each reduce some elements of an operation and combine their results."""
     return not op.is_scan and all(c is not None and not c.ordered for c in op.combiners)
 
 
 def combiners_of(carried: Sequence[Carried]) -> list[Combiner]:
-    """Of the accumulators of operations that are combinable."""
+    """The combiners of accumulators; all operations must be combinable."""
     return [c.combiner for c in carried if c.combiner is not None]
 
 
 def neutral(ops: GpuOps, combiner: Combiner, type_: ir.Type) -> ir.Value:
-    """The value that changes nothing."""
+    """The neutral element of a combiner."""
     if is_float(type_):
         return ops.float_constant(_NEUTRAL_FLOAT[combiner.op], type_)
     width = ir.IntegerType(type_).width
@@ -44,12 +44,12 @@ def neutral(ops: GpuOps, combiner: Combiner, type_: ir.Type) -> ir.Value:
 
 
 def combined(ops: GpuOps, combiner: Combiner, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Two values as one."""
+    """Two values, combined."""
     return ops.create(combiner.op, a.type, a, b)
 
 
 def in_warp(ops: GpuOps, combiner: Combiner, value: ir.Value, lanes: int = WARP) -> ir.Value:
-    """The values of each ``lanes`` neighbouring threads as one, known to all of them."""
+    """Combine the values of each ``lanes`` neighbouring threads; all of them get the result."""
     while lanes > 1:
         lanes //= 2
         value = combined(ops, combiner, value, ops.shuffle(value, lanes))
@@ -59,10 +59,10 @@ def in_warp(ops: GpuOps, combiner: Combiner, value: ir.Value, lanes: int = WARP)
 def in_block(
     kernel: Kernel, combiners: Sequence[Combiner], values: Sequence[ir.Value], threads: int
 ) -> list[ir.Value]:
-    """Several values of each thread along x combined, known to all of them.
+    """Combine several values of each thread along x; all threads get the results.
 
-    ``threads`` is a power of two; with more than one warp it must be the whole block, and all of
-    its threads must get here.
+    ``threads`` is a power of two. If it is more than a warp, it must be the whole block, and all
+    threads of the block must execute this code.
     """
     ops = kernel.ops
     lanes = min(threads, WARP)

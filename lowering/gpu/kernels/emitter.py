@@ -1,8 +1,8 @@
 """Emitting the members of a nest in a kernel, several neighbouring elements per thread.
 
-The element that a thread works on is said by index expressions of the nest's loops (`place`), not
-by loops alone: unrolled iterations have indices of their own, so that what one stage has computed
-is remembered in registers for the next.
+`place` maps the loops of the nest to index expressions, which tell the element that a thread works
+on. Each unrolled iteration has index expressions of its own, so values that one stage computes can
+stay in registers for the next stage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .kernel import VECTOR, Kernel, element_size
 
 @dataclass(frozen=True)
 class Lane:
-    """Which of ``width`` neighbouring elements is computed; ``atom`` is the first one's index."""
+    """The element that is computed, among ``width`` neighbours; ``atom`` indexes the first one."""
 
     atom: Atom
     number: int
@@ -63,7 +63,7 @@ class KernelEmitter(NestEmitter):
         return found if found is not None else loop_index(loop)
 
     def index_data(self, index: Index, type_: ir.Type) -> ir.Value:
-        # What a body computes from indices has 64 bits, whatever words have.
+        # Bodies compute with indices in 64 bits, even if words have 32 bits.
         if type_ == self.ops.index or self.ops.word == self.ops.i64:
             return super().index_data(index, type_)
         value = self.ops.i64
@@ -80,7 +80,7 @@ class KernelEmitter(NestEmitter):
         return self.ops.cast_index(self.size(size), self.ops.i64)
 
     def lanes(self, atom: Atom, width: int, groups: Sequence[Sequence[Loop]]) -> Iterator[Lane]:
-        """Each of the neighbouring elements in turn, numbered over groups of merged loops."""
+        """Iterate over the neighbouring elements, and set `place` for each of them."""
         for number in range(width):
             self.lane = Lane(atom, number, width)
             self.place_spread(groups, self.lane.index)
@@ -88,14 +88,14 @@ class KernelEmitter(NestEmitter):
         self.lane = None
 
     def place_spread(self, groups: Sequence[Sequence[Loop]], linear: Index) -> None:
-        """Say where groups of merged loops are, from one index over all their iterations."""
+        """Set `place` for groups of merged loops, from one index over all their iterations."""
         self.place.update(spread(groups, linear))
 
     # --- values ----------------------------------------------------------------------------------
 
     def is_inlined(self, op: Compute) -> bool:
         if op in self.nest.group.loops and op.anchor:
-            # Asked for when it is in no register any more: cheaper to compute than to store.
+            # The value is in no register any more; computing it again is cheaper than storing it.
             return True
         return super().is_inlined(op)
 
@@ -118,7 +118,7 @@ class KernelEmitter(NestEmitter):
         return self.once(("load", buffer, offset), [offset], element)
 
     def width_at(self, buffer: Buffer, offset: Index) -> int:
-        """How many elements one aligned access can take at the current lane's offset."""
+        """Number of elements that one aligned access can cover at the current lane's offset."""
         lane = self.lane
         if lane is None or offset.coefficient(lane.atom) != 1:
             return 1
@@ -136,7 +136,7 @@ class KernelEmitter(NestEmitter):
         return 1
 
     def _is_fixed(self, atom: Atom, lane: Lane) -> bool:
-        """Whether an index is the same for all lanes of a vector."""
+        """True if an index is the same for all lanes of a vector."""
         inside = ix.atoms_of(ix.atom(atom))
         depth = self.atoms[lane.atom][1]
         return lane.atom not in inside and all(
@@ -147,7 +147,7 @@ class KernelEmitter(NestEmitter):
 
     @contextmanager
     def only_if(self, condition: ir.Value):
-        """Emit where a condition holds."""
+        """Emit code that runs only if a condition holds."""
         with self.scope.point():
             choice = ir.Operation.create("scf.if", operands=[condition], regions=2)
         with self.branch(choice, choice.regions[0].blocks.append()):
@@ -156,7 +156,7 @@ class KernelEmitter(NestEmitter):
 
     @contextmanager
     def first_only(self, thread: ir.Value):
-        """Emit for the thread whose number is 0."""
+        """Emit code that runs only in the thread with the number 0."""
         with self.scope.point():
             is_first = self.gpu.equal(thread, self.gpu.constant(0))
         with self.only_if(is_first):
@@ -165,12 +165,12 @@ class KernelEmitter(NestEmitter):
     # --- reductions ------------------------------------------------------------------------------
 
     def neutrals(self, carried: Sequence[Carried]) -> list[ir.Value]:
-        """Accumulators of nothing yet."""
+        """The initial values of accumulators: neutral elements."""
         kinds = [c.tensor.element for c in carried]
         return [neutral(self.gpu, c, t) for c, t in zip(combiners_of(carried), kinds, strict=True)]
 
     def fold(self, carried: Sequence[Carried], totals: Sequence[ir.Value]) -> list[ir.Value]:
-        """The accumulators after the element at hand."""
+        """Fold the current element into the accumulators; returns their new values."""
         new: list[ir.Value] = []
         for op in dict.fromkeys(c.op for c in carried):
             mine = {c.number: t for c, t in zip(carried, totals, strict=True) if c.op is op}
@@ -179,7 +179,7 @@ class KernelEmitter(NestEmitter):
         return new
 
     def complete(self, carried: Sequence[Carried], totals: Sequence[ir.Value]) -> None:
-        """Remember results at hand: what reductions start from, and the total of all elements."""
+        """Remember the results of reductions: initial value and total, combined."""
         for one, combiner, total in zip(carried, combiners_of(carried), totals, strict=True):
             index = self.own_index(one.op, one.number)
             value = combined(self.gpu, combiner, self.initial(one), total)
@@ -224,7 +224,7 @@ class KernelEmitter(NestEmitter):
                 self.gpu.store_vector([v for _, _, v in part], pointer, element_size(buffer))
 
     def store_tail(self, inside: Sequence[Loop] = ()) -> None:
-        """Store the members that the outer loops alone have, in the first iteration ``inside``."""
+        """Store the members without inner loops, in the first iteration of the loops ``inside``."""
         places = [self._placed(loop) for loop in inside if self.nest.tail]
         with ExitStack() as conditions:
             for place in filter(lambda p: p.terms, places):
@@ -240,11 +240,11 @@ class KernelEmitter(NestEmitter):
 
 @dataclass(frozen=True)
 class Offsets:
-    """Offsets over nest loops of what members read and store.
+    """The element offsets, over nest loops, at which the members of a nest read and store.
 
     Attributes:
         known: tensors with their offsets.
-        linear: these are all there are, and nothing else depends on the loops.
+        linear: True if the list is complete and nothing else depends on the loops.
     """
 
     known: tuple[tuple[Tensor, Index], ...]
@@ -252,7 +252,7 @@ class Offsets:
 
 
 def offsets(nest: Nest) -> Offsets:
-    """What the members of a nest read and store, where."""
+    """The offsets at which the members of a nest read and store."""
     group = nest.group
     found: list[tuple[Tensor, Index]] = []
     linear = True
@@ -271,7 +271,7 @@ def offsets(nest: Nest) -> Offsets:
 
 
 def _uses_indices(op: Compute) -> bool:
-    """Whether an operation, or one inlined into it, computes with the numbers of its elements."""
+    """True if an operation, or one inlined into it, computes with the indices of its elements."""
     if op.body.loops or op.body.extracts:
         return True
     tensors = [r.tensor for r in op.reads] + [t for t in op.inits if t is not None]
@@ -280,7 +280,7 @@ def _uses_indices(op: Compute) -> bool:
 
 
 def merged(nest: Nest, loops: Sequence[Loop]) -> list[list[Loop]]:
-    """Neighbouring loops as one wherever every access sees them as one; outermost first."""
+    """Merge neighbouring loops if every access can use one index for both; outermost first."""
     accessed = offsets(nest)
     groups: list[list[Loop]] = []
     for loop in reversed(loops):
@@ -301,9 +301,9 @@ def _merge(outer: Loop, inner: list[Loop], accessed: Offsets) -> bool:
 
 
 def spread(groups: Sequence[Sequence[Loop]], linear: Index) -> dict[Loop, Index]:
-    """Where groups of merged loops are, from one index over all their iterations.
+    """The index of each loop, from one index over all iterations of groups of merged loops.
 
-    In a group the last loop counts for all.
+    In a group, the last loop gets the index of the whole group, and all others get 0.
     """
     place: dict[Loop, Index] = {}
     inner: Dim = 1
@@ -319,17 +319,17 @@ def spread(groups: Sequence[Sequence[Loop]], linear: Index) -> dict[Loop, Index]
 
 
 def extent(loops: Iterable[Loop]) -> Dim:
-    """Iterations of merged loops."""
+    """Number of iterations of merged loops."""
     return ix.product(g.extent for g in loops)
 
 
 def iterations(groups: Iterable[Sequence[Loop]]) -> Dim:
-    """Iterations of groups of merged loops, one in the other."""
+    """Number of iterations of nested groups of merged loops."""
     return extent(itertools.chain.from_iterable(groups))
 
 
 def vector_width(nest: Nest, loop: Loop) -> int:
-    """Elements per thread with which the narrowest access along ``loop`` has 16 bytes."""
+    """Number of elements per thread, so that the narrowest access along ``loop`` has 16 bytes."""
     sizes = [
         element_size(tensor) for tensor, offset in offsets(nest).known
         if offset.coefficient(loop) == 1 and buffer_or_none(tensor) is not None

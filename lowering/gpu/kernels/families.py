@@ -1,4 +1,4 @@
-"""Which kernels a nest becomes."""
+"""The choice of the kernels for a nest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .split import Split, is_split
 
 
 class Family(Protocol):
-    """Kernels of one nest."""
+    """A way to make the kernels of one nest."""
 
     def temporaries(self) -> list[Temporary]:
-        """What needs workspace; by default, nothing."""
+        """The arrays that need workspace; by default, none."""
         return []
 
     def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
@@ -27,7 +27,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Pointwise(Family):
-    """See `pointwise`."""
+    """The kernel of a pointwise nest; see `pointwise`."""
 
     nest: Nest
 
@@ -37,7 +37,7 @@ class Pointwise(Family):
 
 @dataclass(frozen=True)
 class Rows(Family):
-    """See `rows`; ``staged``: what stages leave for one another is in shared memory."""
+    """The kernel of a nest of rows; see `rows`. ``staged``: stages share data in shared memory."""
 
     nest: Nest
     staged: bool
@@ -48,7 +48,7 @@ class Rows(Family):
 
 @dataclass(frozen=True)
 class Either:
-    """One family where a size is known to fit when kernels are launched, else another."""
+    """Two families: ``small`` runs if the condition ``fits`` holds at launch, else ``large``."""
 
     fits: Condition
     small: Family
@@ -59,7 +59,7 @@ class Either:
 
 
 def family_of(nest: Nest, chip: str) -> Family | Either:
-    """The kernels for a nest, from what gains most to what always works."""
+    """The first family that supports a nest, from the fastest to the most general one."""
     if is_pointwise(nest):
         return Pointwise(nest)
     if is_split(nest):

@@ -1,4 +1,4 @@
-"""One kernel under construction: its parameters, memory, and what must hold to launch it."""
+"""One kernel under construction: its parameters, its memory, and the conditions of its launch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ from ...schedule.plan import element_bytes
 from ..abi import Argument, Condition, Launch
 from .ops import PRIVATE, SHARED, GpuOps
 
-NARROW = 2**30  # sizes below it leave room in 32 bits for a step past the end
+NARROW = 2**30  # below this, an offset plus a step past the end fits into 32 bits
 VECTOR = 16  # bytes of the widest load and store
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What kernels of one function share: the gpu.module's block, and offsets of the workspace."""
+    """State that all kernels of a function share.
+
+    Attributes:
+        block: the block of the ``gpu.module``.
+        graph: the function.
+        offsets: workspace buffer -> byte offset.
+    """
 
     block: ir.Block
     graph: Graph
@@ -33,7 +39,7 @@ class Memory:
 
 @dataclass(eq=False)
 class Temporary:
-    """An array in the workspace for the time of one nest; `schedule.plan` sets its buffer."""
+    """An array in the workspace that one nest needs; `schedule.plan` sets its buffer."""
 
     element: Element
     dims: tuple[Dim, ...]
@@ -44,9 +50,12 @@ class Kernel:
     """A ``gpu.func`` over some buffers.
 
     Args:
-        fast: vectors and 32-bit words may be used under conditions, which `conditions` collects;
-            otherwise only where they hold by themselves.
-        block: threads along x, y and z.
+        memory: the state that all kernels of the function share.
+        name: name of the kernel.
+        buffers: the buffers that the kernel accesses.
+        block: numbers of threads along x, y and z.
+        fast: True = the kernel may need conditions for vectors and 32-bit words, which `conditions`
+            collects. False = it uses these only where no condition is needed.
     """
 
     def __init__(
@@ -115,7 +124,7 @@ class Kernel:
         return ops.create("arith.trunci", element, value)
 
     def _constant(self, buffer: Buffer) -> ir.Value:
-        """A table in the module."""
+        """A constant table in the module; kernels share it."""
         name = f"{self.memory.graph.name}_{buffer.name}"
         count = product(buffer.dims)
         type_ = ir.Type.parse(f"memref<{count}x{buffer.element}>")
@@ -151,7 +160,7 @@ class Kernel:
         return self.block.add_argument(type_, ir.Location.unknown())
 
     def shared_by_launch(self, bytes_: Dim) -> ir.Value:
-        """Shared memory of a size that the launch decides, as bytes."""
+        """Dynamic shared memory, as bytes; the launch computes its size."""
         self.dynamic = bytes_
         type_ = ir.Type.parse(f"memref<?xi8, {SHARED}>")
         return self.ops.create("gpu.dynamic_shared_memory", type_)
@@ -165,7 +174,7 @@ class Kernel:
     # --- conditions ------------------------------------------------------------------------------
 
     def _is_narrow(self, buffers: Sequence[Buffer]) -> bool:
-        """Whether 32-bit words can hold every offset."""
+        """True if 32-bit words can hold every offset."""
         sizes: dict[Dim, None] = {}
         for buffer in buffers:
             sizes[product(buffer.dims)] = None
@@ -179,7 +188,7 @@ class Kernel:
         return all(self._require(Condition("below", str(size), NARROW)) for size in symbolic)
 
     def divisible(self, dim: Dim, number: int) -> bool:
-        """Whether a size is a multiple of a number, if need be as a condition of the launch."""
+        """True if a size is a multiple of a number; may add that as a condition of the launch."""
         if isinstance(dim, int):
             return dim % number == 0
         if all(coefficient % number == 0 for _, coefficient in dim.terms):
@@ -187,12 +196,12 @@ class Kernel:
         return self._require(Condition("divisible", str(dim), number))
 
     def aligned(self, buffer: Buffer, bytes_: int) -> bool:
-        """Whether a buffer starts at a multiple of so many bytes, if need be as a condition."""
-        # Arrays of a caller may start anywhere; what we allocate is aligned.
+        """True if a buffer starts at a multiple of ``bytes_``; may add that as a condition."""
+        # Only inputs may start anywhere; outputs and workspace are aligned.
         return buffer.kind != "input" or self._require(Condition("aligned", buffer.index, bytes_))
 
     def _require(self, condition: Condition) -> bool:
-        """Make something a condition of the launch, where the kernel may have any."""
+        """Add a condition of the launch and return True; False if the kernel may have none."""
         if self.fast:
             self.conditions[condition] = None
         return self.fast

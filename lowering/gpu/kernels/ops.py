@@ -18,7 +18,7 @@ WARP = 32
 
 @dataclass(frozen=True)
 class Address:
-    """A place in memory: a memref and an index (None: its start)."""
+    """A place in memory: a memref and an element index; None = its start."""
 
     memory: ir.Value
     index: ir.Value | None = None
@@ -32,14 +32,14 @@ class GpuOps(Ops):
         self.word = self.i32 if narrow else self.i64
 
     def expand(self, function: str, operands: Sequence[ir.Value]) -> ir.Value | None:
-        # The pass that makes this a function puts it outside of the kernels' module.
+        # MLIR's pass would put the function for this op outside of the kernels' module.
         return self._power(*operands) if function == "ipowi" else super().expand(function, operands)
 
     def _power(self, base: ir.Value, exponent: ir.Value) -> ir.Value:
-        """A power of integers, the exponent not negative, by squaring."""
+        """An integer power by repeated squaring; the exponent must not be negative."""
         type_ = base.type
         zero, one = self.constant(0, type_), self.constant(1, type_)
-        types = [type_] * 3  # result so far, power of the base, what is left of the exponent
+        types = [type_] * 3  # result so far, power of the base, remaining exponent bits
         loop = ir.Operation.create(
             "scf.while", results=types, operands=[one, base, exponent], regions=2
         )
@@ -86,7 +86,7 @@ class GpuOps(Ops):
         )  # fmt: skip
 
     def _natural(self, element: ir.Type) -> ir.Attribute:
-        # LLVM would take i64 to be aligned to 4 bytes, as long as it knows no data layout.
+        # Without a data layout, LLVM would assume that an i64 is aligned to 4 bytes only.
         return ir.IntegerAttr.get(self.i64, element_bytes(element))
 
     def load_vector(self, pointer: Any, element: ir.Type, width: int, bytes_: int) -> ir.Value:
@@ -111,7 +111,7 @@ class GpuOps(Ops):
         return self.create("vector.extract", type_, vector, static_position=where)
 
     def viewed(self, memory: ir.Value, start: ir.Value, count: ir.Value, element: ir.Type) -> Any:
-        """``count`` elements in shared memory that is bytes, from byte ``start``."""
+        """View shared memory (bytes) as ``count`` elements that begin at byte ``start``."""
         type_ = ir.Type.parse(f"memref<?x{element}, {SHARED}>")
         sizes = [self.cast_index(v, self.index) for v in (start, count)]
         return self.create("memref.view", type_, memory, *sizes)
@@ -134,7 +134,7 @@ class GpuOps(Ops):
         ir.Operation.create("gpu.barrier")
 
     def shuffle(self, value: ir.Value, distance: int) -> ir.Value:
-        """The value of the lane whose number differs in one bit."""
+        """The value of the lane whose number differs by xor with ``distance``, a power of two."""
         narrow = value.type
         if is_float(narrow) and narrow not in (self.f32, self.f64):
             value = self.create("arith.bitcast", ir.IntegerType.get_signless(16), value)

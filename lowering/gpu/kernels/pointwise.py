@@ -1,7 +1,8 @@
 """Pointwise kernels: every thread computes neighbouring elements, in grid-stride loops.
 
-Loops that all accesses see as one are one. Of those left, the innermost goes along x, and the
-others, as rows, along y; only rows are split up by division, outside of the loop along x.
+Loops are merged where all accesses can use one index for them. The innermost remaining loop runs
+along x of the grid, and all others, as rows, along y. Only the row number is split by divisions,
+outside of the loop along x.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from .emitter import KernelEmitter, extent, iterations, merged, vector_width
 from .kernel import Kernel, Memory
 
 THREADS = 256
-BLOCKS = 1 << 16  # along x; a grid-stride loop does what is left
-ROWS = 65535  # blocks that the hardware allows along y
+BLOCKS = 1 << 16  # largest number of blocks along x; a grid-stride loop does the rest
+ROWS = 65535  # largest number of blocks along y that the hardware allows
 COLUMN, ROW = ("column",), ("row",)
 
 
 def is_pointwise(nest: Nest) -> bool:
-    """Whether a nest computes elements independently of one another."""
+    """True if a nest computes each element independently of all others."""
     if len(nest.stages) > 1 or any(op.is_reduction for op in nest.group.members):
         return False
-    # Without elements there is nothing to launch over, but with a tail something to store.
+    # An empty grid is not launched, but a tail still has results to store.
     return not nest.tail or all(g.extent != 0 for s in nest.stages for g in s.parallel)
 
 
@@ -48,14 +49,14 @@ def pointwise(memory: Memory, name: str, nest: Nest, fast: bool) -> tuple[Kernel
 def _width(nest: Nest, inner: list[Loop], size: Dim, has_rows: bool) -> int:
     width = vector_width(nest, inner[-1]) if inner else 1
     if isinstance(size, int):
-        # Rows of another length start at addresses that vectors cannot.
+        # Rows of other lengths start at addresses that are not aligned for vectors.
         while width > 1 and (size < width or (has_rows and size % width)):
             width //= 2
     return width
 
 
 def _threads(size: Dim, width: int) -> int:
-    """Threads along x, a power of two; as many as a row has use for, where that is known."""
+    """Number of threads along x: a power of two, and not more than a row of known size needs."""
     threads = 32
     while threads < THREADS and isinstance(size, int) and threads * width < size:
         threads *= 2
@@ -97,7 +98,7 @@ class _Pointwise(KernelEmitter):
                 self.store_tail([g for g in self.stage_.parallel if g not in self.inner])
 
     def _linear(self, axis: str):
-        """This thread's number along an axis of the grid, and how many there are."""
+        """This thread's number along an axis of the grid, and the number of threads along it."""
         gpu = self.gpu
         threads = gpu.position("block_dim", axis)
         block = gpu.mul(gpu.position("block_id", axis), threads)
@@ -118,7 +119,7 @@ class _Pointwise(KernelEmitter):
             self._along(first, self.size(size), total, 1)
 
     def _is_whole(self, size: Dim) -> bool:
-        """Whether vectors cover a row, which they do where rows start at multiples of them."""
+        """True if vectors cover a whole row, without single elements at its end."""
         if isinstance(size, int):
             return size % self.width == 0
         return bool(self.outer_groups) and self.kernel.divisible(size, self.width)
@@ -129,7 +130,7 @@ class _Pointwise(KernelEmitter):
             self.end_loop()
 
     def _single(self) -> None:
-        """A result of one element: one thread's work."""
+        """Compute a result of one element, in one thread."""
         with self.scope.point():
             thread = self.gpu.position("thread_id", "x")
         with self.first_only(thread):

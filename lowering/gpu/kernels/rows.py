@@ -1,11 +1,11 @@
 """Row kernels: a warp or a block per iteration of the outer loops, all stages in one kernel.
 
-What one stage loads or computes is there for the next, by size of the row:
+The size of a row decides where one stage keeps data for the next:
 
-* in registers, where it is known and moderate (`_held`): iterations over it are unrolled;
-* in shared memory, where what later stages need of it fits (`in_shared`, `staging`): a row of known
-  size, or a row of any size under a condition that launches test;
-* else nowhere: each stage reads the row again.
+* in registers, if the size is known and moderate (`_held`): loops over the row are unrolled;
+* in shared memory, if the data that later stages need fits (`in_shared`, `staging`). A row of
+  unknown size is tested by a condition of the launch;
+* otherwise nowhere: each stage reads the row again.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from .kernel import Kernel, Memory, element_size
 from .ops import WARP
 from .staging import RowMemory, Staging, staging
 
-SMALL = 512  # elements up to which a row is one warp's work
-SHARE = 8  # elements of a row that each thread of a block should have
-MOST = 16  # elements that a thread can hold of each tensor
-HELD = 64  # registers that held elements may take
+SMALL = 512  # one warp computes a row of at most this many elements
+SHARE = 8  # number of elements of a row that each thread of a block should compute
+MOST = 16  # largest number of elements of each tensor that a thread keeps in registers
+HELD = 64  # largest number of registers for kept elements
 THREADS = 1024
-WARPS = 4  # rows per block where a row is one warp's work
+WARPS = 4  # rows per block, if one warp computes a row
 DYNAMIC_THREADS = 256
 ROW = ("row",)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a row is divided.
+    """The division of rows among threads.
 
     Attributes:
-        width: neighbouring elements per access.
-        threads: per row, a power of two.
-        rows: per block.
+        width: number of neighbouring elements per access.
+        threads: number of threads per row, a power of two.
+        rows: number of rows per block.
     """
 
     width: int
@@ -55,10 +55,10 @@ class Shape:
 
 
 def is_rows(nest: Nest) -> bool:
-    """Whether every stage reduces whole rows, or computes elements, with nothing to store between.
+    """True if every stage either reduces whole rows or computes elements.
 
-    What one stage computes and a later one reads can be computed again where it is needed, unless
-    that is a reduction along part of the row.
+    Elements that a later stage reads can then be computed again, so nothing has to be stored in
+    between. A reduction along only a part of the row could not be computed again.
     """
     if nest.tile is not None or nest.accumulated or not nest.stages:
         return False
@@ -69,7 +69,7 @@ def is_rows(nest: Nest) -> bool:
 
 
 def in_shared(nest: Nest, chip: str) -> tuple[bool, Condition | None]:
-    """Whether shared memory takes what registers do not, and the size to test before a launch."""
+    """Whether rows can be kept in shared memory, and the condition of the launch; None = none."""
     stages = _stages(nest)
     shape = _shape(nest, stages)
     need = _staging(nest, stages, shape).bytes_ * shape.rows
@@ -85,7 +85,7 @@ def in_shared(nest: Nest, chip: str) -> tuple[bool, Condition | None]:
 def rows(
     memory: Memory, name: str, nest: Nest, fast: bool, staged: bool
 ) -> tuple[Kernel, Launch]:  # fmt: skip
-    """The kernel of a nest of rows; ``staged``: with rows in shared memory (`in_shared`)."""
+    """The kernel of a nest of rows; ``staged``: keep rows in shared memory (`in_shared`)."""
     stages = _stages(nest)
     shape = _shape(nest, stages)
     kernel = Kernel(memory, name, buffers_of(nest), (shape.threads, shape.rows, 1), fast)
@@ -166,7 +166,7 @@ class _Rows(KernelEmitter):
         if self.shape.rows > 1 and not (isinstance(count, int) and count % self.shape.rows == 0):
             with self.scope.point():
                 inside = gpu.less(row, self.size(count))
-            # All lanes of a warp are in the same row, so they go the same way.
+            # All lanes of a warp belong to the same row, so they take the same branch.
             with self.only_if(inside):
                 self._stages()
         else:
@@ -204,9 +204,9 @@ class _Rows(KernelEmitter):
         return totals
 
     def _chunk(self, size: int, number: int) -> tuple[Atom, ir.Value | None]:
-        """Where a thread's part of a row starts, and whether it is inside (None: certainly).
+        """The start of a thread's part of a row, and whether it is inside the row; None = it is.
 
-        Outside, the last elements of the row are computed once more and left out.
+        A thread outside of the row computes the row's last elements, and its values are ignored.
         """
         gpu, shape = self.gpu, self.shape
         atom = ("chunk", size, number)
@@ -249,7 +249,7 @@ class _Rows(KernelEmitter):
         self, stage: Stage, groups: list[list[Loop]], atom: Atom, carried: list[Carried],
         totals: list[ir.Value], inside: ir.Value | None,
     ) -> list[ir.Value]:  # fmt: skip
-        """The accumulators after one more part of the row."""
+        """Fold one more part of the row into the accumulators; returns their new values."""
         for _ in self.lanes(atom, self.shape.width, groups):
             with self.scope.point():
                 new = self.fold(carried, totals)
@@ -268,7 +268,7 @@ class _Rows(KernelEmitter):
             self.complete(carried, totals)
 
     def _store_results(self) -> None:
-        """Store what there is one of per row."""
+        """Store the results that have one element per row."""
         reductions = [op for stage in self.nest.stages for op in stage.reductions]
         stored = [
             op for op in [*reductions, *self.nest.tail]
@@ -282,7 +282,7 @@ class _Rows(KernelEmitter):
 
 
 def _held(nest: Nest, shape: Shape) -> int:
-    """Elements of each tensor that a thread can hold in registers."""
+    """Number of elements of each tensor that a thread can keep in registers."""
     inner = {g for stage in nest.stages for g in (*stage.parallel, *stage.reduced)}
     streams = {
         tensor for tensor, offset in offsets(nest).known

@@ -1,8 +1,8 @@
 """Serial kernels: one thread per iteration of the outer loops runs all other loops like a CPU.
 
-They serve the nests that no other family takes: scans, reductions whose elements cannot be
-regrouped (argmax), and nests that read what they computed at another place. Each iteration has its
-own place in the workspace for temporaries.
+They serve the nests that no other family supports: scans, reductions whose elements cannot be
+regrouped (argmax), and nests that read elements which another iteration has computed. Each
+iteration of the outer loops has a place of its own in the workspace for temporaries.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ROW = ("row",)
 
 @dataclass
 class Serial:
-    """The kernel of a nest of which only the outer loops are parallel.
+    """The kernel of a nest in which only the outer loops run in parallel.
 
-    ``scratch``: room for the nest's temporaries, for each iteration of the outer loops and tiles.
+    ``scratch``: temporaries of the nest, one copy for each iteration of the outer loops and tiles.
     """
 
     nest: Nest
@@ -93,7 +93,7 @@ class _Serial(KernelEmitter):
             self._tiles(self.nest.tile)
 
     def _tiles(self, loop: Loop) -> None:
-        """Tiles of a row one after the other; of a single row, one per thread."""
+        """Loop over the tiles of a row; if there is only one row, threads share its tiles."""
         gpu, high = self.gpu, self.size(loop.extent)
         low, step = self.size(0), self.size(TILE)
         if not self.nest.outer:

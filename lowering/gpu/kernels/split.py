@@ -1,7 +1,8 @@
 """Reductions with few results or along columns, in two steps.
 
-The elements reduced over are divided in chunks, one per block along y: a first kernel writes what
-each chunk comes to, a second one combines the chunks in order. So results are deterministic.
+The reduced elements are divided into chunks, one per block along y. A first kernel writes the
+partial result of each chunk, and a second kernel combines the partial results in order. So results
+are deterministic.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from .kernel import Kernel, Memory, Temporary
 from .ops import WARP
 
 THREADS = 256
-LEAST = 64  # elements reduced over that are worth a chunk of columns
+LEAST = 64  # least number of reduced elements in a chunk of columns
 LEAST_FLAT = 4096  # and of a chunk along contiguous elements
 BLOCKS = 264  # two for each multiprocessor of the largest chips
-MOST = 256  # chunks
-LONG = 4096  # elements of a row that several blocks may share
-HELD = 64  # registers that accumulators may take
-SHARED = 8 * 1024  # bytes with which rows of threads exchange accumulators of one type
+MOST = 256  # largest number of chunks
+LONG = 4096  # several blocks may share a row of more elements than this
+HELD = 64  # largest number of registers for accumulators
+SHARED = 8 * 1024  # bytes of shared memory to exchange accumulators of one type
 HIGH = THREADS // WARP  # rows of threads where columns are along x
 RESULT, COLUMN, ELEMENT = ("result",), ("column",), ("element",)
 
 
 @dataclass
 class Split:
-    """The kernels of a reduction in two steps; one where there is a single chunk.
+    """The two kernels of a reduction in two steps; a single chunk needs only the first.
 
-    ``partials``: room for what the chunks come to, a row per chunk.
+    ``partials``: arrays of partial results, one row per chunk.
     """
 
     nest: Nest
@@ -124,7 +125,7 @@ class Split:
 
 
 def is_split(nest: Nest) -> bool:
-    """Whether a nest is a reduction, and then computes with its results only."""
+    """True if a nest is a reduction, followed only by computations with its results."""
     if nest.accumulated or not nest.stages or not nest.stages[0].reductions:
         return False
     first, *rest = nest.stages
@@ -134,7 +135,7 @@ def is_split(nest: Nest) -> bool:
     if any(op.is_scan for op in members) or not all(map(is_combinable, first.reductions)):
         return False
     if nest.tail and any(g.extent == 0 for g in first.parallel):
-        return False  # there is nothing to launch over, but something to store
+        return False  # an empty grid is not launched, but a tail has results to store
     if first.in_memory:
         return True
     rows = extent(nest.outer) if not first.parallel else 0
@@ -154,7 +155,7 @@ class _Chunk(KernelEmitter):
     # --- the first step --------------------------------------------------------------------------
 
     def _bounds(self) -> tuple[ir.Value, ir.Value]:
-        """Where this block's chunk starts and ends; chunks are multiples of the vector width."""
+        """Start and end of this block's chunk; chunks are multiples of the vector width."""
         gpu, split = self.gpu, self.split
         vectors = split.size if split.along_columns else split.size // self.width
         share = ix.ceil_div(vectors, split.chunks)
@@ -166,7 +167,7 @@ class _Chunk(KernelEmitter):
         return first, last
 
     def run_flat(self) -> None:
-        """Threads side by side along what is reduced over."""
+        """Emit the first kernel if neighbouring threads read neighbouring reduced elements."""
         gpu, split = self.gpu, self.split
         with self.scope.point():
             self.atoms[RESULT] = (gpu.position("block_id", "x"), 0)
@@ -189,7 +190,10 @@ class _Chunk(KernelEmitter):
             self._deliver(totals, self.atoms[RESULT][0])
 
     def run_columns(self) -> None:
-        """Threads side by side along results, rows of threads along what is reduced over."""
+        """Emit the first kernel if neighbouring threads compute neighbouring results (columns).
+
+        Each row of threads in a block reduces a part of the chunk.
+        """
         gpu, split, width = self.gpu, self.split, self.width
         with self.scope.point():
             self.atoms[RESULT] = (gpu.position("block_id", "z"), 0)
@@ -220,7 +224,7 @@ class _Chunk(KernelEmitter):
                     self._deliver(part, gpu.add(result, column))
 
     def _column_step(self, totals: list[ir.Value]) -> list[ir.Value]:
-        """Accumulators of neighbouring columns after one more row."""
+        """Fold one more row into the accumulators of neighbouring columns; returns new values."""
         self.place_spread(self.split.reduced, ix.atom(ELEMENT))
         groups = [self.split.results[-1]]
         self.store_lanes(COLUMN, self.width, groups, self.split.stage)
@@ -233,13 +237,13 @@ class _Chunk(KernelEmitter):
         return new
 
     def _down(self, values: list[ir.Value], row: ir.Value) -> list[ir.Value]:
-        """Values of the rows of threads combined, in order, for the first row."""
+        """Combine the values of all rows of threads in order; the first row gets the results."""
         gpu = self.gpu
         combiners = combiners_of(self.carried_all) * self.width
         totals = list(values)
         with self.scope.point():
             own = gpu.add(gpu.mul(row, gpu.constant(WARP)), self.thread)
-            # The first row reads its own column of each; the others' results are not used.
+            # All rows execute this code, but only the results of the first row are used.
             places = [gpu.add(self.thread, gpu.constant(k * WARP)) for k in range(1, HIGH)]
             for type_ in dict.fromkeys(v.type for v in values):
                 mine = [k for k, v in enumerate(values) if v.type == type_]
@@ -247,7 +251,7 @@ class _Chunk(KernelEmitter):
                 memories = [self.kernel.shared(HIGH * WARP, type_) for _ in mine[:most]]
                 for start in range(0, len(mine), most):
                     if start:
-                        gpu.barrier()  # what the last round has stored is read
+                        gpu.barrier()  # all threads have read the values of the last round
                     part = list(zip(memories, mine[start : start + most], strict=False))
                     for memory, k in part:
                         gpu.store(values[k], gpu.offset(memory, own, type_))
@@ -259,7 +263,7 @@ class _Chunk(KernelEmitter):
         return totals
 
     def _deliver(self, totals: list[ir.Value], number: ir.Value) -> None:
-        """Store what a chunk comes to, or the results if there is one only."""
+        """Store the partial results of a chunk, or the results if there is only one chunk."""
         if not self.split.partials:
             self._results(self.carried_all, totals)
             return
@@ -277,7 +281,7 @@ class _Chunk(KernelEmitter):
     # --- the second step -------------------------------------------------------------------------
 
     def run_each(self) -> None:
-        """One thread per result."""
+        """Emit the second kernel with one thread per result."""
         gpu = self.gpu
         with self.scope.point():
             block = gpu.mul(gpu.position("block_id", "x"), gpu.constant(THREADS))
@@ -290,7 +294,7 @@ class _Chunk(KernelEmitter):
             self._finish(result, totals)
 
     def run_together(self) -> None:
-        """One block per result."""
+        """Emit the second kernel with one block per result."""
         with self.scope.point():
             result = self.gpu.position("block_id", "x")
         totals = self._chunk_totals(self.thread, THREADS, result)
@@ -321,7 +325,7 @@ class _Chunk(KernelEmitter):
         self._results(self.carried_all, totals)
 
     def _results(self, carried: list[Carried], totals: list[ir.Value]) -> None:
-        """Store the results at hand, and what is computed with them."""
+        """Store the results of the reductions, and the values computed from them."""
         with self.scope.point():
             self.complete(carried, totals)
         after: list[Compute] = [op for stage in self.nest.stages[1:] for op in stage.maps]

@@ -1,8 +1,8 @@
-"""What stages of a row kernel leave in shared memory for later ones.
+"""Keeps elements of a row in shared memory, from one stage of a row kernel to later ones.
 
-That is what a stage loads, or computes at some expense, and a later one needs again. A thread
-finds there what it has left itself: all stages divide rows among threads in the same way. So no
-barrier is needed, and places are such that neighbouring threads meet no bank conflict.
+Kept are elements that a stage loads, or computes at some cost, and that a later stage needs again.
+All stages divide rows among threads in the same way, so a thread reads only elements that it has
+stored itself, and no barrier is needed. The layout avoids bank conflicts of neighbouring threads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .kernel import VECTOR, element_size
 from .ops import Address, is_float
 
 Element = tuple[Tensor, Position]
-# By number of a stage: the index of its loop over the row, and the nest's loops that this merges.
+# Number of a stage -> the index of its loop over the row, and the nest loops that it merges.
 RowLoops = Mapping[int, tuple[Atom, Sequence[Sequence[Loop]]]]
 
 
@@ -34,10 +34,10 @@ class Slot:
     """A part of a block's shared memory: one element for each of a row.
 
     Attributes:
-        size: elements of the row.
-        bytes_: of an element.
-        start: byte offset.
-        free: the stage in which it is read for the last time.
+        size: number of elements of the row.
+        bytes_: bytes of an element.
+        start: byte offset in the row's shared memory.
+        free: number of the stage that reads the slot for the last time.
     """
 
     size: Dim
@@ -48,7 +48,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class Staged:
-    """An element of a row that is kept: which, at index ``atom`` of the row, and where."""
+    """A kept element of a row.
+
+    Attributes:
+        tensor: the tensor of the element.
+        index: index of the element, over ``atom`` and other atoms.
+        atom: the index of the row's loop.
+        slot: the part of shared memory that holds the elements of the row.
+    """
 
     tensor: Tensor
     index: Position
@@ -66,12 +73,12 @@ class Staged:
 
 @dataclass
 class Staging:
-    """What is kept of a row.
+    """The kept elements of a row.
 
     Attributes:
-        stored: by number of the stage that stores it.
-        loaded: by number of a stage that reads it.
-        bytes_: of shared memory per row.
+        stored: number of a stage -> elements that it stores.
+        loaded: number of a stage -> elements that it loads.
+        bytes_: bytes of shared memory per row.
     """
 
     stored: dict[int, list[Staged]] = field(default_factory=dict)
@@ -80,11 +87,12 @@ class Staging:
 
 
 def staging(nest: Nest, outer: dict[Loop, Index], rows: RowLoops) -> Staging:
-    """Choose what to keep.
+    """Choose the elements to keep.
 
     Args:
-        outer: where the outer loops are.
-        rows: of the stages that loop over their rows.
+        nest: the nest.
+        outer: outer loop -> its index.
+        rows: the stages that loop over their rows.
     """
     needs = _Needs(nest, outer, rows)
     first: dict[Element, int] = {}
@@ -94,7 +102,7 @@ def staging(nest: Nest, outer: dict[Loop, Index], rows: RowLoops) -> Staging:
             if element in first and _is_costly(nest, element[0]):
                 kept.add(element)
             first.setdefault(element, number)
-    # What is only needed to compute what is kept is needed once.
+    # Elements that are only needed to compute kept elements are needed once, so they are not kept.
     uses: dict[Element, list[int]] = {}
     for number in rows:
         for element in needs.of(number, {k for k in kept if first[k] < number}):
@@ -130,7 +138,7 @@ def _aligned(bytes_: Dim) -> Dim:
 
 
 def _is_costly(nest: Nest, tensor: Tensor) -> bool:
-    """Whether it was found to be worth computing once, and can be stored."""
+    """True if a tensor is an anchor of the nest, and its elements can be stored."""
     op, element = tensor.producer, tensor.element
     return (
         isinstance(op, Compute) and op.anchor and not op.is_reduction and op in nest.group.loops
@@ -139,7 +147,7 @@ def _is_costly(nest: Nest, tensor: Tensor) -> bool:
 
 
 def _is_loaded(nest: Nest, tensor: Tensor) -> bool:
-    """Whether a kernel finds it in memory: an argument, a constant, or what another has made."""
+    """True if a tensor is in memory before the kernel: an argument, a constant, or a result."""
     op = tensor.producer
     return not isinstance(op, Compute) or (op.anchor and op not in nest.group.loops)
 
@@ -151,7 +159,10 @@ class _Needs:
         self.nest, self.outer, self.rows = nest, outer, rows
 
     def of(self, number: int, known: set[Element]) -> Iterator[Element]:
-        """What a stage needs that differs along its row, each once; nothing behind ``known``."""
+        """The elements that a stage needs and that differ along its row, each once.
+
+        Elements that are only needed to compute elements of ``known`` are left out.
+        """
         atom, groups = self.rows[number]
         place = {**self.outer, **spread(groups, ix.atom(atom))}
         waiting = list(self._roots(self.nest.stages[number], place))[::-1]
@@ -184,7 +195,7 @@ class _Needs:
 def _read(op: Compute, loops: Sequence[Index | None]) -> list[Element]:
     known = [i if i is not None else ix.constant(0) for i in loops]
     numbers = op.body.direct if op.body.view is None else (op.body.view,)
-    # What a reduction has accumulated, it reads from no memory.
+    # A reduction does not read its accumulator from memory.
     inputs = [n for n in numbers if n < len(op.reads) or not op.is_reduction]
     return [Evaluator.viewed(*read_at(op, number, known)) for number in inputs]
 
@@ -195,16 +206,18 @@ def _is_memory(tensor: Tensor) -> bool:
 
 
 def _moving(tensor: Tensor, index: Position) -> set[Atom]:
-    """What the place of an element in memory depends on."""
+    """The atoms on which an element's address depends."""
     return ix.atoms_of(ix.linear(index, strides_of(tensor)))
 
 
 class RowMemory:
-    """What is kept, in the dynamic shared memory of a kernel.
+    """The kept elements in the dynamic shared memory of a kernel.
 
     Args:
-        width: neighbouring elements per access of the row.
-        rows: per block, along y.
+        emitter: emits the kernel.
+        kept: the kept elements.
+        width: number of neighbouring elements per access of the row.
+        rows: number of rows per block, along y.
     """
 
     def __init__(self, emitter: KernelEmitter, kept: Staging, width: int, rows: int) -> None:
@@ -213,12 +226,12 @@ class RowMemory:
         self.memory: ir.Value | None = None
 
     def declare(self) -> None:
-        """To be called where the kernel begins."""
+        """Declare the shared memory; called at the kernel's beginning."""
         if self.kept.stored:
             self.memory = self.emitter.kernel.shared_by_launch(self.kept.bytes_ * self.rows)
 
     def take(self, stage: int) -> None:
-        """Remember the elements at hand that earlier stages have left for this one."""
+        """Load the current elements that earlier stages have stored for this one."""
         for one in self.kept.loaded.get(stage, ()):
             count, element = self._count(one), one.tensor.element
             for first in range(0, self.width, count):
@@ -233,7 +246,7 @@ class RowMemory:
                     self.emitter.scope.memo[key] = value
 
     def leave(self, stage: int, groups: Sequence[Sequence[Loop]]) -> None:
-        """Store the elements at hand that later stages need."""
+        """Store the current elements that later stages need."""
         for one in self.kept.stored.get(stage, ()):
             lanes = self.emitter.lanes(one.atom, self.width, groups)
             values = [self.emitter.value(*one.key(lane.index)) for lane in lanes]
@@ -247,13 +260,13 @@ class RowMemory:
                     self.gpu.store_vector(part, place, one.slot.bytes_)
 
     def _count(self, one: Staged) -> int:
-        """Elements per access of shared memory."""
+        """Number of elements per access of shared memory."""
         return min(self.width, VECTOR // one.slot.bytes_)
 
     def _place(self, one: Staged, first: int) -> Address:
-        """Where the elements at hand are, from number ``first`` on.
+        """The address of the current elements, from number ``first`` on.
 
-        The first vectors of all threads come before the second ones: no bank is skipped.
+        The first vectors of all threads come before all second vectors, so no bank is skipped.
         """
         gpu, slot = self.gpu, one.slot
         vectors = self.width // self._count(one)
@@ -267,7 +280,7 @@ class RowMemory:
         return gpu.offset(self._view(one), index, one.tensor.element)
 
     def _view(self, one: Staged) -> Address:
-        """A slot as elements, from its start for this row of the block."""
+        """A slot as an array of elements that starts at this row of the block."""
         gpu, emitter, slot = self.gpu, self.emitter, one.slot
         element = one.tensor.element
         key = ("slot", slot.start, element)
