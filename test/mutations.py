@@ -28,7 +28,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a plan's quick check forgets the flag", "executor/plans/guard.py",
-        'if o.on_device else ""  # plans', 'if False else ""  # plans',
+        'if o.on_device else ""  # NumPy', 'if False else ""  # NumPy',
         ("executor/test_requires_grad.py",),
     ),
     Mutation(

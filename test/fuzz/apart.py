@@ -23,8 +23,11 @@ _MOST = 4  # statements taken away before a program is given up
 
 def comes_later(program: Program, call: int, numpy: Outcome, ours: Outcome) -> bool:
     """Whether an error is that of a later statement: NumPy's, without those that raise before."""
-    if numpy.error is None or ours.error is None or _line(ours.error) <= _line(numpy.error):
+    if numpy.error is None or ours.error is None or _line(ours.error) < _line(numpy.error):
         return False
+    if _line(ours.error) == _line(numpy.error):
+        # ``x[i] += name``: the index is looked at first, whose contents are not known.
+        return isinstance(numpy.error, IndexError) and isinstance(ours.error, NameError)
     error: BaseException | None = numpy.error
     for _ in range(_MOST):
         text = _text(program, error)
