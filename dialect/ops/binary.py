@@ -11,7 +11,8 @@ import numpy as np
 from ..errors import DTypeError
 from ..ir.dtypes import F64, I64
 from ..ir.op import Rounding
-from ..ir.symbolic import Dim, Sym, sym_max, sym_min
+from ..ir.size_algebra import sym_max, sym_min
+from ..ir.symbolic import Dim, Sym
 from ..ir.types import TENSOR, ScalarType, TensorType, Type
 from ..reasons import Kind, Reason
 from .families import Binary, PartialBinary, in_f32

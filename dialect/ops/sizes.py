@@ -15,7 +15,8 @@ import numpy as np
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
 from ..ir.attrs import DYNAMIC
 from ..ir.dtypes import I64, U64, DType, dtype_of
-from ..ir.symbolic import Dim, Sym, bounds
+from ..ir.size_algebra import bounds
+from ..ir.symbolic import Dim, Sym
 from ..ir.types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import numpy as np
 from ..errors import BoundsError, LoweringError, ShapeError
 from ..ir.attrs import DYNAMIC, I64, I64_ARRAY
 from ..ir.op import Emit, View, attr, operand, result
-from ..ir.symbolic import Dim, Sym, sym_max, sym_min
+from ..ir.size_algebra import sym_max, sym_min
+from ..ir.symbolic import Dim, Sym
 from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .sizes import (
     check_axes,

@@ -10,7 +10,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.attrs import BOOL, I64, I64_ARRAY
 from ..ir.op import EVERY, Emit, View, attr, operand, result
-from ..ir.symbolic import Dim, Sym, sym_min
+from ..ir.size_algebra import sym_min
+from ..ir.symbolic import Dim, Sym
 from ..ir.types import TensorType, Type
 from .sizes import check_axes, complete_shape, normalize_axis, prove_equal, tensor_type
 from .slicing import ABSENT, sliced

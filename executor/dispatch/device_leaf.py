@@ -14,7 +14,7 @@ import numpy as np
 
 from ...dialect.ir.device import index_of
 from ...dialect.ir.dtypes import dtype_named
-from ...dialect.ir.symbolic import parse_dim
+from ...dialect.ir.size_algebra import parse_dim
 from ..cuda.dlpack import row_major
 from ..cuda.dlpack_exchange import device_word
 from ..cuda.driver_api import LEGACY_STREAM, DriverError

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
-from ...dialect.ir.symbolic import Dim, parse_dim
+from ...dialect.ir.size_algebra import parse_dim
+from ...dialect.ir.symbolic import Dim
 from ...dialect.ops.control import If
 from ...dialect.ops.create import Constant
 from ...dialect.ops.device_guards import SizeEq

@@ -13,7 +13,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from ...dialect.errors import ShapeError
-from ...dialect.ir.symbolic import OPERATORS, Dim, sym_max
+from ...dialect.ir.size_algebra import OPERATORS, sym_max
+from ...dialect.ir.symbolic import Dim
 from .output_pool import ALIGNMENT
 
 _MOST_SIZES = 8  # that share a place without one being known to be the largest: readers recurse

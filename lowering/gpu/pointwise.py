@@ -6,7 +6,8 @@ others, as rows, along y; only rows are split up by division, outside of the loo
 
 from __future__ import annotations
 
-from ...dialect.ir.symbolic import Dim, sym_min
+from ...dialect.ir.size_algebra import sym_min
+from ...dialect.ir.symbolic import Dim
 from ..emit.module import buffers_of
 from ..schedule import index as ix
 from ..schedule.groups import Loop

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from mlir import ir
 
 from ...dialect.ir.postorder import postorder
-from ...dialect.ir.symbolic import Dim, sym_max, sym_min, symbol
+from ...dialect.ir.size_algebra import sym_max, sym_min
+from ...dialect.ir.symbolic import Dim, symbol
 from .graph import definition
 
 # What sizes are emitted as (`generic.Emitter.index`); divisions that truncate have no closed form.
