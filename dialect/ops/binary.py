@@ -26,51 +26,28 @@ class Add(Binary, name="add"):
     """``a + b``; integers wrap, bools combine by "or"."""
 
     numpy = np.add
-    python = operator.add
-    symbolic = operator.add
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a + b
+    python = symbolic = element = operator.add
 
 
 class Sub(Binary, name="sub"):
     """``a - b``; integers wrap, bool has no loop."""
 
     numpy = np.subtract
-    python = operator.sub
-    symbolic = operator.sub
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a - b
+    python = symbolic = element = operator.sub
 
 
 class Mul(Binary, name="mul"):
     """``a * b``; integers wrap, bools combine by "and"."""
 
     numpy = np.multiply
-    python = operator.mul
-    symbolic = operator.mul
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a * b
+    python = symbolic = element = operator.mul
 
 
 class Div(PartialBinary, name="div"):
     """``a / b``: true division, integers become floats."""
 
     numpy = np.divide
-    python = operator.truediv
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a / b
+    python = element = operator.truediv
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
@@ -90,11 +67,7 @@ class FloorDiv(PartialBinary, name="floor_div"):
     numpy = np.floor_divide
     python = operator.floordiv
     symbolic = staticmethod(_no_zero(operator.floordiv))
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a // b
+    element = operator.floordiv
 
 
 class Remainder(PartialBinary, name="remainder"):
@@ -103,22 +76,14 @@ class Remainder(PartialBinary, name="remainder"):
     numpy = np.remainder
     python = operator.mod
     symbolic = staticmethod(_no_zero(operator.mod))
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a % b
+    element = operator.mod
 
 
 class Fmod(Binary, name="fmod"):
     """Remainder with the sign of ``a`` (C's fmod and %); integers give 0 for a zero divisor."""
 
     numpy = np.fmod
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.fmod(b)
+    element = staticmethod(lambda a, b: a.fmod(b))
 
 
 class Pow(PartialBinary, name="pow"):
@@ -220,10 +185,7 @@ class Maximum(Binary, name="maximum", rounding=Rounding.NONE):
     def python(a: Any, b: Any) -> Any:
         return _as_common(a, b, a if a >= b or a != a else b)
 
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.maximum(b)
+    element = staticmethod(lambda a, b: a.maximum(b))
 
 
 class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
@@ -236,10 +198,7 @@ class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
     def python(a: Any, b: Any) -> Any:
         return _as_common(a, b, a if a <= b or a != a else b)
 
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.minimum(b)
+    element = staticmethod(lambda a, b: a.minimum(b))
 
 
 def _as_common(a: Any, b: Any, value: Any) -> Any:
@@ -251,11 +210,7 @@ class Atan2(Binary, name="atan2"):
     """Angle of the point (b, a)."""
 
     numpy = np.arctan2
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.math("atan2", b)
+    element = staticmethod(lambda a, b: a.math("atan2", b))
 
 
 class Hypot(Binary, name="hypot"):
@@ -282,11 +237,7 @@ class Copysign(Binary, name="copysign", rounding=Rounding.NONE):
     """Size of ``a``, sign of ``b``."""
 
     numpy = np.copysign
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.math("copysign", b)
+    element = staticmethod(lambda a, b: a.math("copysign", b))
 
 
 class Logaddexp(Binary, name="logaddexp"):

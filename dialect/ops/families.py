@@ -71,6 +71,8 @@ class Elementwise(Op):
         rule: ufunc whose loops decide the dtypes, where ``numpy`` is not that ufunc itself.
         python: the op on Python numbers only; absent = they are treated as NumPy treats them.
         symbolic: the same on sizes of which some are symbols.
+        element: what a kernel computes of one element of each operand; a family or an op that
+            takes several steps for it overrides `scalar`.
     """
 
     fusion = Fusion.POINTWISE
@@ -78,11 +80,12 @@ class Elementwise(Op):
     rule: ClassVar[np.ufunc | None] = None
     python: ClassVar[Callable[..., Any] | None] = None
     symbolic: ClassVar[Callable[..., Any] | None] = None
+    element: ClassVar[Callable[..., Scalar]]
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         """The op on one element of each operand."""
-        raise NotImplementedError
+        return cls.element(*xs)
 
     # --- types ----------------------------------------------------------------------------
 
@@ -240,7 +243,10 @@ class PartialBinary(Binary):
 
 
 class Compare(Binary, rounding=Rounding.NONE):
-    """A comparison: bool result. Integers are compared by value whatever their dtypes."""
+    """A comparison: bool result. Integers are compared by value whatever their dtypes.
+
+    ``element`` compares two elements of one dtype.
+    """
 
     @classmethod
     def casts(cls, keys: Sequence[Key]) -> tuple[DType | None, ...]:
@@ -254,15 +260,10 @@ class Compare(Binary, rounding=Rounding.NONE):
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
         if a.dtype.kind + b.dtype.kind == "iu":
-            return (a < 0).select(cls.ordered(a, a.const(0)), cls.ordered(a.cast(b.dtype), b))
+            return (a < 0).select(cls.element(a, a.const(0)), cls.element(a.cast(b.dtype), b))
         if a.dtype.kind + b.dtype.kind == "ui":
-            return (b < 0).select(cls.ordered(b.const(0), b), cls.ordered(a, b.cast(a.dtype)))
-        return cls.ordered(a, b)
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        """The comparison of two elements of one dtype."""
-        raise NotImplementedError
+            return (b < 0).select(cls.element(b.const(0), b), cls.element(a, b.cast(a.dtype)))
+        return cls.element(a, b)
 
     @classmethod
     def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:

@@ -6,7 +6,7 @@ At run time an undefined tensor is None. Only the ops of this file and control f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,15 +49,22 @@ class AutogradAdd(Op, name="autograd_add"):
 
 
 class Definedness(Op):
-    """Family of tests of which of some tensors are defined."""
+    """Family of tests of which of some tensors are defined.
+
+    One tensor that is ``decisive`` (defined or not) settles the ``outcome``.
+    """
 
     grads = operand(variadic=True)
     out = result()
+    decisive: ClassVar[bool] = True
+    outcome: ClassVar[bool] = False
 
     @classmethod
     def decide(cls, defined: Sequence[bool | None]) -> bool | None:
         """The outcome from what is known of each tensor; None = it depends on the others."""
-        raise NotImplementedError
+        if cls.decisive in defined:
+            return cls.outcome
+        return None if None in defined else not cls.outcome
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
@@ -75,25 +82,17 @@ class Definedness(Op):
 class AnyNonzero(Definedness, name="any_nonzero"):
     """Whether any of the tensors is defined."""
 
-    @classmethod
-    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
-        return True if True in defined else None if None in defined else False
+    outcome = True
 
 
 class AllNonzero(Definedness, name="all_nonzero"):
     """Whether all of the tensors are defined."""
 
-    @classmethod
-    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
-        return False if False in defined else None if None in defined else True
+    decisive = False
 
 
 class AllZero(Definedness, name="all_zero"):
     """Whether all of the tensors are undefined."""
-
-    @classmethod
-    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
-        return False if True in defined else None if None in defined else True
 
 
 class GradOf(Op, name="grad_of"):

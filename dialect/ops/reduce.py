@@ -6,7 +6,8 @@ as NumPy (it accumulates in half along some axes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -108,12 +109,8 @@ class _Fold(Reduction):
     """Family: an associative operation folded over the elements."""
 
     ufunc: ClassVar[np.ufunc]
+    fold: ClassVar[Callable[..., Scalar]]  # one step: what there is, an element
     initial: ClassVar[Any] = 0
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        """One step, on scalars of one dtype."""
-        raise NotImplementedError
 
     @classmethod
     def accumulator(cls, dtype: DType) -> DType:
@@ -179,10 +176,7 @@ class Sum(Accumulation, name="sum"):
     """Sum of elements (0 for none)."""
 
     ufunc = np.add
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc + element
+    fold = operator.add
 
 
 class Prod(Accumulation, name="prod"):
@@ -190,10 +184,7 @@ class Prod(Accumulation, name="prod"):
 
     ufunc = np.multiply
     initial = 1
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc * element
+    fold = operator.mul
 
 
 class _Extremum(_Fold, rounding=Rounding.NONE):
@@ -210,10 +201,7 @@ class Max(_Extremum, name="max"):
     ufunc = np.maximum
     initial = "min"
     no_identity = "maximum"
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc.maximum(element)
+    fold = staticmethod(lambda acc, element: acc.maximum(element))
 
 
 class Min(_Extremum, name="min"):
@@ -222,10 +210,7 @@ class Min(_Extremum, name="min"):
     ufunc = np.minimum
     initial = "max"
     no_identity = "minimum"
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc.minimum(element)
+    fold = staticmethod(lambda acc, element: acc.minimum(element))
 
 
 class _Logical(_Fold, rounding=Rounding.NONE):
@@ -245,10 +230,7 @@ class Any_(_Logical, name="any"):
 
     ufunc = np.logical_or
     initial = False
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc | element
+    fold = operator.or_
 
 
 class All_(_Logical, name="all"):
@@ -256,10 +238,7 @@ class All_(_Logical, name="all"):
 
     ufunc = np.logical_and
     initial = True
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc & element
+    fold = operator.and_
 
 
 class _ArgExtremum(Proven, rounding=Rounding.NONE):
@@ -274,11 +253,7 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
     keepdims = attr(BOOL, default=False)
     fusion = Fusion.REDUCTION
     numpy: ClassVar[Any]
-
-    @classmethod
-    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
-        """True if number ``a`` is better than number ``b``."""
-        raise NotImplementedError
+    exceeds: ClassVar[Callable[..., Scalar]]  # true if the first number is better
 
     @classmethod
     def axes(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
@@ -339,17 +314,11 @@ class ArgMax(_ArgExtremum, name="argmax"):
     """Index of the largest element. Raises ShapeError for none."""
 
     numpy = staticmethod(np.argmax)
-
-    @classmethod
-    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a > b
+    exceeds = operator.gt
 
 
 class ArgMin(_ArgExtremum, name="argmin"):
     """Index of the smallest element. Raises ShapeError for none."""
 
     numpy = staticmethod(np.argmin)
-
-    @classmethod
-    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a < b
+    exceeds = operator.lt

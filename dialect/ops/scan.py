@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,11 +32,7 @@ class Scan(Op, rounding=Rounding.SUMS):
     dtype = attr(DTYPE, default=None)
     fusion = Fusion.REDUCTION
     ufunc: ClassVar[np.ufunc]
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        """One step, on scalars of one dtype."""
-        raise NotImplementedError
+    fold: ClassVar[Callable[..., Scalar]]  # one step: what there is, an element
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
@@ -93,17 +90,11 @@ class CumSum(Scan, name="cumsum"):
     """`numpy.cumsum`."""
 
     ufunc = np.add
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc + element
+    fold = operator.add
 
 
 class CumProd(Scan, name="cumprod"):
     """`numpy.cumprod`."""
 
     ufunc = np.multiply
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc * element
+    fold = operator.mul
