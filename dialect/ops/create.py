@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
+from ..ir.attrs import DTYPE, I64, I64_ARRAY, VALUE
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import ScalarType, TensorType, Type, type_of
 from .shape import check_broadcast, prove_broadcast
 from .sizes import (
-    check_sizes,
+    check_shape,
     complete_shape,
     known_sizes,
     nonnegative,
@@ -65,14 +65,8 @@ class _Sized(Proven):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_sizes(attrs["shape"], len(types) - cls._before())
-        if any(d < 0 and d != DYNAMIC for d in attrs["shape"]):
-            yield f"shape {list(attrs['shape'])} has a negative size"
-
-    @classmethod
-    def _before(cls) -> int:
-        """How many operands come before the sizes."""
-        return len(cls.operands) - 1
+        before = len(cls.operands) - 1  # operands that come before the sizes
+        yield from check_shape(attrs["shape"], len(types) - before)
 
 
 class Full(_Sized, name="full", rounding=Rounding.MOVES):

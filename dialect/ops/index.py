@@ -21,8 +21,10 @@ from ..ir.symbolic import Dim
 from ..ir.types import Shape, TensorType, Type
 from .broadcast import broadcast_shapes, shape_text
 from .sizes import (
+    along,
     as_tensor,
     check_axes,
+    check_axis,
     clamped,
     complete_shape,
     forbid_outside,
@@ -56,6 +58,10 @@ class _Indexed(Structural):
         """The axes that indices run over, counted from the front; raises AxisError."""
         axis = attrs.get("axis")
         return () if axis is None else (normalize_axis(axis, len(shape)),)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
@@ -95,20 +101,13 @@ class Take(_Indexed, name="take"):
         return np.take(args[0], _integers(args[1]), axis=attrs.get("axis"))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None:
-            yield from check_axes((attrs["axis"],), types[0])
-
-    @classmethod
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         indices = as_tensor(b, args[1])
-        if attrs.get("axis") is None:
-            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
-        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        x, axis = along(b, x, attrs.get("axis"))
         forbid_outside(b, indices, x.shape[axis])
 
         def load(*at: Scalar) -> Scalar:
@@ -160,19 +159,12 @@ class Gather(_Indexed, name="gather"):
         return np.take_along_axis(args[0], _integers(args[1]), attrs.get("axis"))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None:
-            yield from check_axes((attrs["axis"],), types[0])
-
-    @classmethod
     def lower(
         cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
     ) -> Tensor:
         x, indices, out = args[0], as_tensor(b, args[1]), types[0]
         assert isinstance(out, TensorType)
-        if attrs.get("axis") is None:
-            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
-        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        x, axis = along(b, x, attrs.get("axis"))
         forbid_outside(b, indices, x.shape[axis])
 
         def load(*at: Scalar) -> Scalar:

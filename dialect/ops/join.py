@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from ..ir.op import Fusion, attr, operand, result
 from ..ir.symbolic import Dim
 from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .sizes import (
-    check_axes,
+    along,
+    check_axis,
     complete_shape,
     is_positive,
     normalize_axis,
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
 
 
 class _Join(Structural):
-    """Family: several tensors, promoted to their common dtype, one after the other."""
+    """Family: several tensors, promoted to their common dtype, one after the other.
 
+    ``new_axes``: how many axes the result has that the tensors do not have.
+    """
+
+    new_axes: ClassVar[int] = 0
     tensors = operand(variadic=True)
     out = result()
     axis = attr(I64, default=0)
@@ -46,6 +51,13 @@ class _Join(Structural):
     def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
         dtype = promote([tensor_type(t).dtype for t in types])
         return None if dtype is None else (dtype,) * len(types)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+        if not types:
+            yield f"need at least one array to {cls.name}"
+        for type_ in types[:1]:
+            yield from check_axis(attrs.get("axis", 0), type_, cls.new_axes)
 
 
 class Concatenate(_Join, name="concatenate"):
@@ -85,13 +97,6 @@ class Concatenate(_Join, name="concatenate"):
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
         return np.concatenate(args, axis=attrs.get("axis", 0))
-
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if not types:
-            yield "need at least one array to concatenate"
-        for type_ in types[:1]:
-            yield from check_axes((attrs.get("axis", 0),), type_)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
@@ -151,6 +156,8 @@ def _lower_concatenate(b: Builder, parts: Sequence[Tensor], axis: int, type_: Ty
 class Stack(_Join, name="stack"):
     """`numpy.stack`: tensors of one shape along a new axis. Raises ShapeError for others."""
 
+    new_axes = 1
+
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
         if not types:
@@ -170,13 +177,6 @@ class Stack(_Join, name="stack"):
     @classmethod
     def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
         return np.stack(args, axis=attrs.get("axis", 0))
-
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if not types:
-            yield "need at least one array to stack"
-        for type_ in types[:1]:
-            yield from check_axes((attrs.get("axis", 0),), type_, extra=1)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
@@ -361,8 +361,7 @@ class Repeat(Structural, name="repeat"):
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
         if attrs["repeats"] < 0:
             yield "repeats may not contain negative values."
-        if attrs.get("axis") is not None:
-            yield from check_axes((attrs["axis"],), types[0])
+        yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
     def lower(
@@ -370,9 +369,7 @@ class Repeat(Structural, name="repeat"):
     ) -> Tensor:
         x, out, repeats = args[0], types[0], attrs["repeats"]
         assert isinstance(out, TensorType)
-        if attrs.get("axis") is None:
-            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
-        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        x, axis = along(b, x, attrs.get("axis"))
         return b.compute(
             out, lambda *at: x.at(*(i // repeats if k == axis else i for k, i in enumerate(at)))
         )

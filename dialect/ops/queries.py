@@ -13,7 +13,7 @@ from ..ir.dtypes import BOOL, C128, DTYPES, F64, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
-from .sizes import check_axes, normalize_axis, product, tensor_type
+from .sizes import check_axis, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
     from ...lowering.linalg.builder import Builder, Tensor
@@ -74,7 +74,7 @@ class Dim(Query, name="dim"):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_axes((attrs["axis"],), types[0])
+        yield from check_axis(attrs["axis"], types[0])
 
 
 class Rank(Query, name="rank"):

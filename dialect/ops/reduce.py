@@ -21,6 +21,7 @@ from ..ir.op import Fusion, Rounding, attr, operand, result
 from ..ir.types import Shape, TensorType, Type
 from .sizes import (
     check_axes,
+    check_axis,
     complete_shape,
     drop,
     is_positive,
@@ -278,8 +279,8 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None and tensor_type(types[0]).rank != 0:
-            yield from check_axes((attrs["axis"],), types[0])
+        if tensor_type(types[0]).rank != 0:
+            yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:

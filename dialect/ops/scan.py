@@ -13,7 +13,7 @@ from ..ir.dtypes import DType, dtype_of
 from ..ir.op import Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import Shape, TensorType, Type
 from .reduce import accumulated, wide
-from .sizes import check_axes, normalize_axis, product, tensor_type
+from .sizes import check_axis, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
     from ...lowering.linalg.builder import Builder, Scalar, Tensor
@@ -72,8 +72,8 @@ class Scan(Op, rounding=Rounding.SUMS):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None and tensor_type(types[0]).rank != 0:
-            yield from check_axes((attrs["axis"],), types[0])
+        if tensor_type(types[0]).rank != 0:
+            yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
     def lower(

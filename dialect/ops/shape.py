@@ -17,6 +17,7 @@ from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .broadcast import shape_text
 from .sizes import (
     check_axes,
+    check_shape,
     check_sizes,
     complete_shape,
     drop,
@@ -224,9 +225,7 @@ class BroadcastTo(Structural, name="broadcast_to"):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_sizes(attrs["shape"], len(types) - 1)
-        if any(d < 0 and d != DYNAMIC for d in attrs["shape"]):
-            yield f"shape {list(attrs['shape'])} has a negative size"
+        yield from check_shape(attrs["shape"], len(types) - 1)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:

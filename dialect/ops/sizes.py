@@ -57,9 +57,9 @@ def check_axes(axes: Sequence[int] | None, type_: Type, extra: int = 0) -> Itera
 
     ``extra``: how many more axes the axes may name than the operand has.
     """
-    rank = tensor_type(type_).rank
     if axes is None:
         return
+    rank = tensor_type(type_).rank
     if rank is None:
         if len(set(axes)) != len(axes):
             yield f"axes {list(axes)} name an axis twice"
@@ -68,6 +68,11 @@ def check_axes(axes: Sequence[int] | None, type_: Type, extra: int = 0) -> Itera
         normalize_axes(axes, rank + extra)
     except ShapeError as error:
         yield f"axes {list(axes)}: {error.what}"
+
+
+def check_axis(axis: int | None, type_: Type, extra: int = 0) -> Iterator[str]:
+    """Likewise about an ``axis`` attribute; None = absent."""
+    return check_axes(None if axis is None else (axis,), type_, extra)
 
 
 def product(sizes: Iterable[MaybeDim]) -> MaybeDim:
@@ -104,6 +109,13 @@ def check_sizes(values: Sequence[int] | None, count: int) -> Iterator[str]:
     dynamic = sum(v == DYNAMIC for v in values or ())
     if dynamic != count:
         yield f"{dynamic} sizes are dynamic, but {count} operands give them"
+
+
+def check_shape(shape: Sequence[int], count: int) -> Iterator[str]:
+    """Complaints about a ``shape`` attribute to which ``count`` operands give sizes."""
+    yield from check_sizes(shape, count)
+    if any(d < 0 and d != DYNAMIC for d in shape):
+        yield f"shape {list(shape)} has a negative size"
 
 
 def nonnegative(shape: Sequence[MaybeDim]) -> tuple[MaybeDim, ...]:
@@ -186,6 +198,13 @@ def is_positive(size: MaybeDim) -> bool:
 def is_nonnegative(size: MaybeDim, least: int = 1) -> bool:
     """True if a size expression cannot be negative whose symbols are ``least`` or more."""
     return size is not None and bounds(size, (least, math.inf))[0] >= 0
+
+
+def along(b: Builder, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """``x`` and an axis of it from the front; of None, the flat tensor and its only axis."""
+    if axis is None:
+        return b.reshape(x, TensorType(x.dtype, (product(x.shape),))), 0
+    return x, normalize_axis(axis, x.rank)
 
 
 def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:

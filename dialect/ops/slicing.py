@@ -20,6 +20,7 @@ from ..ir.symbolic import Dim, Sym
 from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .sizes import (
     check_axes,
+    check_axis,
     check_sizes,
     clamped,
     complete_shape,
@@ -266,7 +267,7 @@ class Pick(Structural, name="pick"):
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
         yield from check_sizes((attrs["index"],), len(types) - 1)
-        yield from check_axes((attrs["axis"],), types[0])
+        yield from check_axis(attrs["axis"], types[0])
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:

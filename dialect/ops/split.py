@@ -13,7 +13,7 @@ from ..ir.op import EVERY, Emit, View, attr, operand, result
 from ..ir.size_algebra import sym_min
 from ..ir.symbolic import Dim, Sym
 from ..ir.types import TensorType, Type
-from .sizes import check_axes, complete_shape, normalize_axis, prove_equal, tensor_type
+from .sizes import check_axis, complete_shape, normalize_axis, prove_equal, tensor_type
 from .slicing import ABSENT, sliced
 from .structural import Structural
 
@@ -70,7 +70,7 @@ class _Pieces(Structural):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_axes((attrs.get("axis", 0),), types[0])
+        yield from check_axis(attrs.get("axis", 0), types[0])
         if cls.count(attrs) < 1:
             yield "number sections must be larger than 0."
 
