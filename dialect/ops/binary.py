@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DTypeError
 from ..ir.dtypes import F64, I64
-from ..ir.op import Rounding
+from ..ir.op import Attrs, Rounding
 from ..ir.size_algebra import sym_max, sym_min
 from ..ir.symbolic import Dim, Sym
 from ..ir.types import TENSOR, ScalarType, TensorType, Type
@@ -126,7 +126,7 @@ class Pow(PartialBinary, name="pow"):
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
         exponent = as_tensor(b, args[1])
         known = None if exponent.scalar is None else exponent.scalar.known

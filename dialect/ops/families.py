@@ -10,7 +10,7 @@ Python number with Python's semantics: that is the arithmetic on sizes of a trac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import DTypeError
 from ..ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
-from ..ir.op import Fusion, Op, Rounding, operand, result
+from ..ir.op import Attrs, Fusion, Op, Rounding, operand, result
 from ..ir.symbolic import Sym
 from ..ir.types import ListType, ScalarType, TensorType, Type
 from ..reasons import Kind, Reason
@@ -100,7 +100,7 @@ class Elementwise(Op):
         return _resolve(ufunc, keys)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         keys = keys_of(types)
         if keys is not None and cls.python is not None and is_python(types):
             return (cls.infer_python(types),)
@@ -134,7 +134,7 @@ class Elementwise(Op):
             return None  # the call itself is where the user must see this error
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         keys = keys_of(types)
         if keys is None or (cls.python is not None and is_python(types)):
             return None
@@ -149,7 +149,7 @@ class Elementwise(Op):
         )
 
     @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
+    def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
         reason = super().can_lower_types(types, attrs)
         if reason is None and cls.python is not None and is_python(types):
             return cls.refuse_python(types)
@@ -168,14 +168,14 @@ class Elementwise(Op):
     # --- values ---------------------------------------------------------------------------
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         if cls.python is not None and all(type(a) in PYTHON_NUMBERS for a in args):
             return cls.python(*args)
         return cls.numpy(*args)
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
         out = types[0]
         if not isinstance(out, ScalarType):
@@ -195,7 +195,7 @@ class Unary(Elementwise):
     out = result()
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         if cls.python is not None and type(args[0]) in PYTHON_NUMBERS:
             return cls.python(args[0])
         return cls.numpy(args[0])
@@ -219,7 +219,7 @@ class Binary(Elementwise):
     out = result()
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         a, b = args
         if cls.python is not None and type(a) in PYTHON_NUMBERS and type(b) in PYTHON_NUMBERS:
             return cls.python(a, b)

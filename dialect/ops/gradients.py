@@ -5,13 +5,13 @@ At run time an undefined tensor is None. Only the ops of this file and control f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..ir.attrs import STR
-from ..ir.op import Op, attr, operand, result
+from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TensorType, Type
 
 
@@ -21,7 +21,7 @@ class AutogradZero(Op, name="autograd_zero"):
     out = result()
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return None
 
 
@@ -37,14 +37,14 @@ class AutogradAdd(Op, name="autograd_add"):
         return (0, 1)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         a, b = args
         if a is None or b is None:
             return b if a is None else a
         return np.add(a, b)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from _no_tensors(types)
 
 
@@ -67,15 +67,15 @@ class Definedness(Op):
         return None if None in defined else not cls.outcome
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (BOOL_SCALAR,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.decide([grad is not None for grad in args])
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from _no_tensors(types)
 
 
@@ -108,11 +108,11 @@ class GradOf(Op, name="grad_of"):
     forward = attr(STR, default="")
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return ()
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from _no_tensors(types)
 
 

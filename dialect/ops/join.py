@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import LoweringError, ShapeError
 from ..ir.attrs import I64, I64_ARRAY
-from ..ir.op import Fusion, attr, operand, result
+from ..ir.op import Attrs, Fusion, attr, operand, result
 from ..ir.symbolic import Dim
 from ..ir.types import MaybeDim, Shape, TensorType, Type
 from .sizes import (
@@ -43,17 +43,17 @@ class _Join(Structural):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         shape = cls.result_shape(types, attrs)
         return (TensorType(promote([tensor_type(t).dtype for t in types]), shape),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = promote([tensor_type(t).dtype for t in types])
         return None if dtype is None else (dtype,) * len(types)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if not types:
             yield f"need at least one array to {cls.name}"
         for type_ in types[:1]:
@@ -64,7 +64,7 @@ class Concatenate(_Join, name="concatenate"):
     """`numpy.concatenate`. Raises ShapeError for other sizes than along ``axis`` that differ."""
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shapes = [(k, tensor_type(t).shape) for k, t in enumerate(types)]
         if not shapes:
             raise ShapeError("need at least one array to concatenate")
@@ -95,11 +95,11 @@ class Concatenate(_Join, name="concatenate"):
         return tuple(sizes)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.concatenate(args, axis=attrs.get("axis", 0))
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shapes = [complete_shape(tensor_type(t)) for t in types]
         axis = normalize_axis(attrs.get("axis", 0), len(shapes[0]))
         for shape in shapes:
@@ -110,9 +110,7 @@ class Concatenate(_Join, name="concatenate"):
                 raise LoweringError(f"size {shape[axis]} may be 0")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         axis = normalize_axis(attrs.get("axis", 0), args[0].rank)
         return _lower_concatenate(b, [x for x in args if x.shape[axis] != 0], axis, types[0])
 
@@ -159,7 +157,7 @@ class Stack(_Join, name="stack"):
     new_axes = 1
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         if not types:
             raise ShapeError("need at least one array to stack")
         shapes = [s for t in types if (s := tensor_type(t).shape) is not None]
@@ -175,20 +173,18 @@ class Stack(_Join, name="stack"):
         return (*sizes[:axis], len(types), *sizes[axis:])
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.stack(args, axis=attrs.get("axis", 0))
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shapes = [complete_shape(tensor_type(t)) for t in types]
         for shape in shapes:
             for size, wanted in zip(shape, shapes[0], strict=True):
                 prove_equal(size, wanted, "stack joins tensors of one shape")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         axis = normalize_axis(attrs.get("axis", 0), args[0].rank + 1)
         parts = [b.expand_dims(x, (axis,)) for x in args]
         return _lower_concatenate(b, parts, axis, types[0])
@@ -207,7 +203,7 @@ class Pad(Structural, name="pad"):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def pairs(cls, rank: int, attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
+    def pairs(cls, rank: int, attrs: Attrs) -> list[tuple[int, int]]:
         """(before, after) per axis; raises ShapeError."""
         widths = attrs["widths"]
         pairs = list(zip(widths[::2], widths[1::2], strict=True))
@@ -223,7 +219,7 @@ class Pad(Structural, name="pad"):
         return pairs
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
@@ -234,16 +230,16 @@ class Pad(Structural, name="pad"):
         )
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         return None, tensor_type(types[0]).dtype
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         return np.pad(x, cls.pairs(x.ndim, attrs), constant_values=args[1]) if x.ndim else x
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if len(attrs["widths"]) % 2:
             yield "widths come in pairs"
         elif any(w < 0 for w in attrs["widths"]):
@@ -252,15 +248,13 @@ class Pad(Structural, name="pad"):
             yield "the value must be a number or a 0-d tensor"
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         for size in complete_shape(tensor_type(types[0])):
             if size != 0 and not is_positive(size):
                 raise LoweringError(f"size {size} may be 0")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         pairs = cls.pairs(x.rank, attrs)
@@ -294,7 +288,7 @@ class Tile(Structural, name="tile"):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape, reps = tensor_type(types[0]).shape, attrs["reps"]
         if shape is None:
             return None
@@ -306,18 +300,16 @@ class Tile(Structural, name="tile"):
         return tuple(product((d, r)) for d, r in zip(sizes, counts, strict=True))
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.tile(args[0], tuple(attrs["reps"]))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if any(r < 0 for r in attrs["reps"]):
             yield f"reps {list(attrs['reps'])} has a negative count"
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.shape is not None
         shape = out.shape[len(out.shape) - x.rank :]
@@ -342,7 +334,7 @@ class Repeat(Structural, name="repeat"):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape, axis, repeats = tensor_type(types[0]).shape, attrs.get("axis"), attrs["repeats"]
         if repeats < 0:
             raise ShapeError("repeats may not contain negative values.")
@@ -354,19 +346,17 @@ class Repeat(Structural, name="repeat"):
         return tuple(product((d, repeats)) if k == axis else d for k, d in enumerate(shape))
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.repeat(args[0], attrs["repeats"], attrs.get("axis"))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if attrs["repeats"] < 0:
             yield "repeats may not contain negative values."
         yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out, repeats = args[0], types[0], attrs["repeats"]
         assert isinstance(out, TensorType)
         x, axis = along(b, x, attrs.get("axis"))

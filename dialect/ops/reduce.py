@@ -7,7 +7,7 @@ as NumPy (it accumulates in half along some axes).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
 from ..ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
 from ..ir.dtypes import BOOL as BOOLEAN
 from ..ir.dtypes import I64 as INT64
-from ..ir.op import Fusion, Rounding, attr, operand, result
+from ..ir.op import Attrs, Fusion, Rounding, attr, operand, result
 from ..ir.types import Shape, TensorType, Type
 from .sizes import (
     check_axes,
@@ -71,18 +71,18 @@ class Reduction(Proven):
     no_identity: ClassVar[str] = ""  # ufunc whose empty reduction is an error
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         """Dtype of the result for an operand of ``dtype``."""
         return dtype
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x = tensor_type(types[0])
         dtype = None if x.dtype is None else cls.result_dtype(x.dtype, attrs)
         return (TensorType(dtype, cls._shape(x, attrs)),)
 
     @classmethod
-    def _shape(cls, x: TensorType, attrs: Mapping[str, Any]) -> Shape | None:
+    def _shape(cls, x: TensorType, attrs: Attrs) -> Shape | None:
         axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
         if x.shape is None:
             return () if axes is None and not keepdims else None
@@ -94,14 +94,14 @@ class Reduction(Proven):
         return drop(x.shape, found, keepdims)
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         count = product(shape[a] for a in reduced_axes(attrs.get("axes"), len(shape)))
         if cls.no_identity and not is_positive(count):
             raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if tensor_type(types[0]).rank != 0:
             yield from check_axes(attrs.get("axes"), types[0])
 
@@ -119,15 +119,13 @@ class _Fold(Reduction):
         return dtype
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.ufunc.reduce(
             args[0], axis=axis_argument(attrs.get("axes")), keepdims=bool(attrs.get("keepdims"))
         )
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         inside = cls.accumulator(out.dtype)
@@ -147,7 +145,7 @@ class Accumulation(_Fold, rounding=Rounding.SUMS):
     promote = attr(BOOL, default=True)
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         if attrs.get("dtype") is not None:
             return attrs["dtype"]
         return accumulated(dtype) if attrs.get("promote", True) else dtype
@@ -157,12 +155,12 @@ class Accumulation(_Fold, rounding=Rounding.SUMS):
         return wide(dtype)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = tensor_type(types[0]).dtype
         return None if dtype is None else (cls.result_dtype(dtype, attrs),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         acc = wide(out)
@@ -218,11 +216,11 @@ class _Logical(_Fold, rounding=Rounding.NONE):
     """Family: any and all. Everything but zero is true, NaN too."""
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         return BOOLEAN
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         return (BOOLEAN,)
 
 
@@ -257,13 +255,13 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
     exceeds: ClassVar[Callable[..., Scalar]]  # true if the first number is better
 
     @classmethod
-    def axes(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def axes(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         """Axes reduced over; raises AxisError."""
         axis = attrs.get("axis")
         return reduced_axes(None if axis is None else (axis,), rank)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         shape, keepdims = tensor_type(types[0]).shape, bool(attrs.get("keepdims"))
         if shape is None:
             known = attrs.get("axis") is None and not keepdims
@@ -274,25 +272,23 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
         return (TensorType(INT64, drop(shape, axes, keepdims)),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.numpy(args[0], attrs.get("axis"), keepdims=bool(attrs.get("keepdims")))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if tensor_type(types[0]).rank != 0:
             yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         count = product(shape[a] for a in cls.axes(len(shape), attrs))
         if not is_positive(count):
             raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         axes = cls.axes(x.rank, attrs)
