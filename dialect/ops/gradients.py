@@ -25,7 +25,17 @@ class AutogradZero(Op, name="autograd_zero"):
         return None
 
 
-class AutogradAdd(Op, name="autograd_add"):
+class _OfTensors(Op):
+    """Family of ops of which every operand is a tensor."""
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        for index, type_ in enumerate(types):
+            if not isinstance(type_, TensorType):
+                yield f"operand {index} must be a tensor, not {type_}"
+
+
+class AutogradAdd(_OfTensors, name="autograd_add"):
     """The sum of two gradients, either of which may be undefined."""
 
     a = operand()
@@ -43,12 +53,8 @@ class AutogradAdd(Op, name="autograd_add"):
             return b if a is None else a
         return np.add(a, b)
 
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
-        yield from _no_tensors(types)
 
-
-class Definedness(Op):
+class Definedness(_OfTensors):
     """Family of tests of which of some tensors are defined.
 
     One tensor that is ``decisive`` (defined or not) settles the ``outcome``.
@@ -74,10 +80,6 @@ class Definedness(Op):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.decide([grad is not None for grad in args])
 
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
-        yield from _no_tensors(types)
-
 
 class AnyNonzero(Definedness, name="any_nonzero"):
     """Whether any of the tensors is defined."""
@@ -95,7 +97,7 @@ class AllZero(Definedness, name="all_zero"):
     """Whether all of the tensors are undefined."""
 
 
-class GradOf(Op, name="grad_of"):
+class GradOf(_OfTensors, name="grad_of"):
     """Run the block if any of the incoming gradients is defined; else all results are undefined.
 
     ``forward`` names the op whose gradient it is. The block ends in ``profuse.yield``. It cannot
@@ -110,16 +112,6 @@ class GradOf(Op, name="grad_of"):
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return ()
-
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
-        yield from _no_tensors(types)
-
-
-def _no_tensors(types: Sequence[Type]) -> Iterator[str]:
-    for index, type_ in enumerate(types):
-        if not isinstance(type_, TensorType):
-            yield f"operand {index} must be a tensor, not {type_}"
 
 
 __all__ = [
