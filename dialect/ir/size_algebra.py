@@ -17,12 +17,12 @@ Bounds = tuple[float, float]  # of integers; infinite where there is none
 
 
 def sym_max(a: Dim, b: Dim) -> Dim:
-    """Larger of two sizes, the one that it is where this is known of symbols from 0 on."""
+    """The larger of two sizes: one of them where that holds for all symbols from 0 on."""
     return _extremum("max", max, a, b)
 
 
 def sym_min(a: Dim, b: Dim) -> Dim:
-    """Smaller of two sizes, likewise."""
+    """The smaller of two sizes, found as `sym_max` is."""
     return _extremum("min", min, a, b)
 
 
@@ -37,7 +37,11 @@ def _extremum(name: str, fn: Callable, a: Dim, b: Dim) -> Dim:
     return make_dim({((name, a, b),): 1})
 
 
-OPERATORS: dict[str, Callable] = {**BINARY, "max": sym_max, "min": sym_min}  # of expressions, too
+OPERATORS: dict[str, Callable] = {
+    **BINARY,
+    "max": sym_max,
+    "min": sym_min,
+}  # these take expressions, too
 
 
 def substitute(dim: Dim, sizes: Mapping[Any, Dim]) -> Dim:
@@ -50,11 +54,11 @@ def substitute(dim: Dim, sizes: Mapping[Any, Dim]) -> Dim:
 
 
 def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
-    """Numbers that ``dim`` lies between, if all its symbols lie between ``symbols``.
+    """Two numbers that ``dim`` lies between if all its symbols lie between ``symbols``.
 
     Leaves that may be negative lie between the upper bound and the negated one.
-    Not the tightest ones: terms are taken to be independent of each other, but for ``a // n * n``
-    beside ``a``.
+    The numbers are not the tightest ones: terms are taken to be independent of each other, except
+    for ``a // n * n`` beside ``a``.
     """
     if isinstance(dim, int):
         return dim, dim

@@ -76,7 +76,7 @@ class _Logical(Binary, rounding=Rounding.NONE):
 
 
 class LogicalAnd(_Logical, name="logical_and"):
-    """True where both are."""
+    """True where both operands are true."""
 
     numpy = np.logical_and
 
@@ -88,7 +88,7 @@ class LogicalAnd(_Logical, name="logical_and"):
 
 
 class LogicalOr(_Logical, name="logical_or"):
-    """True where either is."""
+    """True where either operand is true."""
 
     numpy = np.logical_or
 
@@ -100,7 +100,7 @@ class LogicalOr(_Logical, name="logical_or"):
 
 
 class LogicalXor(_Logical, name="logical_xor"):
-    """True where exactly one is."""
+    """True where exactly one operand is true."""
 
     numpy = np.logical_xor
 
@@ -112,7 +112,7 @@ class LogicalXor(_Logical, name="logical_xor"):
 
 
 class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
-    """True where zero."""
+    """True where the operand is 0."""
 
     numpy = np.logical_not
     python = operator.not_

@@ -40,7 +40,9 @@ class If(ControlFlow, name="if", dialect=DIALECT):
 
 
 class While(ControlFlow, name="while", dialect=DIALECT):
-    """Run the first block; while it says so, the second, which yields the first's arguments."""
+    """Run the first block, and as long as its condition holds, the second and the first again.
+
+    The second block yields the arguments of the first."""
 
     regions = 2
     inits = operand(variadic=True)

@@ -39,7 +39,10 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def keys_of(types: Sequence[Type]) -> tuple[Key, ...] | None:
-    """What dtype rules need of operand types; None when a dtype is unknown. Lists raise."""
+    """What dtype rules need of operand types; None if a dtype is unknown.
+
+    Raises DTypeError for lists.
+    """
     out = []
     for type_ in types:
         if isinstance(type_, ListType):
@@ -109,7 +112,7 @@ class Elementwise(Op):
 
     @classmethod
     def infer_python(cls, types: Sequence[Type]) -> Type:
-        """Result on Python numbers only; its value too, when the operands' are known."""
+        """Type of the result on Python numbers only, with its value if all operands are known."""
         assert cls.python is not None
         dtypes = tuple(t.dtype for t in types if isinstance(t, ScalarType))
         dtype = _python_result(cls.python, dtypes)
@@ -131,7 +134,7 @@ class Elementwise(Op):
         try:
             return call(*values)
         except (ArithmeticError, ValueError, TypeError):
-            return None  # the call itself is where the user must see this error
+            return None  # the user must see this error where the call runs, not here
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:

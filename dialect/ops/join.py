@@ -61,7 +61,7 @@ class _Join(Structural):
 
 
 class Concatenate(_Join, name="concatenate"):
-    """`numpy.concatenate`. Raises ShapeError for other sizes than along ``axis`` that differ."""
+    """`numpy.concatenate`. Raises ShapeError for sizes that differ along other axes."""
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -138,7 +138,7 @@ def _lower_concatenate(b: Builder, parts: Sequence[Tensor], axis: int, type_: Ty
         here = at[axis]
 
         def load(k: int) -> Scalar:
-            # Every part is read, so each at an index that it has.
+            # Every part is read for every index, so the index is moved into the part.
             inside = here if k == 0 else here - limits[k - 1]
             last = b.size(parts[k].shape[axis]) - 1
             return parts[k].at(*at[:axis], inside.maximum(0).minimum(last), *at[axis + 1 :])
@@ -271,7 +271,7 @@ class Pad(Structural, name="pad"):
                 inside = index - low
                 fits = (inside >= 0) & (inside < b.size(size))
                 found = fits if found is None else found & fits
-                # Read for every index, so at one that x has.
+                # ``x`` is read for every index, so the index is moved into it.
                 where.append(inside.maximum(0).minimum(b.size(size) - 1))
             element = x.at(*where)
             return element if found is None else found.select(element, value)

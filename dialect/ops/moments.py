@@ -1,7 +1,7 @@
 """Mean, variance and standard deviation.
 
-Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end. Of variances that holds
-for bf16 alone: NumPy keeps each step of them in f16, which overflows beyond 65504.
+Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end. Variances are computed
+in f32 for bf16 alone: of f16 NumPy keeps each step in f16, which overflows beyond 65504.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Var(Mean, name="var"):
 
     @classmethod
     def finish(cls, variance: Any) -> Any:
-        """From the variance to the result, on arrays."""
+        """Compute the result from the variance, on arrays."""
         return variance
 
     @classmethod
@@ -167,7 +167,7 @@ def _var(x: np.ndarray, mean: Any, attrs: Attrs, inside: DType) -> Any:
 
 
 def _over(total: Any, count: float) -> Any:
-    """Divided by a count, which may be too large for f16."""
+    """``total / count``; the count may be too large for f16."""
     if total.dtype != np.float16:
         return total / count
     return (total / np.float64(count)).astype(np.float16)
@@ -214,7 +214,7 @@ def _lower_sum(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> 
 def _divided(b: Builder, total: Tensor, count: MaybeDim, less: float) -> Tensor:
     """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
     assert count is not None
-    # A count may be too large for f16: divisions are f32's, rounded once.
+    # A count may be too large for f16, so f16 is divided in f32, and rounded once.
     dtype, inside = total.dtype, wide(total.dtype)
     if not isinstance(count, Sym):
         divisor = b.scalar(max(float(count) - less, 0.0)).cast(inside)

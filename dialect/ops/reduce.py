@@ -110,7 +110,7 @@ class _Fold(Reduction):
     """Family: an associative operation folded over the elements."""
 
     ufunc: ClassVar[np.ufunc]
-    fold: ClassVar[Callable[..., Scalar]]  # one step: what there is, an element
+    fold: ClassVar[Callable[..., Scalar]]  # (accumulated so far, next element)
     initial: ClassVar[Any] = 0
 
     @classmethod

@@ -32,7 +32,7 @@ class Scan(Op, rounding=Rounding.SUMS):
     dtype = attr(DTYPE, default=None)
     fusion = Fusion.REDUCTION
     ufunc: ClassVar[np.ufunc]
-    fold: ClassVar[Callable[..., Scalar]]  # one step: what there is, an element
+    fold: ClassVar[Callable[..., Scalar]]  # (accumulated so far, next element)
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:

@@ -71,7 +71,7 @@ def check_axes(axes: Sequence[int] | None, type_: Type, extra: int = 0) -> Itera
 
 
 def check_axis(axis: int | None, type_: Type, extra: int = 0) -> Iterator[str]:
-    """Likewise about an ``axis`` attribute; None = absent."""
+    """Complaints about an ``axis`` attribute as by `check_axes`; None = the attribute is absent."""
     return check_axes(None if axis is None else (axis,), type_, extra)
 
 
@@ -126,7 +126,7 @@ def nonnegative(shape: Sequence[MaybeDim]) -> tuple[MaybeDim, ...]:
 
 
 def same_size(a: MaybeDim, b: MaybeDim, message: str) -> MaybeDim:
-    """The size that two sizes have which must be equal: a literal wins over a symbol.
+    """The common value of two sizes that must be equal: a literal wins over a symbol.
 
     Raises ShapeError(message) for two different literals.
     """
@@ -191,17 +191,17 @@ def as_tensor(b: Builder, value: Any) -> Tensor:
 
 
 def is_positive(size: MaybeDim) -> bool:
-    """True if a size cannot be 0 or negative. Symbols themselves stand for sizes that are not."""
+    """True if a size cannot be 0 or negative. A symbol stands for a size of at least 1."""
     return size is not None and bounds(size)[0] > 0
 
 
 def is_nonnegative(size: MaybeDim, least: int = 1) -> bool:
-    """True if a size expression cannot be negative whose symbols are ``least`` or more."""
+    """True if a size expression cannot be negative as long as its symbols are ``least`` or more."""
     return size is not None and bounds(size, (least, math.inf))[0] >= 0
 
 
 def along(b: Builder, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
-    """``x`` and an axis of it from the front; of None, the flat tensor and its only axis."""
+    """``x`` with ``axis`` counted from the front; without an axis, the flat tensor with axis 0."""
     if axis is None:
         return b.reshape(x, TensorType(x.dtype, (product(x.shape),))), 0
     return x, normalize_axis(axis, x.rank)

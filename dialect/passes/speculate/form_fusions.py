@@ -81,14 +81,14 @@ class FormFusions(Pass):
 
 @dataclass
 class _Set:
-    """What a group reads and makes, as sets that merge fast."""
+    """What a group reads and makes; sets, because those of two groups are merged fast."""
 
     uses: set[ir.Value]  # from outside
     defs: set[ir.Value]
     outs: set[ir.Value]
     devices: set[str]
     size: int
-    kept: int = 0  # of its results, those that something reads that joins no group
+    kept: int = 0  # how many of its results are read by an op that joins no group
 
 
 class _BlockFuser:
@@ -312,7 +312,7 @@ class _BlockFuser:
         x, y = self.sets[a], self.sets[b]
         uses = (x.uses - y.defs) | (y.uses - x.defs)
         if len(uses) + x.kept + y.kept > self.options.max_values:
-            return  # settled without a look at every result
+            return  # they cannot be merged, whatever the other results are
         outs = {v for v in x.outs | y.outs if self._is_read_outside(v, a, b)}
         devices = x.devices | y.devices
         if len(devices) > 1 or not outs.isdisjoint(self.scalars):
