@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def wide(dtype: DType) -> DType:
-    """The dtype sums run in: f32 for the two half formats."""
+    """The dtype that reductions run in: f32 for the two half formats."""
     return F32 if dtype in (F16, BF16) else dtype
 
 
@@ -107,16 +107,11 @@ class Reduction(Proven):
 
 
 class _Fold(Reduction):
-    """Family: an associative operation folded over the elements."""
+    """Family: an associative operation folded over the elements, in the dtype that `wide` gives."""
 
     ufunc: ClassVar[np.ufunc]
     fold: ClassVar[Callable[..., Scalar]]  # (accumulated so far, next element)
     initial: ClassVar[Any] = 0
-
-    @classmethod
-    def accumulator(cls, dtype: DType) -> DType:
-        """Dtype the fold runs in, for a result of ``dtype``."""
-        return dtype
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
@@ -128,7 +123,7 @@ class _Fold(Reduction):
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
-        inside = cls.accumulator(out.dtype)
+        inside = wide(out.dtype)
         acc = TensorType(inside, out.shape)
         axes, keepdims = reduced_axes(attrs.get("axes"), x.rank), bool(attrs.get("keepdims"))
         found = b.reduce(cls.fold, cls.initial, b.cast(x, inside), axes, acc, keepdims=keepdims)
@@ -149,10 +144,6 @@ class Accumulation(_Fold, rounding=Rounding.SUMS):
         if attrs.get("dtype") is not None:
             return attrs["dtype"]
         return accumulated(dtype) if attrs.get("promote", True) else dtype
-
-    @classmethod
-    def accumulator(cls, dtype: DType) -> DType:
-        return wide(dtype)
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
@@ -188,10 +179,6 @@ class Prod(Accumulation, name="prod"):
 
 class _Extremum(_Fold, rounding=Rounding.NONE):
     """Family: max and min. In f32 halves are compared by one operation, which may be reordered."""
-
-    @classmethod
-    def accumulator(cls, dtype: DType) -> DType:
-        return wide(dtype)
 
 
 class Max(_Extremum, name="max"):
