@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..dialect.errors import LoweringError
-from ..dialect.ir.symbolic import evaluate, parse_dim
+from ..dialect.ir.size_algebra import parse_dim
+from ..dialect.ir.symbolic import evaluate
 
 CONTIGUOUS = "contiguous"
 

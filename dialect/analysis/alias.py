@@ -154,7 +154,7 @@ class Aliases:
                 self._grow(result, roots)
 
     def _flow(self, instr: Instr) -> None:
-        """Hand roots on as ``scf`` hands values on."""
+        """Give results and block arguments the roots of the values that ``scf`` hands to them."""
         operands = instr.operands
         if instr.op is For:
             (body,) = instr.blocks

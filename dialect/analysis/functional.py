@@ -23,7 +23,10 @@ from .must_alias import Accesses
 
 
 def functionalize(program: Program) -> tuple[int, list[Reason]]:
-    """Make in-place ops of a program pure, in place; returns how many, and why others were not."""
+    """Make in-place ops of a program pure, in place.
+
+    Returns how many, and the reason for each that is left.
+    """
     if not any(instr.op.writes for instr in program.body.walk()):
         return 0, []
     accesses = Accesses(program.body, program.type_of)
@@ -37,7 +40,7 @@ class _Converter:
         self.program, self.accesses = program, accesses
         self.aliases = accesses.aliases
         self.content: dict[int, int] = {}
-        self.cache: dict[tuple[int, tuple[int, ...]], int] = {}  # view of a content, by its path
+        self.cache: dict[tuple[int, tuple[int, ...]], int] = {}  # (content, path) -> the view of it
         self.out: list[Instr] = []
         self.loc: Loc | None = None
         self.made_pure = 0
@@ -80,7 +83,7 @@ class _Converter:
     # --- reading and writing ------------------------------------------------------------------
 
     def read(self, value: int) -> int:
-        """What a value is now."""
+        """The value to read in the place of ``value``: a view of what its memory holds now."""
         if not self.is_variable(value):
             return value
         access = self.accesses.of[value]

@@ -40,7 +40,7 @@ class Access(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A write that the result of another op sees or does not, unlike in NumPy or unforeseeably."""
+    """A write that gives, or may give, the result of another op elements unlike NumPy's."""
 
     write: Instr
     view: Instr
@@ -48,7 +48,7 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True)
 class _Spot:
-    """Where something is: its time in a walk, and the loops around it."""
+    """Where an op stands: its number in a walk over the body, and the loops around it."""
 
     time: int
     loops: tuple[int, ...]

@@ -16,8 +16,14 @@ from ..ir.types import TensorType, Type, contiguous_strides
 
 
 class Layout(NamedTuple):
-    """What a guard asks of strides: the axes ``order`` from the widest to the closest, those of one
-    element and those that broadcast left out; ``dense`` are those of them that have no gaps."""
+    """What a guard asks of strides.
+
+    Attributes:
+        strides: of elements, per axis; None where they are not known.
+        order: axes from the largest stride to the smallest, without those of size 1, those that
+            broadcast and those of unknown stride.
+        dense: those of ``order`` along which there are no gaps.
+    """
 
     strides: tuple[int | None, ...]
     order: list[int]
@@ -78,7 +84,7 @@ def _dense(type_: TensorType, strides: Sequence[int | None], order: Sequence[int
 
 
 def relaxed(type_: Type) -> Type:
-    """What is known of a tensor that has passed the guard: nothing of sizes but 0 and 1."""
+    """What is known of a tensor that has passed the guard: of sizes, only those that are 0 or 1."""
     if not isinstance(type_, TensorType) or type_.shape is None:
         return type_
     shape = tuple(d if d in (0, 1) else None for d in type_.shape)

@@ -1,4 +1,4 @@
-"""What a guard sees of a value: its type, and what a type alone does not tell."""
+"""What a guard sees of a value: its type, and for arrays what the type alone does not tell."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnreadableType(TensorType):
     other: str = ""
 
 
-# Of what is neither a tensor nor a number nor a list the class; None = the undefined tensor.
+# A class stands for a value that is no tensor, number or list; None for the undefined tensor.
 Seen = Union[Type, type, None]
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 DIALECT = "profuse"
 EVERY = -1  # in `Op.aliases`: every result
+Attrs = Mapping[str, Any]  # attributes of an op by name; those that were left out are absent
 
 
 class Fusion(Enum):
@@ -218,7 +219,7 @@ class Op:
         return () if found is None else (found,)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         """For an op whose result is a view: what it viewed, with the view's elements replaced.
 
         Emits pure ops and returns their value. Not declared = the view cannot be written through.
@@ -231,7 +232,7 @@ class Op:
         return cls.put_back.__func__ is not Op.put_back.__func__  # type: ignore[attr-defined]
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         """Result types from operand types; unknown in, unknown out.
 
         Raises ShapeError / DTypeError when the operands can never fit.
@@ -239,13 +240,13 @@ class Op:
         return (TENSOR,) * len(cls.results)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         """Tier 0: the op on run-time values (a tuple when it has several results)."""
         raise InternalError(f"{cls.full_name()} has no evaluation")
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
         """Emit linalg on tensors. ``args`` are `Tensor`s or scalars, ``types`` the result types.
 
@@ -255,7 +256,7 @@ class Op:
         raise NotImplementedError
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         """Dtype each operand is cast to before computing, or None where it stays as it is.
 
         None as a whole = no operand is ever cast. Read by the `insert-casts` pass.
@@ -263,7 +264,7 @@ class Op:
         return None
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         """Yield complaints about attributes that the schema cannot express (axes range, …)."""
         return iter(())
 
@@ -273,7 +274,7 @@ class Op:
         return cls.lower.__func__ is not Op.lower.__func__  # type: ignore[attr-defined]
 
     @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
+    def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
         """Why these operand types cannot be compiled, or None when they can.
 
         Asked by the passes that fuse, which add which op it is, and where.

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import Loc
 from .attrs import quoted
 from .op import Op
-from .types import TENSOR, ScalarType, Type, type_to_mlir
+from .types import TENSOR, Type, type_to_mlir
 
 
 @dataclass(slots=True)
@@ -180,8 +180,3 @@ class _Printer:
         if not self.locations or instr.loc is None:
             return ""
         return f" loc({quoted(instr.loc.file)}:{instr.loc.line}:{instr.loc.col})"
-
-
-def scalar_value(type_: Type) -> object | None:
-    """The known value of a scalar type, or None."""
-    return type_.value if isinstance(type_, ScalarType) else None

@@ -41,7 +41,7 @@ class Registration(Generic[T]):
         self._home = home
 
     def remove(self) -> None:
-        """End it, for graphs made or optimised from now on; a second time does nothing."""
+        """End the use, for graphs made or optimised from now on; a second call does nothing."""
         self._home.discard(self)
 
     def __enter__(self) -> Registration[T]:

@@ -19,7 +19,8 @@ from ..errors import IRError
 from .device import HOST, DeviceTensor
 from .dtypes import BOOL, C128, F64, I64, DType, dtype_of, dtype_of_mlir
 from .gradient_mode import requires_grad
-from .symbolic import Dim, Sym, parse_dim
+from .size_algebra import parse_dim
+from .symbolic import Dim, Sym
 
 MaybeDim = Union[int, Sym, None]
 Shape = tuple[MaybeDim, ...]

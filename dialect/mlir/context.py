@@ -96,7 +96,7 @@ def similar_op(name: str) -> str | None:
 
 
 def first_diagnostic(error: ir.MLIRError) -> tuple[str, ir.Location | None]:
-    """What MLIR says first of an error, on one line, and the location that it gives, if any."""
+    """The first message of an error of MLIR, on one line, and its location, if it has one."""
     for found in error.error_diagnostics:
         return one_line(found.message), found.location
     return one_line(str(error)), None

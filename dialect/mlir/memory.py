@@ -15,7 +15,7 @@ from .rewrite import walk as walk_ops
 
 
 class Memory:
-    """What is written in a function, as it is now. Costs a walk where nothing is."""
+    """What is written in a function, as it is now. Where nothing is, asking costs one walk."""
 
     def __init__(self, func: ir.Operation) -> None:
         self._blocks: list[tuple[ir.Block, Block]] = []

@@ -83,7 +83,7 @@ class Propagation:
     # --- walking ------------------------------------------------------------------------------
 
     def _block(self, block: ir.Block) -> list[Type]:
-        """Walk a block; the facts of what it yields."""
+        """Walk a block; returns the facts of what it yields."""
         for op in ops_in(block):
             cls = op_class(op)
             if op.name in CONSTANTS:
@@ -153,5 +153,5 @@ def merged(a: Type, b: Type) -> Type:
 
 
 def _carried(inits: Sequence[Type]) -> list[Type]:
-    """Numbers change from round to round."""
+    """What is known of carried values in any round: numbers keep their dtype, but no value."""
     return [ScalarType(t.dtype) if isinstance(t, ScalarType) else t for t in inits]

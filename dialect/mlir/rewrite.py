@@ -315,20 +315,6 @@ def create(
     )
 
 
-def set_attr(op: ir.Operation, name: str, value: Any) -> None:
-    """Set an attribute of an op of the table from a plain value; None removes an optional one."""
-    from mlir import ir
-
-    cls = op_class(op)
-    if cls is None or name not in cls.attrs:
-        raise InternalError(f"{op.name} has no attribute {name!r}")
-    if cls.attrs[name].is_default(value):
-        if name in op.attributes:
-            del op.attributes[name]
-        return
-    op.attributes[name] = ir.Attribute.parse(cls.attrs[name].kind.text(value))
-
-
 def set_type(value: ir.Value, type_: Type) -> None:
     """Change what is known of a value. A function's signature is not: see `refresh_signature`."""
     value.set_type(mlir_type(type_))

@@ -1,4 +1,4 @@
-"""Meaning checks: schema, attribute sense, inferred types, symbols; every complaint is located.
+"""Checks of meaning: schema, values of attributes, inferred types, symbols; complaints are located.
 
 MLIR itself has checked SSA form, and the ops that are upstream's.  `verify_module` checks the rest
 against the op classes; it runs after parsing, and in debug mode after every pass.

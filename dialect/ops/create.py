@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.attrs import DTYPE, DYNAMIC, I64, I64_ARRAY, VALUE
+from ..ir.attrs import DTYPE, I64, I64_ARRAY, VALUE
 from ..ir.dtypes import I64 as INT64
-from ..ir.op import Fusion, Op, Rounding, attr, operand, result
+from ..ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import ScalarType, TensorType, Type, type_of
 from .manipulation.shape import check_broadcast, prove_broadcast
 from .sizes import (
-    check_sizes,
+    check_shape,
     complete_shape,
     known_sizes,
     nonnegative,
@@ -35,7 +35,7 @@ class Constant(Op, name="constant", rounding=Rounding.MOVES):
     fusion = Fusion.QUERY
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         value = attrs["value"]
         found = type_of(value)
         if isinstance(found, ScalarType):
@@ -44,15 +44,13 @@ class Constant(Op, name="constant", rounding=Rounding.MOVES):
         return (found.without_layout(),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         value = attrs["value"]
         # A view shows that the memory is another's, so that it is copied before it leaves.
         return value.view() if isinstance(value, np.ndarray) else value
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Any:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Any:
         if isinstance(types[0], TensorType):
             return b.constant(attrs["value"], types[0])
         return b.scalar(attrs["value"])
@@ -64,15 +62,9 @@ class _Sized(Proven):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_sizes(attrs["shape"], len(types) - cls._before())
-        if any(d < 0 and d != DYNAMIC for d in attrs["shape"]):
-            yield f"shape {list(attrs['shape'])} has a negative size"
-
-    @classmethod
-    def _before(cls) -> int:
-        """How many operands come before the sizes."""
-        return len(cls.operands) - 1
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        before = len(cls.operands) - 1  # operands that come before the sizes
+        yield from check_shape(attrs["shape"], len(types) - before)
 
 
 class Full(_Sized, name="full", rounding=Rounding.MOVES):
@@ -88,7 +80,7 @@ class Full(_Sized, name="full", rounding=Rounding.MOVES):
     dtype = attr(DTYPE, default=None)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         shape = nonnegative(known_sizes(attrs["shape"], types[1:]))
         value = tensor_type(types[0])
         if value.shape is not None:
@@ -97,25 +89,23 @@ class Full(_Sized, name="full", rounding=Rounding.MOVES):
         return (TensorType(dtype, shape),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = tensor_type(types[0]).dtype if attrs.get("dtype") is None else attrs["dtype"]
         return dtype, *(None,) * (len(types) - 1)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         dtype = attrs.get("dtype")
         shape = runtime_sizes(attrs["shape"], args[1:])
         return np.full(shape, args[0], None if dtype is None else dtype.numpy)
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = known_sizes(attrs["shape"], types[1:])
         prove_broadcast(complete_shape(tensor_type(types[0])), shape)
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         value, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         if hasattr(value, "at") and value.rank:
@@ -133,13 +123,13 @@ class Iota(_Sized, name="iota"):
     axis = attr(I64, default=0)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         shape = nonnegative(known_sizes(attrs["shape"], types))
         normalize_axis(attrs.get("axis", 0), len(shape))
         return (TensorType(attrs.get("dtype", INT64), shape),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         shape = runtime_sizes(attrs["shape"], args)
         nonnegative(shape)
         axis = normalize_axis(attrs.get("axis", 0), len(shape))
@@ -150,16 +140,14 @@ class Iota(_Sized, name="iota"):
         return np.broadcast_to(row.reshape(-1, *(1,) * (len(shape) - 1 - axis)), shape).copy()
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from super().verify(types, attrs)
         rank, axis = len(attrs["shape"]), attrs.get("axis", 0)
         if not -rank <= axis < rank:
             yield f"axis {axis} is out of bounds for array of dimension {rank}"
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         out = types[0]
         assert isinstance(out, TensorType) and out.shape is not None and out.dtype is not None
         dtype, axis = out.dtype, normalize_axis(attrs.get("axis", 0), len(out.shape))

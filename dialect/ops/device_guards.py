@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..guards.mismatch import fits_relaxed
 from ..guards.relaxed import relaxed, sizes_match
 from ..ir.attrs import I64_ARRAY
-from ..ir.op import Op, attr, operand, result
+from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.types import BOOL_SCALAR, ListType, Type
 from .speculation import Guard
 
@@ -19,11 +19,11 @@ class CudaGuard(Guard, name="cuda_guard"):
     behavior = "relaxed"
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (*map(relaxed, attrs["types"]), BOOL_SCALAR)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return (*args, fits_relaxed(attrs["types"], args))
 
 
@@ -38,15 +38,15 @@ class SizeEq(Op, name="size_eq"):
     reference = attr(I64_ARRAY)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (BOOL_SCALAR,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return sizes_match(args[0], attrs["reference"])
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if not isinstance(types[0], ListType):
             yield f"operand 0 must be a list, not {types[0]}"
         for size in attrs["reference"]:

@@ -5,13 +5,13 @@ At run time an undefined tensor is None. Only the ops of this file and control f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..ir.attrs import STR
-from ..ir.op import Op, attr, operand, result
+from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TensorType, Type
 
 
@@ -21,11 +21,21 @@ class AutogradZero(Op, name="autograd_zero"):
     out = result()
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return None
 
 
-class AutogradAdd(Op, name="autograd_add"):
+class _OfTensors(Op):
+    """Family of ops of which every operand is a tensor."""
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        for index, type_ in enumerate(types):
+            if not isinstance(type_, TensorType):
+                yield f"operand {index} must be a tensor, not {type_}"
+
+
+class AutogradAdd(_OfTensors, name="autograd_add"):
     """The sum of two gradients, either of which may be undefined."""
 
     a = operand()
@@ -37,66 +47,57 @@ class AutogradAdd(Op, name="autograd_add"):
         return (0, 1)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         a, b = args
         if a is None or b is None:
             return b if a is None else a
         return np.add(a, b)
 
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from _no_tensors(types)
 
+class Definedness(_OfTensors):
+    """Family of tests of which of some tensors are defined.
 
-class Definedness(Op):
-    """Family of tests of which of some tensors are defined."""
+    One tensor that is ``decisive`` (defined or not) settles the ``outcome``.
+    """
 
     grads = operand(variadic=True)
     out = result()
+    decisive: ClassVar[bool] = True
+    outcome: ClassVar[bool] = False
 
     @classmethod
     def decide(cls, defined: Sequence[bool | None]) -> bool | None:
         """The outcome from what is known of each tensor; None = it depends on the others."""
-        raise NotImplementedError
+        if cls.decisive in defined:
+            return cls.outcome
+        return None if None in defined else not cls.outcome
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (BOOL_SCALAR,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.decide([grad is not None for grad in args])
-
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from _no_tensors(types)
 
 
 class AnyNonzero(Definedness, name="any_nonzero"):
     """Whether any of the tensors is defined."""
 
-    @classmethod
-    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
-        return True if True in defined else None if None in defined else False
+    outcome = True
 
 
 class AllNonzero(Definedness, name="all_nonzero"):
     """Whether all of the tensors are defined."""
 
-    @classmethod
-    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
-        return False if False in defined else None if None in defined else True
+    decisive = False
 
 
 class AllZero(Definedness, name="all_zero"):
     """Whether all of the tensors are undefined."""
 
-    @classmethod
-    def decide(cls, defined: Sequence[bool | None]) -> bool | None:
-        return False if True in defined else None if None in defined else True
 
-
-class GradOf(Op, name="grad_of"):
+class GradOf(_OfTensors, name="grad_of"):
     """Run the block if any of the incoming gradients is defined; else all results are undefined.
 
     ``forward`` names the op whose gradient it is. The block ends in ``profuse.yield``. It cannot
@@ -109,18 +110,8 @@ class GradOf(Op, name="grad_of"):
     forward = attr(STR, default="")
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return ()
-
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from _no_tensors(types)
-
-
-def _no_tensors(types: Sequence[Type]) -> Iterator[str]:
-    for index, type_ in enumerate(types):
-        if not isinstance(type_, TensorType):
-            yield f"operand {index} must be a tensor, not {type_}"
 
 
 __all__ = [

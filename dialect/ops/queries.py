@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,9 @@ from ..errors import ShapeError
 from ..ir.attrs import DTYPE, I64
 from ..ir.dtypes import BOOL, C128, DTYPES, F64, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
-from ..ir.op import Fusion, Op, Rounding, attr, operand, result
+from ..ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
-from .sizes import check_axes, normalize_axis, product, tensor_type
+from .sizes import check_axis, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
     from ...lowering.linalg.builder import Builder, Tensor
@@ -30,18 +30,16 @@ class Query(Op, rounding=Rounding.MOVES):
     fusion = Fusion.QUERY
 
     @classmethod
-    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+    def known(cls, type_: TensorType, attrs: Attrs) -> Any:
         """The value (int or `Sym`) that the type gives, or None."""
         raise NotImplementedError
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (ScalarType(INT64, cls.known(tensor_type(types[0]), attrs)),)
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Any:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Any:
         return b.size(cls.known(args[0].type, attrs))
 
 
@@ -49,11 +47,11 @@ class Size(Query, name="size"):
     """Number of elements."""
 
     @classmethod
-    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+    def known(cls, type_: TensorType, attrs: Attrs) -> Any:
         return None if type_.shape is None else product(type_.shape)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return int(np.size(args[0]))
 
 
@@ -63,29 +61,29 @@ class Dim(Query, name="dim"):
     axis = attr(I64)
 
     @classmethod
-    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+    def known(cls, type_: TensorType, attrs: Attrs) -> Any:
         shape = type_.shape
         return None if shape is None else shape[normalize_axis(attrs["axis"], len(shape))]
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         shape = np.shape(args[0])
         return int(shape[normalize_axis(attrs["axis"], len(shape))])
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_axes((attrs["axis"],), types[0])
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        yield from check_axis(attrs["axis"], types[0])
 
 
 class Rank(Query, name="rank"):
     """Number of axes."""
 
     @classmethod
-    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+    def known(cls, type_: TensorType, attrs: Attrs) -> Any:
         return type_.rank
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.ndim(args[0])
 
 
@@ -93,11 +91,11 @@ class DTypeCode(Query, name="dtype_code"):
     """The dtype, as its position in `dtypes.DTYPES`."""
 
     @classmethod
-    def known(cls, type_: TensorType, attrs: Mapping[str, Any]) -> Any:
+    def known(cls, type_: TensorType, attrs: Attrs) -> Any:
         return None if type_.dtype is None else DTYPES.index(type_.dtype)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return DTYPES.index(dtype_of(np.asarray(args[0]).dtype))
 
 
@@ -113,7 +111,7 @@ class Item(Op, name="item"):
     dtype = attr(DTYPE, default=None)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x = tensor_type(types[0])
         size = None if x.shape is None else product(x.shape)
         if isinstance(size, int) and size != 1:
@@ -124,7 +122,7 @@ class Item(Op, name="item"):
         return (TENSOR if wanted is None else ScalarType(wanted),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         if x.size != 1:
             raise ShapeError("can only convert an array of size 1 to a Python scalar")
@@ -132,7 +130,7 @@ class Item(Op, name="item"):
         return _PYTHON[wanted](x.reshape(()).item())
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if attrs.get("dtype") is not None and attrs["dtype"] not in _PYTHON:
             yield f"no Python number has dtype {attrs['dtype']}"
 
@@ -147,7 +145,7 @@ class Truth(Op, name="truth"):
     out = result()
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x = tensor_type(types[0])
         size = None if x.shape is None else product(x.shape)
         if isinstance(size, int) and size != 1:
@@ -159,7 +157,7 @@ class Truth(Op, name="truth"):
         return (BOOL_SCALAR,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return bool(args[0])
 
 
@@ -173,20 +171,18 @@ class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x = tensor_type(types[0])
         dtype = x.dtype if attrs.get("dtype") is None else attrs["dtype"]
         return (TensorType(dtype, x.shape),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         dtype = attrs.get("dtype")
         return np.asarray(args[0], None if dtype is None else dtype.numpy)
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         out = types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype = out.dtype

@@ -15,7 +15,8 @@ import numpy as np
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
 from ..ir.attrs import DYNAMIC
 from ..ir.dtypes import I64, U64, DType, dtype_of
-from ..ir.symbolic import Dim, Sym, bounds
+from ..ir.size_algebra import bounds
+from ..ir.symbolic import Dim, Sym
 from ..ir.types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def check_axes(axes: Sequence[int] | None, type_: Type, extra: int = 0) -> Itera
 
     ``extra``: how many more axes the axes may name than the operand has.
     """
-    rank = tensor_type(type_).rank
     if axes is None:
         return
+    rank = tensor_type(type_).rank
     if rank is None:
         if len(set(axes)) != len(axes):
             yield f"axes {list(axes)} name an axis twice"
@@ -67,6 +68,11 @@ def check_axes(axes: Sequence[int] | None, type_: Type, extra: int = 0) -> Itera
         normalize_axes(axes, rank + extra)
     except ShapeError as error:
         yield f"axes {list(axes)}: {error.what}"
+
+
+def check_axis(axis: int | None, type_: Type, extra: int = 0) -> Iterator[str]:
+    """Complaints about an ``axis`` attribute as by `check_axes`; None = the attribute is absent."""
+    return check_axes(None if axis is None else (axis,), type_, extra)
 
 
 def product(sizes: Iterable[MaybeDim]) -> MaybeDim:
@@ -105,6 +111,13 @@ def check_sizes(values: Sequence[int] | None, count: int) -> Iterator[str]:
         yield f"{dynamic} sizes are dynamic, but {count} operands give them"
 
 
+def check_shape(shape: Sequence[int], count: int) -> Iterator[str]:
+    """Complaints about a ``shape`` attribute to which ``count`` operands give sizes."""
+    yield from check_sizes(shape, count)
+    if any(d < 0 and d != DYNAMIC for d in shape):
+        yield f"shape {list(shape)} has a negative size"
+
+
 def nonnegative(shape: Sequence[MaybeDim]) -> tuple[MaybeDim, ...]:
     """``shape`` itself; raises ShapeError when a literal size is negative."""
     if any(isinstance(d, int) and d < 0 for d in shape):
@@ -113,7 +126,7 @@ def nonnegative(shape: Sequence[MaybeDim]) -> tuple[MaybeDim, ...]:
 
 
 def same_size(a: MaybeDim, b: MaybeDim, message: str) -> MaybeDim:
-    """The size that two sizes have which must be equal: a literal wins over a symbol.
+    """The common value of two sizes that must be equal: a literal wins over a symbol.
 
     Raises ShapeError(message) for two different literals.
     """
@@ -178,13 +191,20 @@ def as_tensor(b: Builder, value: Any) -> Tensor:
 
 
 def is_positive(size: MaybeDim) -> bool:
-    """True if a size cannot be 0 or negative. Symbols themselves stand for sizes that are not."""
+    """True if a size cannot be 0 or negative. A symbol stands for a size of at least 1."""
     return size is not None and bounds(size)[0] > 0
 
 
 def is_nonnegative(size: MaybeDim, least: int = 1) -> bool:
-    """True if a size expression cannot be negative whose symbols are ``least`` or more."""
+    """True if a size expression cannot be negative as long as its symbols are ``least`` or more."""
     return size is not None and bounds(size, (least, math.inf))[0] >= 0
+
+
+def along(b: Builder, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """``x`` with ``axis`` counted from the front; without an axis, the flat tensor with axis 0."""
+    if axis is None:
+        return b.reshape(x, TensorType(x.dtype, (product(x.shape),))), 0
+    return x, normalize_axis(axis, x.rank)
 
 
 def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:

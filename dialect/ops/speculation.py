@@ -5,13 +5,13 @@ Subgraphs are private functions named by symbol, not regions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from ..guards.checks import symbol_name
 from ..guards.mismatch import check_types
 from ..ir.attrs import I64, SYMBOL, TYPE, TYPES, VALUE
-from ..ir.op import Op, attr, operand, result
+from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.symbolic import Sym
 from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
 
@@ -24,11 +24,11 @@ class Identity(Op):
     output = result()
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (types[0],)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return args[0]
 
 
@@ -42,7 +42,7 @@ class Profile(Identity, name="profile"):
     profiled_type = attr(TYPE, default=None)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if not isinstance(types[0], TensorType):
             yield f"observes tensors, not {types[0]}"
         if not isinstance(attrs.get("profiled_type") or TensorType(), TensorType):
@@ -63,7 +63,7 @@ class ProfileValue(Identity, name="profile_value"):
     present = attr(I64, default=0)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if isinstance(types[0], TensorType):
             yield f"observes values that are no tensors, not {types[0]}"
         for field in ("site", "none", "present"):
@@ -77,7 +77,7 @@ class ProfileCounter(Op, name="profile_counter"):
     pure = False
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return ()
 
 
@@ -100,15 +100,15 @@ class Guard(Op):
         return (result,) if result < count else ()
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (*map(_checked_part, attrs["types"]), BOOL_SCALAR)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return (*args, check_types(attrs["types"], args))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         expected = attrs["types"]
         if len(expected) != len(types):
             yield f"{len(types)} operands but {len(expected)} types"
@@ -137,7 +137,7 @@ class DynamicGuard(Guard, name="dynamic_guard"):
     behavior = "dynamic"
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from super().verify(types, attrs)
         tensors = [t for t in attrs["types"] if isinstance(t, TensorType)]
         dims = [d for t in tensors for d in t.shape or ()]
@@ -158,7 +158,7 @@ class Subgraph(Op):
     callee = attr(SYMBOL)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         # The number of results is the callee's; in the caller they are always bare.
         return ()
 

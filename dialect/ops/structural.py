@@ -6,11 +6,10 @@ the sizes, symbolic ones included, provably fit; elsewhere tier 0 runs it, and c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..errors import LoweringError
-from ..ir.op import Fusion, Op, Rounding
+from ..ir.op import Attrs, Fusion, Op, Rounding
 from ..ir.types import Shape, TensorType, Type
 from ..reasons import Kind, Reason
 from .sizes import tensor_type
@@ -20,14 +19,14 @@ class Proven(Op):
     """Family of ops with conditions on their sizes."""
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         """Raise LoweringError unless what NumPy would check at run time is known to hold.
 
         Called with complete types that `infer` accepts.
         """
 
     @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
+    def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
         reason = super().can_lower_types(types, attrs)
         if reason is None:
             try:
@@ -43,10 +42,10 @@ class Structural(Proven, rounding=Rounding.MOVES):
     fusion = Fusion.VIEW
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         """Shape of the result; None = unknown rank. Raises ShapeError."""
         raise NotImplementedError
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (TensorType(tensor_type(types[0]).dtype, cls.result_shape(types, attrs)),)

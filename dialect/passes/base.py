@@ -3,8 +3,8 @@
 A pass is a frozen dataclass with a kebab-case ``name``; its fields are its options (so
 ``form-fusions{min-size=2}`` sets ``min_size``), its docstring is its help, and ``run`` rewrites a
 module in place.  ``count`` keeps the statistics that `profuse-opt --stats` prints, by which the
-pipeline runner also tells whether a pass has changed anything; ``note`` why a pass has not done
-something.
+pipeline runner also tells whether a pass has changed anything; ``note`` keeps the reasons why a
+pass has not done something.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pass:
         return not self.counts_changes or any(self.statistics.values())
 
     def note(self, reason: Reason) -> None:
-        """Keep why something was not done; `explain()` and ``state().reasons`` tell it."""
+        """Keep the reason why something was not done; `explain()`, ``state().reasons`` tell it."""
         self.reasons.append(reason)
 
 

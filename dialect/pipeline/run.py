@@ -255,13 +255,15 @@ def _run_upstream(manager: PassManager, module: ir.Module) -> None:
 
 @dataclass
 class _Idle:
-    """Passes that have left the module as it was since anything has last changed it.
+    """Passes that have run since the module last changed, and have left it as it was.
 
-    A pass is a function of the module and its options alone, so each would do so again.
+    A pass is a function of the module and its options alone, so each would leave it so again.
     """
 
     skip: bool
-    passes: list[Pass] = field(default_factory=list)  # options of users' may have no hash
+    passes: list[Pass] = field(
+        default_factory=list
+    )  # a list, as options that users define may have no hash
 
     def run(self, step: _Step, module: ir.Module) -> None:
         """Run a step, or skip it."""

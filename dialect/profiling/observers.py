@@ -44,7 +44,7 @@ def wants_profiled_outputs(op: type[Op] | None) -> bool:
 
 
 def has_claims() -> bool:
-    """True while users have ops observed that are not by themselves."""
+    """True while a registration of a user may have more ops observed than usual."""
     return bool(_claims.items)
 
 

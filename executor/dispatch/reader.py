@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
-from ...dialect.ir.symbolic import Dim, parse_dim
+from ...dialect.ir.size_algebra import parse_dim
+from ...dialect.ir.symbolic import Dim
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant

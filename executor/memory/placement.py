@@ -13,7 +13,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from ...dialect.errors import ShapeError
-from ...dialect.ir.symbolic import OPERATORS, Dim, sym_max
+from ...dialect.ir.size_algebra import OPERATORS, sym_max
+from ...dialect.ir.symbolic import Dim
 from .output_pool import ALIGNMENT
 
 # A place may be shared by this many sizes of which none is known to be the largest. Its size is

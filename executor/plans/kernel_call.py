@@ -15,7 +15,7 @@ import numpy as np
 
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Program
-from ...dialect.ir.symbolic import parse_dim
+from ...dialect.ir.size_algebra import parse_dim
 from ..interpret.evaluate import Adapt, Evaluator
 from ..memory import output_pool
 from ..settings.events import Counters

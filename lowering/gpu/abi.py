@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Union
 
-from ...dialect.ir.symbolic import evaluate, parse_dim
+from ...dialect.ir.size_algebra import parse_dim
+from ...dialect.ir.symbolic import evaluate
 from ..abi import KernelABI
 
 # One argument of a kernel, in order of its parameters:

@@ -17,7 +17,8 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import BOOL, F32, F64, I64, DType
-from ...dialect.ir.symbolic import Dim, Sym, fits_64_bits, symbol
+from ...dialect.ir.size_algebra import fits_64_bits
+from ...dialect.ir.symbolic import Dim, Sym, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...dialect.ops.sizes import is_nonnegative
 from .element import Number, emit

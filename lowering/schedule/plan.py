@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.symbolic import Dim, Sym, sym_max
+from ...dialect.ir.size_algebra import sym_max
+from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ops.sizes import is_nonnegative
 from ..abi import KernelABI, size_bindings
 from . import index as ix

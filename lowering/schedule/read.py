@@ -8,7 +8,8 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.symbolic import Dim, parse_dim, symbol, without_remainders
+from ...dialect.ir.size_algebra import parse_dim, without_remainders
+from ...dialect.ir.symbolic import Dim, symbol
 from ..abi import CONTIGUOUS, TensorSpec
 from . import index as ix
 from .body import read_body, read_view

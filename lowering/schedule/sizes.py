@@ -7,7 +7,8 @@ from collections.abc import Callable
 from mlir import ir
 
 from ...dialect.ir.postorder import postorder
-from ...dialect.ir.symbolic import Dim, sym_max, sym_min, symbol
+from ...dialect.ir.size_algebra import sym_max, sym_min
+from ...dialect.ir.symbolic import Dim, symbol
 from .graph import definition
 
 # The operations by which sizes are emitted (`generic.Emitter.index`). A truncating division is not

@@ -8,20 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.importers.tracing import trace_guards
 from profuse.dialect.importers.tracing.trace_guards import Constant
-from profuse.dialect.ir.symbolic import (
-    Dimension,
-    Integer,
-    Sym,
+from profuse.dialect.ir.size_algebra import (
     bounds,
-    evaluate,
     fits_64_bits,
     parse_dim,
     substitute,
     sym_max,
     sym_min,
-    symbol,
     without_remainders,
 )
+from profuse.dialect.ir.symbolic import Dimension, Integer, Sym, evaluate, symbol
 from profuse.dialect.ops.sizes import is_nonnegative, is_positive
 from profuse.executor.memory.placement import Refused, size_of
 

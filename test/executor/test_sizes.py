@@ -5,7 +5,8 @@ import random
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.ir.symbolic import fits_64_bits, symbol
+from profuse.dialect.ir.size_algebra import fits_64_bits
+from profuse.dialect.ir.symbolic import symbol
 
 TIERS = {"dynamic": [("dynamic", 1)], "static first": [("static", 1), ("dynamic", 2)]}
 both = pytest.mark.parametrize("strategy", TIERS.values(), ids=TIERS)

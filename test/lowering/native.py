@@ -5,7 +5,8 @@ import ctypes
 import numpy as np
 from mlir import ir
 from profuse.dialect.ir.dtypes import dtype_named
-from profuse.dialect.ir.symbolic import evaluate, parse_dim
+from profuse.dialect.ir.size_algebra import parse_dim
+from profuse.dialect.ir.symbolic import evaluate
 from profuse.dialect.mlir.context import context
 from profuse.lowering.cpu.loader import load
 from profuse.lowering.cpu.stages import compile_linalg, compile_program

@@ -8,7 +8,8 @@ from mlir import ir
 from native import kernel_of
 from profuse.dialect.errors import ShapeError
 from profuse.dialect.ir.postorder import postorder
-from profuse.dialect.ir.symbolic import MAX_DEPTH, parse_dim, symbol
+from profuse.dialect.ir.size_algebra import parse_dim
+from profuse.dialect.ir.symbolic import MAX_DEPTH, symbol
 from profuse.lowering.emit.module import emit_module
 from profuse.lowering.schedule.plan import schedule
 

@@ -113,7 +113,8 @@ def test_rows_of_any_size(accesses, name):
 
 def sized(kernels, *args):
     """`launches` with shared memory as numbers, for the sizes of a call."""
-    from profuse.dialect.ir.symbolic import evaluate, parse_dim
+    from profuse.dialect.ir.size_algebra import parse_dim
+    from profuse.dialect.ir.symbolic import evaluate
 
     sizes = {n: args[k].shape[axis] for n, (k, axis) in kernels.plan.abi.symbols.items()}
     return [(n, evaluate(parse_dim(s), sizes)) for n, s in launches(kernels, *args)]

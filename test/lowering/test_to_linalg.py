@@ -8,7 +8,8 @@ from profuse.dialect.errors import Loc, LoweringError
 from profuse.dialect.ir.dtypes import BOOL, DTYPES, F32, F64, I64, U64
 from profuse.dialect.ir.op import OPS, op_named
 from profuse.dialect.ir.program import Instr, Program
-from profuse.dialect.ir.symbolic import parse_dim, sym_max, symbol
+from profuse.dialect.ir.size_algebra import parse_dim, sym_max
+from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import ScalarType, TensorType, type_of
 from profuse.dialect.ops.elementwise.families import Elementwise
 from profuse.dialect.ops.indexing.slicing import ABSENT

@@ -57,6 +57,11 @@ def dtype_like(x: Any) -> np.dtype:
     return x.dtype if isinstance(x, (Traced, np.ndarray, np.generic)) else np.asarray(x).dtype
 
 
+def zero_of(x: Any) -> Any:
+    """The 0 of an array's dtype, as a NumPy scalar."""
+    return np.zeros((), x.dtype)[()]
+
+
 def as_array(x: Any) -> Any:
     """``x`` with ndarray attributes: a traced or an ordinary array."""
     if isinstance(x, (Traced, np.ndarray)):

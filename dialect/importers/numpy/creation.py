@@ -40,22 +40,17 @@ def full_of(value: Any, shape: Any, dtype: Any) -> Any:
     return op("full", value, *dynamic, shape=static, dtype=dtype_of(wanted))
 
 
-@creation_function("zeros")
-def zeros(shape: Any, dtype: Any = float) -> Any:
-    """`np.zeros`."""
-    return full_of(0, shape, dtype or float)
+def _filled(name: str, value: int) -> None:
+    """Register `np.zeros`, `np.ones`, or `np.empty`, the contents of which are zeros."""
+
+    @creation_function(name)
+    def filled(shape: Any, dtype: Any = float) -> Any:
+        return full_of(value, shape, dtype or float)
 
 
-@creation_function("ones")
-def ones(shape: Any, dtype: Any = float) -> Any:
-    """`np.ones`."""
-    return full_of(1, shape, dtype or float)
-
-
-@creation_function("empty")
-def empty(shape: Any, dtype: Any = float) -> Any:
-    """`np.empty`; the contents are zeros."""
-    return full_of(0, shape, dtype or float)
+_filled("zeros", 0)
+_filled("ones", 1)
+_filled("empty", 0)
 
 
 @creation_function("full")
@@ -194,11 +189,16 @@ def linspace(
 @creation_function("eye")
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     """`np.eye`."""
-    static, dynamic = sizes((N, N if M is None else M))
-    index = dtype_of(np.int64)
-    row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
-    column = op("iota", *dynamic, shape=static, dtype=index, axis=1)
+    row, column = _rows_and_columns((N, N if M is None else M))
     return op("cast", op("eq", row + k, column), dtype=dtype_of(dtype))
+
+
+def _rows_and_columns(shape: Any) -> tuple[Any, Any]:
+    """For each element of a matrix, the number of its row, and that of its column."""
+    static, dynamic = sizes(shape)
+    index = dtype_of(np.int64)
+    row, column = (op("iota", *dynamic, shape=static, dtype=index, axis=k) for k in (0, 1))
+    return row, column
 
 
 @creation_function("identity")
@@ -210,10 +210,8 @@ def identity(n: Any, dtype: Any = None) -> Any:
 @creation_function("tri")
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     """`np.tri`, which takes negative sizes for 0."""
-    static, dynamic = sizes([_or_none(_rounded_up(n)) for n in (N, N if M is None else M)])
-    index = dtype_of(np.int64)
-    row = op("iota", *dynamic, shape=static, dtype=index, axis=0)
-    column = op("iota", *dynamic, shape=static, dtype=index, axis=1)
+    shape = [_or_none(_rounded_up(n)) for n in (N, N if M is None else M)]
+    row, column = _rows_and_columns(shape)
     return op("cast", op("le", column, row + k), dtype=dtype_of(dtype))
 
 

@@ -16,7 +16,7 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
-from .axes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes
+from .axes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, zero_of
 from .creation import eye, iota
 from .joins import stack
 from .reductions import max_, min_, sum_
@@ -125,15 +125,11 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, out: Any = 
 
 def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
     try:
-        return decompose_einsum(_emit, subscripts, [as_array(a) for a in arrays])
+        return decompose_einsum(op, subscripts, [as_array(a) for a in arrays])
     except ProfuseError as error:
         if error.loc is not None:
             raise
         raise size_error(type(error), error.what) from None
-
-
-def _emit(name: str, *operands: Any, **attrs: Any) -> Any:
-    return op(name, *operands, **attrs)
 
 
 @numpy_function("linalg.norm", "linalg.vector_norm")
@@ -222,7 +218,7 @@ def diag(v: Any, k: int = 0) -> Any:
             "pad the matrix np.diag(v) gives",
         )
     mask = eye(x.shape[0], dtype=bool)
-    return op("select", mask, x, np.zeros((), x.dtype)[()])
+    return op("select", mask, x, zero_of(x))
 
 
 @numpy_function("cross")

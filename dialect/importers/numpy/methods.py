@@ -83,22 +83,12 @@ def transpose(self: Traced, *axes: Any) -> Any:
     return shapes.transpose(self, _sizes_of(axes))
 
 
-@array_method("swapaxes")
-def swapaxes(self: Traced, axis1: Any, axis2: Any) -> Any:
-    """`ndarray.swapaxes`."""
-    return shapes.swapaxes(self, axis1, axis2)
-
-
-@array_method("squeeze")
-def squeeze(self: Traced, axis: Any = None) -> Any:
-    """`ndarray.squeeze`."""
-    return shapes.squeeze(self, axis)
-
-
-@array_method("repeat")
-def repeat(self: Traced, repeats: Any, axis: Any = None) -> Any:
-    """`ndarray.repeat`."""
-    return joins.repeat(self, repeats, axis)
+# These take the arguments of the functions, and only these.
+for _name, _function in {
+    "swapaxes": shapes.swapaxes, "squeeze": shapes.squeeze, "repeat": joins.repeat,
+    "diagonal": linalg.diagonal,
+}.items():  # fmt: skip
+    array_method(_name)(_function)
 
 
 @array_method("take")
@@ -133,12 +123,6 @@ def dot(self: Traced, b: Any, out: Any = None) -> Any:
 def conj(self: Traced) -> Any:
     """`ndarray.conj`."""
     return op("conj", self) if self.dtype.kind == "c" else self
-
-
-@array_method("diagonal")
-def diagonal(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """`ndarray.diagonal`."""
-    return linalg.diagonal(self, offset, axis1, axis2)
 
 
 @array_method("trace")

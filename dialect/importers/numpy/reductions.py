@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtypes import dtype_of
-from ..handlers import FUNCTIONS
+from ..handlers import FUNCTIONS, Handler
 from ..tracing.current import trace_error
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, axis_number, axis_of, axis_tuple, ndim, reduced_axes
+from .axes import as_array, axis_number, axis_of, axis_tuple, dtype_like, ndim, reduced_axes
 from .registry import array_method, creation_function, numpy_function
 
 
@@ -41,74 +41,70 @@ def _mean_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
     return _attrs(axis, keepdims)
 
 
-@creation_function("sum")  # np.sum does not dispatch on numbers in sequences
-@numpy_function("sum")
-def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
-    """`np.sum`."""
-    return _accumulate("sum", "add", a, axis, dtype, keepdims, initial)
+def _accumulation(name: str, join: str) -> Handler:
+    """Register `np.sum` or `np.prod`; ``join`` is the op of two elements."""
 
+    @creation_function(name)  # these do not dispatch on numbers in sequences
+    @numpy_function(name)
+    def accumulate(
+        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None
+    ) -> Any:
+        attrs = _ufunc_attrs(a, axis, keepdims)
+        if dtype is not None:
+            attrs["dtype"] = dtype_of(dtype)
+        if isinstance(a, (list, tuple)) and not attrs and all(map(_is_size, a)):
+            # The sum stays a Python number, so that it can be a size. NumPy makes an np.int64.
+            out = functools.reduce(lambda x, y: op(join, x, y), a)
+        else:
+            out = op(name, a, **attrs)
+        return out if initial is None else op(join, out, initial)
 
-@creation_function("prod")
-@numpy_function("prod")
-def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None):
-    """`np.prod`."""
-    return _accumulate("prod", "mul", a, axis, dtype, keepdims, initial)
-
-
-def _accumulate(
-    name: str, join: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any
-) -> Any:
-    attrs = _ufunc_attrs(a, axis, keepdims)
-    if dtype is not None:
-        attrs["dtype"] = dtype_of(dtype)
-    if isinstance(a, (list, tuple)) and not attrs and all(map(_is_size, a)):
-        # The sum stays a Python number, so that it can be a size. NumPy makes an np.int64.
-        out = functools.reduce(lambda x, y: op(join, x, y), a)
-    else:
-        out = op(name, a, **attrs)
-    return out if initial is None else op(join, out, initial)
+    return accumulate
 
 
 def _is_size(x: Any) -> bool:
     return type(x) is int or (isinstance(x, TracedScalar) and x.kind is int)
 
 
-@numpy_function("max", "amax")
-def max_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None):
-    """`np.max`."""
-    return _extremum("max", "maximum", a, axis, keepdims, initial)
+sum_ = _accumulation("sum", "add")
+_accumulation("prod", "mul")
 
 
-@numpy_function("min", "amin")
-def min_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None):
-    """`np.min`."""
-    return _extremum("min", "minimum", a, axis, keepdims, initial)
+def _extremum(name: str, join: str) -> Handler:
+    """Register `np.max` or `np.min`; ``join`` is the op of two elements."""
 
-
-def _extremum(name: str, join: str, a: Any, axis: Any, keepdims: Any, initial: Any) -> Any:
-    if initial is None:
-        return op(name, a, **_ufunc_attrs(a, axis, keepdims))
-    if axis is not None or keepdims:
-        # Below, `initial` is put before the elements, which works along one axis only.
-        raise trace_error(
-            f"np.{name}(…, axis=…, initial=…) is not supported while tracing",
-            f"use np.{join}(np.{name}(x, axis), initial)",
+    @numpy_function(name, f"a{name}")
+    def extremum(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None) -> Any:
+        if initial is None:
+            return op(name, a, **_ufunc_attrs(a, axis, keepdims))
+        if axis is not None or keepdims:
+            # Below, `initial` is put before the elements, which works along one axis only.
+            raise trace_error(
+                f"np.{name}(…, axis=…, initial=…) is not supported while tracing",
+                f"use np.{join}(np.{name}(x, axis), initial)",
+            )
+        flat = op("reshape", a, shape=(-1,))
+        first = op(
+            "cast", op("reshape", op("to_tensor", initial), shape=(1,)), dtype=dtype_of(flat.dtype)
         )
-    flat = op("reshape", a, shape=(-1,))
-    first = op("reshape", op("to_tensor", initial), shape=(1,))
-    return op(name, op("concatenate", op("cast", first, dtype=dtype_of(flat.dtype)), flat, axis=0))
+        return op(name, op("concatenate", first, flat, axis=0))
+
+    return extremum
 
 
-@numpy_function("any")
-def any_(a: Any, axis: Any = None, keepdims: Any = False):
-    """`np.any`."""
-    return op("any", a, **_ufunc_attrs(a, axis, keepdims))
+max_, min_ = _extremum("max", "maximum"), _extremum("min", "minimum")
 
 
-@numpy_function("all")
-def all_(a: Any, axis: Any = None, keepdims: Any = False):
-    """`np.all`."""
-    return op("all", a, **_ufunc_attrs(a, axis, keepdims))
+def _test(name: str) -> None:
+    """Register `np.any` or `np.all`."""
+
+    @numpy_function(name)
+    def test(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+        return op(name, a, **_ufunc_attrs(a, axis, keepdims))
+
+
+_test("any")
+_test("all")
 
 
 @numpy_function("mean")
@@ -125,67 +121,54 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
     return op("mean", a, **attrs)
 
 
-@numpy_function("var")
-def var(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
-    correction: Any = 0,
-):  # fmt: skip
-    """`np.var`."""
-    return _spread("var", a, axis, dtype, ddof or correction, keepdims)
+def _spread(name: str) -> None:
+    """Register `np.var` or `np.std`."""
+
+    @numpy_function(name)
+    def spread(
+        a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
+        correction: Any = 0,
+    ) -> Any:  # fmt: skip
+        attrs = _mean_attrs(a, axis, keepdims)
+        if dtype is not None:
+            attrs["dtype"] = dtype_of(dtype)
+        if float(ddof or correction):
+            attrs["ddof"] = float(ddof or correction)
+        return op(name, a, **attrs)
 
 
-@numpy_function("std")
-def std(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
-    correction: Any = 0,
-):  # fmt: skip
-    """`np.std`."""
-    return _spread("std", a, axis, dtype, ddof or correction, keepdims)
+_spread("var")
+_spread("std")
 
 
-def _spread(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any) -> Any:
-    attrs = _mean_attrs(a, axis, keepdims)
-    if dtype is not None:
-        attrs["dtype"] = dtype_of(dtype)
-    if float(ddof):
-        attrs["ddof"] = float(ddof)
-    return op(name, a, **attrs)
+def _place(name: str) -> None:
+    """Register `np.argmax` or `np.argmin`: along one axis, or on all elements in their order."""
+
+    @numpy_function(name)
+    def place(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+        attrs = {"keepdims": True} if keepdims else {}
+        return op(name, a, **_axis_attr(axis), **attrs)
 
 
-@numpy_function("argmax")
-def argmax(a: Any, axis: Any = None, keepdims: Any = False):
-    """`np.argmax`."""
-    return _along("argmax", a, axis, keepdims=keepdims)
+_place("argmax")
+_place("argmin")
 
 
-@numpy_function("argmin")
-def argmin(a: Any, axis: Any = None, keepdims: Any = False):
-    """`np.argmin`."""
-    return _along("argmin", a, axis, keepdims=keepdims)
+def _scan(name: str) -> None:
+    """Register `np.cumsum` or `np.cumprod`, likewise."""
+
+    @numpy_function(name)
+    def scan(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+        attrs = {} if dtype is None else {"dtype": dtype_of(dtype)}
+        return op(name, a, **_axis_attr(axis), **attrs)
 
 
-@numpy_function("cumsum")
-def cumsum(a: Any, axis: Any = None, dtype: Any = None):
-    """`np.cumsum`."""
-    return _along("cumsum", a, axis, dtype)
+_scan("cumsum")
+_scan("cumprod")
 
 
-@numpy_function("cumprod")
-def cumprod(a: Any, axis: Any = None, dtype: Any = None):
-    """`np.cumprod`."""
-    return _along("cumprod", a, axis, dtype)
-
-
-def _along(name: str, a: Any, axis: Any, dtype: Any = None, keepdims: Any = False) -> Any:
-    """An op along one axis, or on all elements in their order."""
-    attrs: dict[str, Any] = {}
-    if axis is not None:
-        attrs["axis"] = axis_number(axis)
-    if dtype is not None:
-        attrs["dtype"] = dtype_of(dtype)
-    if keepdims:
-        attrs["keepdims"] = True
-    return op(name, a, **attrs)
+def _axis_attr(axis: Any) -> dict[str, Any]:
+    return {} if axis is None else {"axis": axis_number(axis)}
 
 
 @numpy_function("ptp")
@@ -207,22 +190,16 @@ def average(a: Any, axis: Any = None, weights: Any = None, keepdims: Any = False
     if weights is None:
         return mean(a, axis, None, keepdims)
     axes = reduced_axes(axis)
-    if _rank(weights) == 1 and _rank(a) > 1 and axes is not None and len(axes) == 1:
-        shape = [1] * _rank(a)
+    if ndim(weights) == 1 and ndim(a) > 1 and axes is not None and len(axes) == 1:
+        shape = [1] * ndim(a)
         shape[axes[0]] = -1
         weights = op("reshape", weights, shape=tuple(shape))
-    dtype = np.result_type(_dtype(a), _dtype(weights), *(["f8"] if _dtype(a).kind in "biu" else []))
+    dtype = np.result_type(
+        dtype_like(a), dtype_like(weights), *(["f8"] if dtype_like(a).kind in "biu" else [])
+    )
     total = sum_(op("cast", weights, dtype=dtype_of(dtype)), axis, None, keepdims)
     weighted = op("mul", op("cast", a, dtype=dtype_of(dtype)), weights)
     return op("div", sum_(weighted, axis, None, keepdims), total)
-
-
-def _dtype(x: Any) -> np.dtype:
-    return x.dtype if isinstance(x, Traced) else np.asarray(x).dtype
-
-
-def _rank(x: Any) -> int:
-    return x.ndim if isinstance(x, Traced) else np.ndim(x)
 
 
 _SIGNATURES = {

@@ -14,7 +14,7 @@ from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, axis_number, dtype_like
+from .axes import as_array, axis_number, dtype_like, zero_of
 from .creation import iota
 from .registry import creation_function, numpy_function
 from .shape_functions import ravel
@@ -101,11 +101,7 @@ def fix(x: Any) -> Any:
 
 @creation_function("take")  # np.take does not dispatch on the indices
 @numpy_function("take")
-def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
-    return take(a, indices, axis, mode)
-
-
-def take(a: Any, indices: Any, axis: Any, mode: str = "raise") -> Any:
+def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     """`np.take`; ``mode`` may clip or wrap the indices."""
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     index = as_array(indices)
@@ -174,11 +170,7 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
     rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
     columns = iota(x.shape[-1], index)
     kept = op("gt" if upper else "le", columns, op("add", rows, k))
-    return op("select", kept, x, _zero(x))
-
-
-def _zero(x: Any) -> Any:
-    return np.zeros((), x.dtype)[()]
+    return op("select", kept, x, zero_of(x))
 
 
 @numpy_function("isclose", weak=True)

@@ -18,10 +18,6 @@ from .registry import numpy_function
 
 
 @numpy_function("reshape")
-def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
-    return reshape(a, shape, order)
-
-
 def reshape(a: Any, shape: Any, order: str = "C") -> Any:
     """`np.reshape` in C or Fortran order; one size may be -1."""
     if not isinstance(order, str | None):
@@ -105,24 +101,6 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return op("expand_dims", a, axes=axis_tuple(several), view_of=a)
 
 
-@numpy_function("atleast_1d", raw=True)
-def atleast_1d(*arrays: Any) -> Any:
-    """`np.atleast_1d`."""
-    return at_least(1, arrays)
-
-
-@numpy_function("atleast_2d", raw=True)
-def atleast_2d(*arrays: Any) -> Any:
-    """`np.atleast_2d`."""
-    return at_least(2, arrays)
-
-
-@numpy_function("atleast_3d", raw=True)
-def atleast_3d(*arrays: Any) -> Any:
-    """`np.atleast_3d`."""
-    return at_least(3, arrays)
-
-
 def at_least(rank: int, arrays: Sequence[Any]) -> Any:
     """Arrays of at least this rank, with new axes where NumPy puts them; one array of one."""
     places = {(1, 0): (0,), (2, 0): (0, 1), (2, 1): (0,),
@@ -132,6 +110,18 @@ def at_least(rank: int, arrays: Sequence[Any]) -> Any:
         new = places.get((rank, x.ndim))
         out.append(x if new is None else op("expand_dims", x, axes=new, view_of=x))
     return out[0] if len(out) == 1 else tuple(out)
+
+
+def _at_least(rank: int) -> None:
+    """Register `np.atleast_1d`, or its kin of higher rank."""
+
+    @numpy_function(f"atleast_{rank}d", raw=True)
+    def call(*arrays: Any) -> Any:
+        return at_least(rank, arrays)
+
+
+for _rank in (1, 2, 3):
+    _at_least(_rank)
 
 
 @numpy_function("broadcast_to")

@@ -16,7 +16,7 @@ from ..tracing.operators import op, recorder_of
 from ..tracing.outputs import traced_out
 from ..tracing.traced import Traced, TracedScalar
 from ..tracing.unsupported import is_supported, unsupported_call
-from .axes import as_array, dtype_like, ndim
+from .axes import as_array, dtype_like, ndim, zero_of
 from .registry import array_method, refuse_parameter
 
 # Names of ufuncs whose op is called differently.
@@ -153,18 +153,14 @@ def _as_double(x: Any) -> Any:
     return x
 
 
-def _zero(x: Any) -> Any:
-    return np.zeros((), x.dtype)[()]
-
-
 def _heaviside(x: Any, h: Any) -> Any:
-    positive = op("select", op("lt", x, 0), _zero(x), op("sign", x))
+    positive = op("select", op("lt", x, 0), zero_of(x), op("sign", x))
     return op("select", op("eq", x, 0), h, positive)
 
 
 def _modf(x: Any) -> tuple[Any, Any]:
     whole = op("trunc", x)
-    rest = op("select", op("isinf", x), _zero(x), op("sub", x, whole))
+    rest = op("select", op("isinf", x), zero_of(x), op("sub", x, whole))
     return op("copysign", rest, x), whole
 
 

@@ -18,7 +18,8 @@ from ...ir.attrs import VALUE
 from ...ir.dtypes import DType, dtype_of, dtype_of_mlir
 from ...ir.op import op_named
 from ...ir.serialize import module_from_json, module_to_json
-from ...ir.symbolic import Dimension, Integer, Leaf, dim_text, parse_dim
+from ...ir.size_algebra import parse_dim
+from ...ir.symbolic import Dimension, Integer, Leaf, dim_text
 from .leaves import NUMBERS
 from .pytree import LEAF, TreeDef
 from .trace_guards import Computed, Constant, Expr, Passed, TraceGuard

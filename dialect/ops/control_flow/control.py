@@ -9,10 +9,10 @@ so `infer` says nothing of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...ir.op import Op, operand, result
+from ...ir.op import Attrs, Op, operand, result
 from ...ir.types import BOOL_SCALAR, INT_SCALAR, TENSOR, ScalarType, TensorType, Type, merge_types
 
 DIALECT = "scf"
@@ -22,7 +22,7 @@ class ControlFlow(Op):
     """Family of ops that run blocks; the executor, not `evaluate`, runs those."""
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return ()
 
 
@@ -34,13 +34,15 @@ class If(ControlFlow, name="if", dialect=DIALECT):
     yielded = result(variadic=True)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if not _is_scalar(types[0], BOOL_SCALAR):
             yield f"the condition must be an i1, not {types[0]}"
 
 
 class While(ControlFlow, name="while", dialect=DIALECT):
-    """Run the first block; while it says so, the second, which yields the first's arguments."""
+    """Run the first block, and as long as its condition holds, the second and the first again.
+
+    The second block yields the arguments of the first."""
 
     regions = 2
     inits = operand(variadic=True)
@@ -58,7 +60,7 @@ class For(ControlFlow, name="for", dialect=DIALECT):
     yielded = result(variadic=True)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         for word, type_ in zip(("lower bound", "upper bound", "step"), types, strict=False):
             if not _is_scalar(type_, INT_SCALAR):
                 yield f"the {word} must be an i64, not {type_}"
@@ -77,7 +79,7 @@ class IfThenElse(Op, name="if_then_else"):
         return (1, 2)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         _, a, b = types
         if isinstance(a, TensorType) and isinstance(b, TensorType):
             return (merge_types(a, b),)
@@ -86,11 +88,11 @@ class IfThenElse(Op, name="if_then_else"):
         return (a if a == b else TENSOR,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return args[1] if args[0] else args[2]
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if not _is_scalar(types[0], BOOL_SCALAR):
             yield f"the condition must be an i1, not {types[0]}"
         if type(types[1]) is not type(types[2]):

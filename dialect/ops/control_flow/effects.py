@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 from ...ir.attrs import STR
-from ...ir.op import Op, attr
+from ...ir.op import Attrs, Op, attr
 
 _printed: set[tuple[str, str]] = set()
 _lock = threading.Lock()
@@ -25,7 +24,7 @@ class Warn(Op, name="warn"):
     site = attr(STR, default="")
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         key = (attrs["site"], attrs["message"])
         with _lock:
             if key in _printed:

@@ -7,10 +7,10 @@ is a view of its tensors; growing it writes none of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...ir.op import EVERY, Op, operand, result
+from ...ir.op import EVERY, Attrs, Op, operand, result
 from ...ir.types import ListType, Type
 
 
@@ -26,15 +26,15 @@ class ListConstruct(Op, name="list_construct"):
         return tuple(range(count))
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (ListType(),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return list(args)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         for index, type_ in enumerate(types):
             if isinstance(type_, ListType):
                 yield f"operand {index} is a list; lists hold tensors"
@@ -47,7 +47,7 @@ class _OfList(Op):
     pure = False
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if not isinstance(types[0], ListType):
             yield f"operand 0 must be a list, not {types[0]}"
 
@@ -59,11 +59,11 @@ class ListUnpack(_OfList, name="list_unpack"):
     aliases = {EVERY: 0}
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return ()  # how many results there are is for the IR to say
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return tuple(args[0])
 
 
@@ -73,10 +73,10 @@ class ListAppend(_OfList, name="list_append"):
     item = operand()
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return ()
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         args[0].append(args[1])
         return ()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import DTypeError
 from ...ir.dtypes import F64, I64
-from ...ir.op import Rounding
-from ...ir.symbolic import Dim, Sym, sym_max, sym_min
+from ...ir.op import Attrs, Rounding
+from ...ir.size_algebra import sym_max, sym_min
+from ...ir.symbolic import Dim, Sym
 from ...ir.types import TENSOR, ScalarType, TensorType, Type
 from ...reasons import Kind, Reason
 from ..sizes import as_tensor, is_nonnegative
@@ -25,51 +26,28 @@ class Add(Binary, name="add"):
     """``a + b``; integers wrap, bools combine by "or"."""
 
     numpy = np.add
-    python = operator.add
-    symbolic = operator.add
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a + b
+    python = symbolic = element = operator.add
 
 
 class Sub(Binary, name="sub"):
     """``a - b``; integers wrap, bool has no loop."""
 
     numpy = np.subtract
-    python = operator.sub
-    symbolic = operator.sub
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a - b
+    python = symbolic = element = operator.sub
 
 
 class Mul(Binary, name="mul"):
     """``a * b``; integers wrap, bools combine by "and"."""
 
     numpy = np.multiply
-    python = operator.mul
-    symbolic = operator.mul
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a * b
+    python = symbolic = element = operator.mul
 
 
 class Div(PartialBinary, name="div"):
     """``a / b``: true division, integers become floats."""
 
     numpy = np.divide
-    python = operator.truediv
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a / b
+    python = element = operator.truediv
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
@@ -89,11 +67,7 @@ class FloorDiv(PartialBinary, name="floor_div"):
     numpy = np.floor_divide
     python = operator.floordiv
     symbolic = staticmethod(_no_zero(operator.floordiv))
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a // b
+    element = operator.floordiv
 
 
 class Remainder(PartialBinary, name="remainder"):
@@ -102,22 +76,14 @@ class Remainder(PartialBinary, name="remainder"):
     numpy = np.remainder
     python = operator.mod
     symbolic = staticmethod(_no_zero(operator.mod))
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a % b
+    element = operator.mod
 
 
 class Fmod(Binary, name="fmod"):
     """Remainder with the sign of ``a`` (C's fmod and %); integers give 0 for a zero divisor."""
 
     numpy = np.fmod
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.fmod(b)
+    element = staticmethod(lambda a, b: a.fmod(b))
 
 
 class Pow(PartialBinary, name="pow"):
@@ -160,7 +126,7 @@ class Pow(PartialBinary, name="pow"):
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
         exponent = as_tensor(b, args[1])
         known = None if exponent.scalar is None else exponent.scalar.known
@@ -219,10 +185,7 @@ class Maximum(Binary, name="maximum", rounding=Rounding.NONE):
     def python(a: Any, b: Any) -> Any:
         return _as_common(a, b, a if a >= b or a != a else b)
 
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.maximum(b)
+    element = staticmethod(lambda a, b: a.maximum(b))
 
 
 class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
@@ -235,10 +198,7 @@ class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
     def python(a: Any, b: Any) -> Any:
         return _as_common(a, b, a if a <= b or a != a else b)
 
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.minimum(b)
+    element = staticmethod(lambda a, b: a.minimum(b))
 
 
 def _as_common(a: Any, b: Any, value: Any) -> Any:
@@ -250,11 +210,7 @@ class Atan2(Binary, name="atan2"):
     """Angle of the point (b, a)."""
 
     numpy = np.arctan2
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.math("atan2", b)
+    element = staticmethod(lambda a, b: a.math("atan2", b))
 
 
 class Hypot(Binary, name="hypot"):
@@ -281,11 +237,7 @@ class Copysign(Binary, name="copysign", rounding=Rounding.NONE):
     """Size of ``a``, sign of ``b``."""
 
     numpy = np.copysign
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.math("copysign", b)
+    element = staticmethod(lambda a, b: a.math("copysign", b))
 
 
 class Logaddexp(Binary, name="logaddexp"):

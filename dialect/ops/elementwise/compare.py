@@ -20,10 +20,7 @@ class Eq(Compare, name="eq"):
 
     numpy = np.equal
     python = operator.eq
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a.eq(b)
+    element = staticmethod(lambda a, b: a.eq(b))
 
 
 class Ne(Compare, name="ne"):
@@ -31,71 +28,47 @@ class Ne(Compare, name="ne"):
 
     numpy = np.not_equal
     python = operator.ne
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a.ne(b)
+    element = staticmethod(lambda a, b: a.ne(b))
 
 
 class Lt(Compare, name="lt"):
     """``a < b``."""
 
     numpy = np.less
-    python = operator.lt
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a < b
+    python = element = operator.lt
 
 
 class Le(Compare, name="le"):
     """``a <= b``."""
 
     numpy = np.less_equal
-    python = operator.le
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a <= b
+    python = element = operator.le
 
 
 class Gt(Compare, name="gt"):
     """``a > b``."""
 
     numpy = np.greater
-    python = operator.gt
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a > b
+    python = element = operator.gt
 
 
 class Ge(Compare, name="ge"):
     """``a >= b``."""
 
     numpy = np.greater_equal
-    python = operator.ge
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a >= b
+    python = element = operator.ge
 
 
 # --- logic ------------------------------------------------------------------------------------
 
 
 class _Logical(Binary, rounding=Rounding.NONE):
-    """Of truth values: everything that is not 0 is true, nan too."""
-
-    @classmethod
-    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
-        """The op on two bools."""
-        raise NotImplementedError
+    """Of truth values: everything that is not 0 is true, nan too; ``element`` is of two bools."""
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = (x if x.dtype is BOOL else x.ne(0) for x in xs)
-        return cls.truth(a, b)
+        return cls.element(a, b)
 
     @classmethod
     def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
@@ -103,7 +76,7 @@ class _Logical(Binary, rounding=Rounding.NONE):
 
 
 class LogicalAnd(_Logical, name="logical_and"):
-    """True where both are."""
+    """True where both operands are true."""
 
     numpy = np.logical_and
 
@@ -111,13 +84,11 @@ class LogicalAnd(_Logical, name="logical_and"):
     def python(a: Any, b: Any) -> bool:
         return bool(a) and bool(b)
 
-    @classmethod
-    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a & b
+    element = operator.and_
 
 
 class LogicalOr(_Logical, name="logical_or"):
-    """True where either is."""
+    """True where either operand is true."""
 
     numpy = np.logical_or
 
@@ -125,13 +96,11 @@ class LogicalOr(_Logical, name="logical_or"):
     def python(a: Any, b: Any) -> bool:
         return bool(a) or bool(b)
 
-    @classmethod
-    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a | b
+    element = operator.or_
 
 
 class LogicalXor(_Logical, name="logical_xor"):
-    """True where exactly one is."""
+    """True where exactly one operand is true."""
 
     numpy = np.logical_xor
 
@@ -139,13 +108,11 @@ class LogicalXor(_Logical, name="logical_xor"):
     def python(a: Any, b: Any) -> bool:
         return bool(a) != bool(b)
 
-    @classmethod
-    def truth(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a ^ b
+    element = operator.xor
 
 
 class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
-    """True where zero."""
+    """True where the operand is 0."""
 
     numpy = np.logical_not
     python = operator.not_
@@ -167,36 +134,21 @@ class BitwiseAnd(Binary, name="bitwise_and", rounding=Rounding.NONE):
     """``a & b`` of integers or bools."""
 
     numpy = np.bitwise_and
-    python = operator.and_
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a & b
+    python = element = operator.and_
 
 
 class BitwiseOr(Binary, name="bitwise_or", rounding=Rounding.NONE):
     """``a | b`` of integers or bools."""
 
     numpy = np.bitwise_or
-    python = operator.or_
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a | b
+    python = element = operator.or_
 
 
 class BitwiseXor(Binary, name="bitwise_xor", rounding=Rounding.NONE):
     """``a ^ b`` of integers or bools."""
 
     numpy = np.bitwise_xor
-    python = operator.xor
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a ^ b
+    python = element = operator.xor
 
 
 class BitwiseNot(Unary, name="bitwise_not", rounding=Rounding.NONE):
@@ -208,9 +160,7 @@ class BitwiseNot(Unary, name="bitwise_not", rounding=Rounding.NONE):
     def python(x: Any) -> Any:
         return ~(int(x) if type(x) is bool else x)  # ~True is -2 too, but deprecated
 
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return ~xs[0]
+    element = operator.invert
 
 
 class _Shift(PartialBinary, rounding=Rounding.NONE):
@@ -226,11 +176,7 @@ class ShiftLeft(_Shift, name="shift_left"):
 
     numpy = np.left_shift
     python = operator.lshift
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.shl(b)
+    element = staticmethod(lambda a, b: a.shl(b))
 
 
 class ShiftRight(_Shift, name="shift_right"):
@@ -238,8 +184,4 @@ class ShiftRight(_Shift, name="shift_right"):
 
     numpy = np.right_shift
     python = operator.rshift
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        a, b = xs
-        return a.shr(b)
+    element = staticmethod(lambda a, b: a.shr(b))

@@ -10,7 +10,7 @@ Python number with Python's semantics: that is the arithmetic on sizes of a trac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import DTypeError
 from ...ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
-from ...ir.op import Fusion, Op, Rounding, operand, result
+from ...ir.op import Attrs, Fusion, Op, Rounding, operand, result
 from ...ir.symbolic import Sym
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...reasons import Kind, Reason
@@ -39,7 +39,10 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def keys_of(types: Sequence[Type]) -> tuple[Key, ...] | None:
-    """What dtype rules need of operand types; None when a dtype is unknown. Lists raise."""
+    """What dtype rules need of operand types; None if a dtype is unknown.
+
+    Raises DTypeError for lists.
+    """
     out = []
     for type_ in types:
         if isinstance(type_, ListType):
@@ -71,6 +74,8 @@ class Elementwise(Op):
         rule: ufunc whose loops decide the dtypes, where ``numpy`` is not that ufunc itself.
         python: the op on Python numbers only; absent = they are treated as NumPy treats them.
         symbolic: the same on sizes of which some are symbols.
+        element: what a kernel computes of one element of each operand; a family or an op that
+            takes several steps for it overrides `scalar`.
     """
 
     fusion = Fusion.POINTWISE
@@ -78,11 +83,12 @@ class Elementwise(Op):
     rule: ClassVar[np.ufunc | None] = None
     python: ClassVar[Callable[..., Any] | None] = None
     symbolic: ClassVar[Callable[..., Any] | None] = None
+    element: ClassVar[Callable[..., Scalar]]
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         """The op on one element of each operand."""
-        raise NotImplementedError
+        return cls.element(*xs)
 
     # --- types ----------------------------------------------------------------------------
 
@@ -97,7 +103,7 @@ class Elementwise(Op):
         return _resolve(ufunc, keys)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         keys = keys_of(types)
         if keys is not None and cls.python is not None and is_python(types):
             return (cls.infer_python(types),)
@@ -106,7 +112,7 @@ class Elementwise(Op):
 
     @classmethod
     def infer_python(cls, types: Sequence[Type]) -> Type:
-        """Result on Python numbers only; its value too, when the operands' are known."""
+        """Type of the result on Python numbers only, with its value if all operands are known."""
         assert cls.python is not None
         dtypes = tuple(t.dtype for t in types if isinstance(t, ScalarType))
         dtype = _python_result(cls.python, dtypes)
@@ -128,10 +134,10 @@ class Elementwise(Op):
         try:
             return call(*values)
         except (ArithmeticError, ValueError, TypeError):
-            return None  # the call itself is where the user must see this error
+            return None  # the user must see this error where the call runs, not here
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         keys = keys_of(types)
         if keys is None or (cls.python is not None and is_python(types)):
             return None
@@ -146,7 +152,7 @@ class Elementwise(Op):
         )
 
     @classmethod
-    def can_lower_types(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Reason | None:
+    def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
         reason = super().can_lower_types(types, attrs)
         if reason is None and cls.python is not None and is_python(types):
             return cls.refuse_python(types)
@@ -165,14 +171,14 @@ class Elementwise(Op):
     # --- values ---------------------------------------------------------------------------
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         if cls.python is not None and all(type(a) in PYTHON_NUMBERS for a in args):
             return cls.python(*args)
         return cls.numpy(*args)
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
         out = types[0]
         if not isinstance(out, ScalarType):
@@ -192,7 +198,7 @@ class Unary(Elementwise):
     out = result()
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         if cls.python is not None and type(args[0]) in PYTHON_NUMBERS:
             return cls.python(args[0])
         return cls.numpy(args[0])
@@ -216,7 +222,7 @@ class Binary(Elementwise):
     out = result()
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         a, b = args
         if cls.python is not None and type(a) in PYTHON_NUMBERS and type(b) in PYTHON_NUMBERS:
             return cls.python(a, b)
@@ -240,7 +246,10 @@ class PartialBinary(Binary):
 
 
 class Compare(Binary, rounding=Rounding.NONE):
-    """A comparison: bool result. Integers are compared by value whatever their dtypes."""
+    """A comparison: bool result. Integers are compared by value whatever their dtypes.
+
+    ``element`` compares two elements of one dtype.
+    """
 
     @classmethod
     def casts(cls, keys: Sequence[Key]) -> tuple[DType | None, ...]:
@@ -254,15 +263,10 @@ class Compare(Binary, rounding=Rounding.NONE):
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
         if a.dtype.kind + b.dtype.kind == "iu":
-            return (a < 0).select(cls.ordered(a, a.const(0)), cls.ordered(a.cast(b.dtype), b))
+            return (a < 0).select(cls.element(a, a.const(0)), cls.element(a.cast(b.dtype), b))
         if a.dtype.kind + b.dtype.kind == "ui":
-            return (b < 0).select(cls.ordered(b.const(0), b), cls.ordered(a, b.cast(a.dtype)))
-        return cls.ordered(a, b)
-
-    @classmethod
-    def ordered(cls, a: Scalar, b: Scalar) -> Scalar:
-        """The comparison of two elements of one dtype."""
-        raise NotImplementedError
+            return (b < 0).select(cls.element(b.const(0), b), cls.element(a, b.cast(a.dtype)))
+        return cls.element(a, b)
 
     @classmethod
     def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import DTypeError
 from ...ir.attrs import DTYPE
 from ...ir.dtypes import BOOL, I64, DType, dtype_of
-from ...ir.op import Rounding, attr, operand, result
+from ...ir.op import Attrs, Rounding, attr, operand, result
 from ...ir.types import ListType, TensorType, Type
 from ..broadcast import shape_of
 from ..sizes import as_tensor
@@ -86,7 +86,7 @@ class Clip(Elementwise, name="clip", rounding=Rounding.NONE):
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
         out = types[0].dtype if isinstance(types[0], TensorType) else None
         if out is not None and out.is_int:
@@ -134,22 +134,22 @@ class Cast(Unary, name="cast", rounding=Rounding.NONE):
     dtype = attr(DTYPE)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         if isinstance(types[0], ListType):
             raise DTypeError("a list of tensors cannot be cast")
         return (TensorType(attrs["dtype"], shape_of(types[0])),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         return None
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.asarray(args[0]).astype(attrs["dtype"].numpy)
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
         dtype = attrs["dtype"]
         return b.pointwise(lambda x: x.cast(dtype), args, types[0])

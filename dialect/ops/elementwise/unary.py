@@ -25,35 +25,22 @@ class Positive(Unary, name="positive", rounding=Rounding.NONE):
     """``+x``."""
 
     numpy = np.positive
-    python = operator.pos
-    symbolic = operator.pos
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0]
+    python = symbolic = operator.pos
+    element = staticmethod(lambda x: x)
 
 
 class Neg(Unary, name="neg", rounding=Rounding.NONE):
     """``-x``; unsigned integers wrap, bool has no loop."""
 
     numpy = np.negative
-    python = operator.neg
-    symbolic = operator.neg
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return -xs[0]
+    python = symbolic = element = operator.neg
 
 
 class Abs(Unary, name="abs", rounding=Rounding.NONE):
     """Absolute value; the most negative integer stays as it is."""
 
     numpy = np.absolute
-    python = abs
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return abs(xs[0])
+    python = element = abs
 
 
 class Sign(Unary, name="sign", rounding=Rounding.NONE):
@@ -77,10 +64,7 @@ class Conj(Unary, name="conj", rounding=Rounding.NONE):
     """Complex conjugate."""
 
     numpy = np.conjugate
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0]
+    element = staticmethod(lambda x: x)
 
 
 class _Part(Unary, rounding=Rounding.NONE):
@@ -98,10 +82,7 @@ class Real(_Part, name="real"):
     aliases = {0: 0}
     numpy = np.real
     python = operator.attrgetter("real")
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0]
+    element = staticmethod(lambda x: x)
 
 
 class Imag(_Part, name="imag"):
@@ -286,27 +267,18 @@ class Isnan(Unary, name="isnan", rounding=Rounding.NONE):
     """True where nan."""
 
     numpy = np.isnan
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0].isnan()
+    element = operator.methodcaller("isnan")
 
 
 class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
     """True where infinite, of either sign."""
 
     numpy = np.isinf
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0].isinf()
+    element = operator.methodcaller("isinf")
 
 
 class Isfinite(Unary, name="isfinite", rounding=Rounding.NONE):
     """True where neither infinite nor nan."""
 
     numpy = np.isfinite
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0].isfinite()
+    element = operator.methodcaller("isfinite")

@@ -7,7 +7,7 @@ whereupon tier 0 runs in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +16,15 @@ from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
 from ...ir.dtypes import I64 as INT64
 from ...ir.dtypes import U64
-from ...ir.op import Fusion, attr, operand, result
+from ...ir.op import Attrs, Fusion, attr, operand, result
 from ...ir.symbolic import Dim
 from ...ir.types import Shape, TensorType, Type
 from ..broadcast import broadcast_shapes, shape_text
 from ..sizes import (
+    along,
     as_tensor,
     check_axes,
+    check_axis,
     clamped,
     complete_shape,
     forbid_outside,
@@ -44,7 +46,7 @@ class _Indexed(Structural):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         for type_ in types[1:]:
             dtype = tensor_type(type_).dtype
             if dtype is not None and not dtype.is_int:
@@ -52,19 +54,23 @@ class _Indexed(Structural):
         return super().infer(types, attrs)
 
     @classmethod
-    def indexed(cls, shape: Shape, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def indexed(cls, shape: Shape, attrs: Attrs) -> tuple[int, ...]:
         """The axes that indices run over, counted from the front; raises AxisError."""
         axis = attrs.get("axis")
         return () if axis is None else (normalize_axis(axis, len(shape)),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        yield from check_axis(attrs.get("axis"), types[0])
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         # u64 stays: cast to i64, a huge index would turn negative and count from the end.
         dtypes = (tensor_type(t).dtype for t in types[1:])
         return (None, *(None if d in (INT64, U64) else INT64 for d in dtypes))
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         axes = cls.indexed(shape, attrs) or range(len(shape))
         size = product(shape[a] for a in axes)
@@ -81,7 +87,7 @@ class Take(_Indexed, name="take"):
     axis = attr(I64, default=None)
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape, indices = (tensor_type(t).shape for t in types)
         if attrs.get("axis") is None:
             return indices
@@ -91,24 +97,15 @@ class Take(_Indexed, name="take"):
         return None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.take(args[0], _integers(args[1]), axis=attrs.get("axis"))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None:
-            yield from check_axes((attrs["axis"],), types[0])
-
-    @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         indices = as_tensor(b, args[1])
-        if attrs.get("axis") is None:
-            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
-        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        x, axis = along(b, x, attrs.get("axis"))
         forbid_outside(b, indices, x.shape[axis])
 
         def load(*at: Scalar) -> Scalar:
@@ -137,7 +134,7 @@ class Gather(_Indexed, name="gather"):
     axis = attr(I64, default=None)
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape, indices = (tensor_type(t).shape for t in types)
         if attrs.get("axis") is None:
             if indices is not None and len(indices) != 1:
@@ -156,23 +153,14 @@ class Gather(_Indexed, name="gather"):
         return (*rest[:axis], indices[axis], *rest[axis + 1 :])
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.take_along_axis(args[0], _integers(args[1]), attrs.get("axis"))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None:
-            yield from check_axes((attrs["axis"],), types[0])
-
-    @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, indices, out = args[0], as_tensor(b, args[1]), types[0]
         assert isinstance(out, TensorType)
-        if attrs.get("axis") is None:
-            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
-        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        x, axis = along(b, x, attrs.get("axis"))
         forbid_outside(b, indices, x.shape[axis])
 
         def load(*at: Scalar) -> Scalar:
@@ -205,7 +193,7 @@ class Index(_Indexed, name="index"):
     axes = attr(I64_ARRAY)
 
     @classmethod
-    def indexed(cls, shape: Shape, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def indexed(cls, shape: Shape, attrs: Attrs) -> tuple[int, ...]:
         if len(attrs["axes"]) > len(shape):
             raise BoundsError(
                 f"too many indices for array: array is {len(shape)}-dimensional, "
@@ -220,7 +208,7 @@ class Index(_Indexed, name="index"):
         return low if sorted(axes) == list(range(low, low + len(axes))) else 0
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         given = [tensor_type(t).shape for t in types[1:]]
         try:
@@ -243,7 +231,7 @@ class Index(_Indexed, name="index"):
         return (*rest[:place], *indices, *rest[place:])
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = args[0]
         key: list[Any] = [slice(None)] * np.ndim(x)
         for axis, index in zip(cls.indexed(np.shape(x), attrs), args[1:], strict=True):
@@ -252,15 +240,13 @@ class Index(_Indexed, name="index"):
         return x[tuple(key)]
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if not attrs["axes"] or len(attrs["axes"]) != len(types) - 1:
             yield f"{len(attrs['axes'])} axes for {len(types) - 1} indices"
         yield from check_axes(attrs["axes"], types[0])
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.shape is not None
         indices = [as_tensor(b, i) for i in args[1:]]

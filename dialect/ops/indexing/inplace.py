@@ -7,7 +7,7 @@ Every op writes its first operand and returns it. In-place forms are made of the
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,10 +15,9 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError
 from ...ir.attrs import BOOL, I64
-from ...ir.op import OPS, Emit, Op, attr, operand, result
+from ...ir.op import OPS, Attrs, Emit, Op, attr, operand, result
 from ...ir.types import TensorType, Type
 from ..broadcast import shape_of
-from ..elementwise import binary, special, unary  # noqa: F401  (in-place forms are made of what they declare)
 from ..elementwise.families import Binary, Compare, Elementwise, Unary
 from ..sizes import check_sizes, tensor_type
 from .scatter import check_assignment, check_casting, check_output, check_stored, store
@@ -32,7 +31,7 @@ class Writing(Op):
     aliases = {0: 0}
 
     @classmethod
-    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+    def as_pure(cls, emit: Emit, attrs: Attrs, target: Any, *others: Any) -> Any:
         """Emit pure ops that compute what the op leaves in memory where ``target`` was."""
         raise NotImplementedError
 
@@ -50,12 +49,12 @@ class InPlace(Writing):
     base: ClassVar[type[Elementwise]]
 
     @classmethod
-    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+    def as_pure(cls, emit: Emit, attrs: Attrs, target: Any, *others: Any) -> Any:
         (found,) = emit(cls.base.name, [target, *others], attrs)
         return emit("conform", [found, target], {})[0]
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         target = cls.written(types)
         try:
             found = tensor_type(cls.base.infer(types, attrs)[0])
@@ -69,7 +68,7 @@ class InPlace(Writing):
         return (target,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         target = writable(args[0])
         call = cls.base.numpy
         if isinstance(call, np.ufunc):
@@ -90,17 +89,17 @@ class Assign(Writing, name="copy_"):
     strict = attr(BOOL, default=False)
 
     @classmethod
-    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+    def as_pure(cls, emit: Emit, attrs: Attrs, target: Any, *others: Any) -> Any:
         return emit("conform", [*others, target], {"assign": not attrs.get("strict", False)})[0]
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         target = cls.written(types)
         check_stored(types[1], target, strict=attrs.get("strict", False))
         return (target,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return store(writable(args[0]), args[1], strict=attrs.get("strict", False))
 
 
@@ -117,7 +116,7 @@ class Put(Writing, name="put_"):
     index = attr(I64)
 
     @classmethod
-    def as_pure(cls, emit: Emit, attrs: Mapping[str, Any], target: Any, *others: Any) -> Any:
+    def as_pure(cls, emit: Emit, attrs: Attrs, target: Any, *others: Any) -> Any:
         source, *position = others
         where = {"axis": 0, "index": attrs["index"]}
         (old,) = emit("pick", [target, *position], where)
@@ -125,7 +124,7 @@ class Put(Writing, name="put_"):
         return emit("pick_scatter", [target, new, *position], where)[0]
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         target = cls.written(types)
         if target.shape is not None:
             if len(target.shape) != 1:
@@ -135,11 +134,11 @@ class Put(Writing, name="put_"):
         return (target,)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Any:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Any:
         yield from check_sizes((attrs["index"],), len(types) - 2)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         target = writable(args[0])
         target[attrs["index"] if len(args) == 2 else operator.index(args[2])] = args[1]
         return target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import DTypeError, LoweringError, ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
 from ...ir.dtypes import F64, DType
-from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.op import Attrs, Fusion, Rounding, attr, operand, result
 from ...ir.symbolic import Sym
 from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
 from ..broadcast import shape_of, shape_text
@@ -44,17 +44,15 @@ class Copy(Proven, name="copy", rounding=Rounding.MOVES):
     out = result()
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (tensor_type(types[0]).without_layout(),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.array(args[0], order="C")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         return b.pointwise(lambda x: x, args, types[0])
 
 
@@ -72,19 +70,19 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     assign = attr(BOOL, default=False)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         target = tensor_type(types[1]).without_layout()
         check_stored(types[0], target, strict=not attrs.get("assign"))
         return (target,)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         value, like = args
         out = np.empty(np.shape(like), like.dtype)
         return store(out, value, strict=not attrs.get("assign"))
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         # Python numbers are cast beforehand, so that those out of range are left to NumPy; floats
         # that are stored as integers are checked by the kernel.
         wanted = tensor_type(types[1]).dtype
@@ -93,7 +91,7 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
         return (wanted, None)
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         target = complete_shape(tensor_type(types[1]))
         given = () if isinstance(types[0], ScalarType) else complete_shape(tensor_type(types[0]))
         given = given[max(len(given) - len(target), 0) :]
@@ -102,9 +100,7 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
                 prove_equal(size, wanted, "the value fits the memory it would be stored in")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         out = types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype = out.dtype
@@ -135,7 +131,7 @@ class _Scatter(Proven, rounding=Rounding.MOVES):
     value = operand()
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x, value = tensor_type(types[0]), tensor_type(types[1])
         check_output(value.shape, cls.view.result_shape((x, *types[2:]), attrs))
         if None not in (x.dtype, value.dtype) and x.dtype is not value.dtype:
@@ -143,11 +139,11 @@ class _Scatter(Proven, rounding=Rounding.MOVES):
         return (x.without_layout(),)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from cls.view.verify((types[0], *types[2:]), attrs)
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         x, value = tensor_type(types[0]), tensor_type(types[1])
         wanted = cls.view.result_shape((x, *types[2:]), attrs) or ()
         for size, part in zip(complete_shape(value), wanted, strict=True):
@@ -170,16 +166,14 @@ class SliceScatter(_Scatter, name="slice_scatter"):
     axes = attr(I64_ARRAY, default=None)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x, value, *bounds = args
         out = np.array(x)
         store(Slice.evaluate(attrs, out, *bounds), value, strict=True)
         return out
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, value = args[0], args[1]
         bounds = [known_scalar(v) for v in args[2:]]
         out = types[0]
@@ -220,7 +214,7 @@ class PickScatter(_Scatter, name="pick_scatter"):
     index = attr(I64)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x, value, *position = args
         out = np.array(x)
         index = operator.index(position[0]) if position else attrs["index"]
@@ -229,7 +223,7 @@ class PickScatter(_Scatter, name="pick_scatter"):
         return out
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         super().prove(types, attrs)
         x = tensor_type(types[0])
         size = complete_shape(x)[normalize_axis(attrs.get("axis", 0), x.rank or 0)]
@@ -240,9 +234,7 @@ class PickScatter(_Scatter, name="pick_scatter"):
             raise LoweringError(f"index {index} is not known to be within size {size}")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, value, out = args[0], args[1], types[0]
         assert isinstance(out, TensorType)
         axis = normalize_axis(attrs.get("axis", 0), x.type.rank)

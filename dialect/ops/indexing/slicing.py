@@ -7,18 +7,20 @@ In attributes `ABSENT` stands for a bound left out; other literals must lie clos
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import BoundsError, LoweringError, ShapeError
 from ...ir.attrs import DYNAMIC, I64, I64_ARRAY
-from ...ir.op import Emit, View, attr, operand, result
-from ...ir.symbolic import Dim, Sym, sym_max, sym_min
+from ...ir.op import Attrs, Emit, View, attr, operand, result
+from ...ir.size_algebra import sym_max, sym_min
+from ...ir.symbolic import Dim, Sym
 from ...ir.types import MaybeDim, Shape, TensorType, Type
 from ..sizes import (
     check_axes,
+    check_axis,
     check_sizes,
     clamped,
     complete_shape,
@@ -136,17 +138,17 @@ class Slice(Structural, name="slice"):
     axes = attr(I64_ARRAY, default=None)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         return emit("slice_scatter", [view.base, view.new, *view.operands], attrs)[0]
 
     @classmethod
-    def triples(cls, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def triples(cls, attrs: Attrs) -> tuple[int, ...]:
         """All starts, then all stops, then all steps."""
         steps = attrs.get("steps")
         return (*attrs["starts"], *attrs["stops"], *(steps or (1,) * len(attrs["starts"])))
 
     @classmethod
-    def sliced_axes(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def sliced_axes(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         """Axes counted from the front; raises ShapeError, BoundsError."""
         if attrs.get("axes") is not None:
             return normalize_axes(attrs["axes"], rank)
@@ -159,7 +161,7 @@ class Slice(Structural, name="slice"):
 
     @classmethod
     def parts(
-        cls, types: Sequence[Type], attrs: Mapping[str, Any]
+        cls, types: Sequence[Type], attrs: Attrs
     ) -> list[tuple[int, MaybeDim, MaybeDim, MaybeDim]]:
         """(axis, first index, number of indices, step) per sliced axis; the rank is known."""
         shape = tensor_type(types[0]).shape or ()
@@ -174,7 +176,7 @@ class Slice(Structural, name="slice"):
         return out
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
@@ -184,7 +186,7 @@ class Slice(Structural, name="slice"):
         return tuple(sizes)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = args[0]
         values = runtime_sizes(cls.triples(attrs), args[1:])
         count = len(attrs["starts"])
@@ -195,7 +197,7 @@ class Slice(Structural, name="slice"):
         return np.asarray(x)[tuple(key)]
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         steps, axes, count = attrs.get("steps"), attrs.get("axes"), len(attrs["starts"])
         for word, values in (("stops", attrs["stops"]), ("steps", steps), ("axes", axes)):
             if values is not None and len(values) != count:
@@ -206,9 +208,7 @@ class Slice(Structural, name="slice"):
         yield from check_axes(axes, types[0])
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, bounds = args[0], [known_scalar(v) for v in args[1:]]
         starts: list[Dim] = [0] * x.type.rank
         steps = [1] * x.type.rank
@@ -235,11 +235,11 @@ class Pick(Structural, name="pick"):
     index = attr(I64)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         return emit("pick_scatter", [view.base, view.new, *view.operands], attrs)[0]
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
@@ -255,7 +255,7 @@ class Pick(Structural, name="pick"):
         return drop(shape, (axis,), keepdims=False)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         index = attrs["index"] if len(args) == 1 else operator.index(args[1])
         axis = attrs["axis"]
         if axis == 0:
@@ -263,12 +263,12 @@ class Pick(Structural, name="pick"):
         return args[0][(*(slice(None),) * normalize_axis(axis, np.ndim(args[0])), index)]
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from check_sizes((attrs["index"],), len(types) - 1)
-        yield from check_axes((attrs["axis"],), types[0])
+        yield from check_axis(attrs["axis"], types[0])
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         size = shape[normalize_axis(attrs["axis"], len(shape))]
         if not is_positive(size):
@@ -278,9 +278,7 @@ class Pick(Structural, name="pick"):
             raise LoweringError(f"index {index} is not known to be within size {size}")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, index = args[0], attrs["index"]
         axis = normalize_axis(attrs["axis"], x.type.rank)
         size = complete_shape(x.type)[axis]

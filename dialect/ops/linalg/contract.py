@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import DTypeError, ShapeError
 from ...ir.attrs import VALUE
 from ...ir.dtypes import DType, dtype_of
-from ...ir.op import Fusion, Op, Rounding, attr, operand, result
+from ...ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
 from ...ir.types import MaybeDim, Shape, TensorType, Type, type_of
 from ..broadcast import broadcast_shapes
 from ..elementwise.binary import Add, Mul
@@ -46,7 +46,7 @@ class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
     fusion = Fusion.CONTRACTION
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         a, b = map(tensor_type, types)
         dtype = None if a.dtype is None or b.dtype is None else _dtype(a.dtype, b.dtype)
         for k, type_ in enumerate((a, b)):
@@ -66,23 +66,21 @@ class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
         return (TensorType(dtype, product_shape(a.shape, b.shape)),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         a, b = (tensor_type(t).dtype for t in types)
         return None if a is None or b is None else (_dtype(a, b),) * 2
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.matmul(args[0], args[1])
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         a, b = (complete_shape(tensor_type(t)) for t in types)
         prove_equal(a[-1], b[-2:][0], "matmul sums over one axis of both")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         assert isinstance(types[0], TensorType)
         return b.matmul(args[0], args[1], types[0])
 
@@ -101,7 +99,7 @@ class Addmm(Op, name="addmm"):
     beta = attr(VALUE, default=1)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         c, a, b = map(tensor_type, types)
         (product,) = Matmul.infer((a, b), {})
         return Add.infer(
@@ -109,14 +107,14 @@ class Addmm(Op, name="addmm"):
         )
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         c, a, b = args
         alpha, beta = attrs.get("alpha", 1), attrs.get("beta", 1)
         product = np.matmul(a, b)
         return np.add(c if beta == 1 else beta * c, product if alpha == 1 else alpha * product)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         for name in ("alpha", "beta"):
             if type(attrs.get(name, 1)) not in (int, float):
                 yield f"{name} must be a Python number, not {attrs[name]!r}"

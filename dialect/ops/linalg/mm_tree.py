@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import LoweringError
 from ...ir.attrs import BOOL_ARRAY, I64_ARRAY
-from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.op import Attrs, Fusion, Rounding, attr, operand, result
 from ...ir.types import TensorType, Type
 from ...reasons import Reason
 from ..elementwise.binary import Add
@@ -41,16 +41,16 @@ class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
     fusion = Fusion.CONTRACTION
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (_sum(_product_types(types, attrs), attrs, lambda x, y: Add.infer((x, y), {})[0]),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtypes = {t.dtype for t in _product_types(types, attrs)}
         return (dtypes.pop(),) * len(types) if len(dtypes) == 1 else None
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         pairs = _oriented(args, attrs, np.transpose)
         if _pays(pairs):
             left, right = zip(*pairs, strict=True)
@@ -62,7 +62,7 @@ class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
         return _sum(products, attrs, np.add)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         adds, transposed = attrs["adds"], attrs.get("transposed", ())
         if len(types) != 2 * len(adds) or not types:
             yield f"{len(adds)} products have {2 * len(adds)} factors, not {len(types)}"
@@ -78,7 +78,7 @@ class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
             yield f"adds leaves {depth} sums instead of one"
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         def added(x: Type, y: Type) -> Type:
             _require(Add.can_lower_types((x, y), {}))
             return Add.infer((x, y), {})[0]
@@ -91,9 +91,7 @@ class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
         _sum(products, attrs, added)
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         out = types[0]
         assert isinstance(out, TensorType)
         shown = [x.type for x in args]
@@ -118,13 +116,11 @@ def _pairs(factors: Sequence[Any]) -> list[Pair]:
     return list(zip(factors[:half], factors[half:], strict=True))
 
 
-def _flags(attrs: Mapping[str, Any]) -> Sequence[bool]:
+def _flags(attrs: Attrs) -> Sequence[bool]:
     return attrs.get("transposed") or (False,) * len(attrs["adds"])
 
 
-def _oriented(
-    factors: Sequence[Any], attrs: Mapping[str, Any], transpose: Callable[[Any], Any]
-) -> list[Pair]:
+def _oriented(factors: Sequence[Any], attrs: Attrs, transpose: Callable[[Any], Any]) -> list[Pair]:
     """The factors of each product as it is read: those of ``(a @ b).T`` are ``b.T`` and ``a.T``."""
     return [
         (transpose(b), transpose(a)) if flipped else (a, b)
@@ -149,7 +145,7 @@ def _pays(pairs: Sequence[Pair]) -> bool:
     return 2 * inner * (rows + columns) <= 3 * rows * columns
 
 
-def _product_types(types: Sequence[Type], attrs: Mapping[str, Any]) -> list[TensorType]:
+def _product_types(types: Sequence[Type], attrs: Attrs) -> list[TensorType]:
     products = (tensor_type(Matmul.infer(pair, {})[0]) for pair in _pairs(types))
     flags = _flags(attrs)
     return [_transposed_type(p) if f else p for p, f in zip(products, flags, strict=True)]
@@ -159,7 +155,7 @@ def _transposed_type(type_: TensorType) -> TensorType:
     return TensorType(type_.dtype, None if type_.shape is None else type_.shape[::-1])
 
 
-def _sum(products: Sequence[Any], attrs: Mapping[str, Any], add: Callable[[Any, Any], Any]) -> Any:
+def _sum(products: Sequence[Any], attrs: Attrs, add: Callable[[Any, Any], Any]) -> Any:
     """Products added up in the order that ``adds`` says."""
     stack: list[Any] = []
     for product, count in zip(products, attrs["adds"], strict=True):

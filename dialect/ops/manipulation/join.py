@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...errors import LoweringError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
-from ...ir.op import Fusion, attr, operand, result
+from ...ir.op import Attrs, Fusion, attr, operand, result
 from ...ir.symbolic import Dim
 from ...ir.types import MaybeDim, Shape, TensorType, Type
 from ..sizes import (
-    check_axes,
+    along,
+    check_axis,
     complete_shape,
     is_positive,
     normalize_axis,
@@ -30,29 +31,40 @@ if TYPE_CHECKING:
 
 
 class _Join(Structural):
-    """Family: several tensors, promoted to their common dtype, one after the other."""
+    """Family: several tensors, promoted to their common dtype, one after the other.
 
+    ``new_axes``: how many axes the result has that the tensors do not have.
+    """
+
+    new_axes: ClassVar[int] = 0
     tensors = operand(variadic=True)
     out = result()
     axis = attr(I64, default=0)
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         shape = cls.result_shape(types, attrs)
         return (TensorType(promote([tensor_type(t).dtype for t in types]), shape),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = promote([tensor_type(t).dtype for t in types])
         return None if dtype is None else (dtype,) * len(types)
 
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        if not types:
+            yield f"need at least one array to {cls.name}"
+        for type_ in types[:1]:
+            yield from check_axis(attrs.get("axis", 0), type_, cls.new_axes)
+
 
 class Concatenate(_Join, name="concatenate"):
-    """`numpy.concatenate`. Raises ShapeError for other sizes than along ``axis`` that differ."""
+    """`numpy.concatenate`. Raises ShapeError for sizes that differ along other axes."""
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shapes = [(k, tensor_type(t).shape) for k, t in enumerate(types)]
         if not shapes:
             raise ShapeError("need at least one array to concatenate")
@@ -83,18 +95,11 @@ class Concatenate(_Join, name="concatenate"):
         return tuple(sizes)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.concatenate(args, axis=attrs.get("axis", 0))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if not types:
-            yield "need at least one array to concatenate"
-        for type_ in types[:1]:
-            yield from check_axes((attrs.get("axis", 0),), type_)
-
-    @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shapes = [complete_shape(tensor_type(t)) for t in types]
         axis = normalize_axis(attrs.get("axis", 0), len(shapes[0]))
         for shape in shapes:
@@ -105,9 +110,7 @@ class Concatenate(_Join, name="concatenate"):
                 raise LoweringError(f"size {shape[axis]} may be 0")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         axis = normalize_axis(attrs.get("axis", 0), args[0].rank)
         return _lower_concatenate(b, [x for x in args if x.shape[axis] != 0], axis, types[0])
 
@@ -135,7 +138,7 @@ def _lower_concatenate(b: Builder, parts: Sequence[Tensor], axis: int, type_: Ty
         here = at[axis]
 
         def load(k: int) -> Scalar:
-            # Every part is read, so each at an index that it has.
+            # Every part is read for every index, so the index is moved into the part.
             inside = here if k == 0 else here - limits[k - 1]
             last = b.size(parts[k].shape[axis]) - 1
             return parts[k].at(*at[:axis], inside.maximum(0).minimum(last), *at[axis + 1 :])
@@ -151,8 +154,10 @@ def _lower_concatenate(b: Builder, parts: Sequence[Tensor], axis: int, type_: Ty
 class Stack(_Join, name="stack"):
     """`numpy.stack`: tensors of one shape along a new axis. Raises ShapeError for others."""
 
+    new_axes = 1
+
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         if not types:
             raise ShapeError("need at least one array to stack")
         shapes = [s for t in types if (s := tensor_type(t).shape) is not None]
@@ -168,27 +173,18 @@ class Stack(_Join, name="stack"):
         return (*sizes[:axis], len(types), *sizes[axis:])
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.stack(args, axis=attrs.get("axis", 0))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if not types:
-            yield "need at least one array to stack"
-        for type_ in types[:1]:
-            yield from check_axes((attrs.get("axis", 0),), type_, extra=1)
-
-    @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shapes = [complete_shape(tensor_type(t)) for t in types]
         for shape in shapes:
             for size, wanted in zip(shape, shapes[0], strict=True):
                 prove_equal(size, wanted, "stack joins tensors of one shape")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         axis = normalize_axis(attrs.get("axis", 0), args[0].rank + 1)
         parts = [b.expand_dims(x, (axis,)) for x in args]
         return _lower_concatenate(b, parts, axis, types[0])
@@ -207,7 +203,7 @@ class Pad(Structural, name="pad"):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def pairs(cls, rank: int, attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
+    def pairs(cls, rank: int, attrs: Attrs) -> list[tuple[int, int]]:
         """(before, after) per axis; raises ShapeError."""
         widths = attrs["widths"]
         pairs = list(zip(widths[::2], widths[1::2], strict=True))
@@ -223,7 +219,7 @@ class Pad(Structural, name="pad"):
         return pairs
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
@@ -234,16 +230,16 @@ class Pad(Structural, name="pad"):
         )
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         return None, tensor_type(types[0]).dtype
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         return np.pad(x, cls.pairs(x.ndim, attrs), constant_values=args[1]) if x.ndim else x
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if len(attrs["widths"]) % 2:
             yield "widths come in pairs"
         elif any(w < 0 for w in attrs["widths"]):
@@ -252,15 +248,13 @@ class Pad(Structural, name="pad"):
             yield "the value must be a number or a 0-d tensor"
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         for size in complete_shape(tensor_type(types[0])):
             if size != 0 and not is_positive(size):
                 raise LoweringError(f"size {size} may be 0")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         pairs = cls.pairs(x.rank, attrs)
@@ -277,7 +271,7 @@ class Pad(Structural, name="pad"):
                 inside = index - low
                 fits = (inside >= 0) & (inside < b.size(size))
                 found = fits if found is None else found & fits
-                # Read for every index, so at one that x has.
+                # ``x`` is read for every index, so the index is moved into it.
                 where.append(inside.maximum(0).minimum(b.size(size) - 1))
             element = x.at(*where)
             return element if found is None else found.select(element, value)
@@ -294,7 +288,7 @@ class Tile(Structural, name="tile"):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape, reps = tensor_type(types[0]).shape, attrs["reps"]
         if shape is None:
             return None
@@ -306,18 +300,16 @@ class Tile(Structural, name="tile"):
         return tuple(product((d, r)) for d, r in zip(sizes, counts, strict=True))
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.tile(args[0], tuple(attrs["reps"]))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if any(r < 0 for r in attrs["reps"]):
             yield f"reps {list(attrs['reps'])} has a negative count"
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.shape is not None
         shape = out.shape[len(out.shape) - x.rank :]
@@ -342,7 +334,7 @@ class Repeat(Structural, name="repeat"):
     fusion = Fusion.POINTWISE
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape, axis, repeats = tensor_type(types[0]).shape, attrs.get("axis"), attrs["repeats"]
         if repeats < 0:
             raise ShapeError("repeats may not contain negative values.")
@@ -354,25 +346,20 @@ class Repeat(Structural, name="repeat"):
         return tuple(product((d, repeats)) if k == axis else d for k, d in enumerate(shape))
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.repeat(args[0], attrs["repeats"], attrs.get("axis"))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if attrs["repeats"] < 0:
             yield "repeats may not contain negative values."
-        if attrs.get("axis") is not None:
-            yield from check_axes((attrs["axis"],), types[0])
+        yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out, repeats = args[0], types[0], attrs["repeats"]
         assert isinstance(out, TensorType)
-        if attrs.get("axis") is None:
-            x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
-        axis = normalize_axis(attrs.get("axis") or 0, x.rank)
+        x, axis = along(b, x, attrs.get("axis"))
         return b.compute(
             out, lambda *at: x.at(*(i // repeats if k == axis else i for k, i in enumerate(at)))
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import I64, I64_ARRAY
-from ...ir.op import Emit, View, attr, operand, result
+from ...ir.op import Attrs, Emit, View, attr, operand, result
 from ...ir.types import Shape, Type
 from ..sizes import normalize_axes, normalize_axis, tensor_type
 from ..structural import Structural
@@ -26,23 +26,23 @@ class Permutation(Structural):
     out = result()
 
     @classmethod
-    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def permutation(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         """For each axis of the result, the operand's axis; raises ShapeError."""
         raise NotImplementedError
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
         return tuple(shape[a] for a in cls.permutation(len(shape), attrs))
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.transpose(args[0], cls.permutation(np.ndim(args[0]), attrs))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         rank = tensor_type(types[0]).rank
         if rank is not None:
             try:
@@ -51,9 +51,7 @@ class Permutation(Structural):
                 yield error.what
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         return b.transpose(args[0], cls.permutation(args[0].type.rank, attrs))
 
 
@@ -63,7 +61,7 @@ class Transpose(Permutation, name="transpose"):
     perm = attr(I64_ARRAY, default=None)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         perm = attrs.get("perm")
         if perm is not None:
             order = [axis % len(perm) for axis in perm]
@@ -71,7 +69,7 @@ class Transpose(Permutation, name="transpose"):
         return emit("transpose", [view.new], {"perm": perm})[0]
 
     @classmethod
-    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def permutation(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         perm = attrs.get("perm")
         if perm is None:
             return tuple(reversed(range(rank)))
@@ -87,11 +85,11 @@ class SwapAxes(Permutation, name="swapaxes"):
     axis2 = attr(I64)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         return emit("swapaxes", [view.new], attrs)[0]
 
     @classmethod
-    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def permutation(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         one, two = (normalize_axis(attrs[k], rank) for k in ("axis1", "axis2"))
         perm = list(range(rank))
         perm[one], perm[two] = two, one
@@ -105,12 +103,12 @@ class MoveAxis(Permutation, name="moveaxis"):
     destination = attr(I64_ARRAY)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         back = {"source": attrs["destination"], "destination": attrs["source"]}
         return emit("moveaxis", [view.new], back)[0]
 
     @classmethod
-    def permutation(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def permutation(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         source, destination = (
             normalize_axes(attrs[k], rank, f"repeated axis in `{k}` argument")
             for k in ("source", "destination")

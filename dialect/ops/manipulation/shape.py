@@ -5,18 +5,19 @@ Tier 0 returns NumPy's views.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import BOOL, DYNAMIC, I64_ARRAY
-from ...ir.op import Emit, View, attr, operand, result
+from ...ir.op import Attrs, Emit, View, attr, operand, result
 from ...ir.types import MaybeDim, Shape, TensorType, Type
 from ..broadcast import shape_text
 from ..sizes import (
     check_axes,
+    check_shape,
     check_sizes,
     complete_shape,
     drop,
@@ -52,7 +53,7 @@ class Reshape(Structural, name="reshape"):
     shape = attr(I64_ARRAY)
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         wanted = known_sizes(attrs["shape"], types[1:])
         given = tensor_type(types[0]).shape
         total = None if given is None else product(given)
@@ -72,29 +73,27 @@ class Reshape(Structural, name="reshape"):
         return tuple(inferred if k in holes else d for k, d in enumerate(wanted))
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         return reshape_back(emit, view)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.reshape(args[0], runtime_sizes(attrs["shape"], args[1:]))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from check_sizes(attrs["shape"], len(types) - 1)
         if any(d < -1 and d != DYNAMIC for d in attrs["shape"]):
             yield f"shape {list(attrs['shape'])} has a negative size other than -1"
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         given, wanted = tensor_type(types[0]).shape, cls.result_shape(types, attrs)
         assert given is not None and wanted is not None
         prove_equal(product(given), product(wanted), "reshape keeps the number of elements")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         assert isinstance(types[0], TensorType)
         return b.reshape(args[0], types[0])
 
@@ -112,14 +111,14 @@ class Squeeze(Structural, name="squeeze"):
     axes = attr(I64_ARRAY, default=None)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         axes = attrs.get("axes")
         if axes is None:
             return reshape_back(emit, view)
         return emit("expand_dims", [view.new], {"axes": axes})[0]
 
     @classmethod
-    def dropped(cls, shape: Shape, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def dropped(cls, shape: Shape, attrs: Attrs) -> tuple[int, ...]:
         """Axes that go, counted from the front."""
         if attrs.get("axes") is None:
             return tuple(k for k, d in enumerate(shape) if isinstance(d, int) and d == 1)
@@ -129,7 +128,7 @@ class Squeeze(Structural, name="squeeze"):
         return axes
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
@@ -138,24 +137,22 @@ class Squeeze(Structural, name="squeeze"):
         return drop(shape, cls.dropped(shape, attrs), keepdims=False)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         axes = attrs.get("axes")
         return np.squeeze(args[0], None if axes is None else tuple(axes))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from check_axes(attrs.get("axes"), types[0])
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         for axis in cls.dropped(shape, attrs):
             prove_equal(shape[axis], 1, "squeeze drops axes of size 1")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         return b.squeeze(args[0], cls.dropped(complete_shape(args[0].type), attrs))
 
 
@@ -168,11 +165,11 @@ class ExpandDims(Structural, name="expand_dims"):
     axes = attr(I64_ARRAY)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         return emit("squeeze", [view.new], {"axes": attrs["axes"]})[0]
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
@@ -181,17 +178,15 @@ class ExpandDims(Structural, name="expand_dims"):
         return tuple(1 if k in axes else next(rest) for k in range(len(shape) + len(axes)))
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.expand_dims(args[0], tuple(attrs["axes"]))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from check_axes(attrs["axes"], types[0], extra=len(attrs["axes"]))
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         rank = args[0].type.rank + len(attrs["axes"])
         return b.expand_dims(args[0], tuple(sorted(normalize_axes(attrs["axes"], rank))))
 
@@ -210,7 +205,7 @@ class BroadcastTo(Structural, name="broadcast_to"):
     implicit = attr(BOOL, default=False)
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         target = nonnegative(known_sizes(attrs["shape"], types[1:]))
         given = tensor_type(types[0]).shape
         if given is None:
@@ -219,25 +214,21 @@ class BroadcastTo(Structural, name="broadcast_to"):
         return target
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.broadcast_to(args[0], runtime_sizes(attrs["shape"], args[1:]))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_sizes(attrs["shape"], len(types) - 1)
-        if any(d < 0 and d != DYNAMIC for d in attrs["shape"]):
-            yield f"shape {list(attrs['shape'])} has a negative size"
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        yield from check_shape(attrs["shape"], len(types) - 1)
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         target = cls.result_shape(types, attrs)
         assert target is not None
         prove_broadcast(complete_shape(tensor_type(types[0])), target)
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         assert isinstance(types[0], TensorType)
         return b.broadcast(args[0], types[0])
 
@@ -276,26 +267,24 @@ class Flip(Structural, name="flip"):
     axes = attr(I64_ARRAY, default=None)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         return emit("flip", [view.new], attrs)[0]
 
     @classmethod
-    def result_shape(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
         if shape is not None:
             normalize_axes(attrs.get("axes"), len(shape))
         return shape
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.flip(args[0], attrs.get("axes"))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from check_axes(attrs.get("axes"), types[0])
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         return b.flip(args[0], normalize_axes(attrs.get("axes"), args[0].type.rank))

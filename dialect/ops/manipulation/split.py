@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
-from ...ir.op import EVERY, Emit, View, attr, operand, result
-from ...ir.symbolic import Dim, Sym, sym_min
+from ...ir.op import EVERY, Attrs, Emit, View, attr, operand, result
+from ...ir.size_algebra import sym_min
+from ...ir.symbolic import Dim, Sym
 from ...ir.types import TensorType, Type
 from ..indexing.slicing import ABSENT, sliced
-from ..sizes import check_axes, complete_shape, normalize_axis, prove_equal, tensor_type
+from ..sizes import check_axis, complete_shape, normalize_axis, prove_equal, tensor_type
 from ..structural import Structural
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _Pieces(Structural):
     axis = attr(I64, default=0)
 
     @classmethod
-    def put_back(cls, emit: Emit, attrs: Mapping[str, Any], view: View) -> Any:
+    def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
         if not view.others:
             return view.new  # the only piece is all of it
         pieces = list(view.others)
@@ -37,17 +38,17 @@ class _Pieces(Structural):
         return emit("concatenate", pieces, {"axis": attrs.get("axis", 0)})[0]
 
     @classmethod
-    def count(cls, attrs: Mapping[str, Any]) -> int:
+    def count(cls, attrs: Attrs) -> int:
         """How many pieces."""
         raise NotImplementedError
 
     @classmethod
-    def cut(cls, size: Dim, attrs: Mapping[str, Any]) -> list[tuple[Dim, Dim]]:
+    def cut(cls, size: Dim, attrs: Attrs) -> list[tuple[Dim, Dim]]:
         """(first index, size) per piece of an axis; raises ShapeError."""
         raise NotImplementedError
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x, count = tensor_type(types[0]), cls.count(attrs)
         if x.shape is None:
             return (TensorType(x.dtype),) * count
@@ -60,7 +61,7 @@ class _Pieces(Structural):
         )
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = args[0]
         axis = normalize_axis(attrs.get("axis", 0), np.ndim(x))
         before = (slice(None),) * axis
@@ -68,14 +69,14 @@ class _Pieces(Structural):
         return tuple(x[(*before, slice(first, first + size))] for first, size in cuts)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        yield from check_axes((attrs.get("axis", 0),), types[0])
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        yield from check_axis(attrs.get("axis", 0), types[0])
         if cls.count(attrs) < 1:
             yield "number sections must be larger than 0."
 
     @classmethod
     def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> tuple[Tensor, ...]:
         x = args[0]
         axis = normalize_axis(attrs.get("axis", 0), x.type.rank)
@@ -100,12 +101,12 @@ class Split(_Pieces, name="split"):
     even = attr(BOOL, default=True)
 
     @classmethod
-    def count(cls, attrs: Mapping[str, Any]) -> int:
+    def count(cls, attrs: Attrs) -> int:
         indices = attrs.get("indices")
         return attrs["sections"] if indices is None else len(indices) + 1
 
     @classmethod
-    def cut(cls, size: Dim, attrs: Mapping[str, Any]) -> list[tuple[Dim, Dim]]:
+    def cut(cls, size: Dim, attrs: Attrs) -> list[tuple[Dim, Dim]]:
         indices, count = attrs.get("indices"), cls.count(attrs)
         if indices is not None:
             edges = zip((0, *indices), (*indices, ABSENT), strict=True)
@@ -122,14 +123,14 @@ class Split(_Pieces, name="split"):
         ]
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if (attrs.get("sections") is None) == (attrs.get("indices") is None):
             yield "exactly one of sections and indices must be given"
             return
         yield from super().verify(types, attrs)
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         size = shape[normalize_axis(attrs.get("axis", 0), len(shape))]
         if attrs.get("indices") is None and attrs.get("even", True):
@@ -146,11 +147,11 @@ class Chunk(_Pieces, name="chunk"):
     chunks = attr(I64)
 
     @classmethod
-    def count(cls, attrs: Mapping[str, Any]) -> int:
+    def count(cls, attrs: Attrs) -> int:
         return attrs["chunks"]
 
     @classmethod
-    def cut(cls, size: Dim, attrs: Mapping[str, Any]) -> list[tuple[Dim, Dim]]:
+    def cut(cls, size: Dim, attrs: Attrs) -> list[tuple[Dim, Dim]]:
         count = attrs["chunks"]
         if count < 1:
             raise ShapeError(f"number of chunks must be larger than 0, not {count}")
@@ -161,7 +162,7 @@ class Chunk(_Pieces, name="chunk"):
         return [(k * piece, piece) for k in range(count - 1)] + [((count - 1) * piece, rest)]
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         size = shape[normalize_axis(attrs.get("axis", 0), len(shape))]
         if isinstance(size, Sym):

@@ -1,13 +1,13 @@
 """Mean, variance and standard deviation.
 
-Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end. Of variances that holds
-for bf16 alone: NumPy keeps each step of them in f16, which overflows beyond 65504.
+Integers are averaged in f64; f16 and bf16 in f32, rounded once at the end. Variances are computed
+in f32 for bf16 alone: of f16 NumPy keeps each step in f16, which overflows beyond 65504.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ...errors import DTypeError
 from ...ir.attrs import DTYPE, F64
 from ...ir.dtypes import C64, C128, F16, F32, DType, dtype_of
 from ...ir.dtypes import F64 as DOUBLE
-from ...ir.op import Rounding, attr
+from ...ir.op import Attrs, Rounding, attr
 from ...ir.symbolic import Sym
 from ...ir.types import MaybeDim, TensorType, Type
 from ..sizes import drop, product, tensor_type
@@ -32,7 +32,7 @@ class Mean(Reduction, name="mean", rounding=Rounding.SUMS):
     dtype = attr(DTYPE, default=None)
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         wanted = attrs.get("dtype")
         if wanted is None:
             return DOUBLE if dtype.kind in "biu" else dtype
@@ -44,12 +44,12 @@ class Mean(Reduction, name="mean", rounding=Rounding.SUMS):
         return wanted
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = tensor_type(types[0]).dtype
         return None if dtype is None else (cls.result_dtype(dtype, attrs),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         x = x.astype(out.numpy, copy=False)
@@ -57,9 +57,7 @@ class Mean(Reduction, name="mean", rounding=Rounding.SUMS):
         return found.astype(out.numpy, copy=False)
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         axes = reduced_axes(attrs.get("axes"), x.rank)
@@ -73,46 +71,44 @@ class Var(Mean, name="var"):
     ddof = attr(F64, default=0.0)
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         return real(super().result_dtype(dtype, attrs))
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = tensor_type(types[0]).dtype
         return None if dtype is None else (super().result_dtype(dtype, attrs),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.about(attrs, args[0], cls.centre(attrs, args[0]))
 
     @classmethod
-    def centre(cls, attrs: Mapping[str, Any], x: Any) -> np.ndarray:
+    def centre(cls, attrs: Attrs, x: Any) -> np.ndarray:
         """The mean of ``x``, with the axes that it is taken along as axes of size 1."""
         x, inside = cls._as_inside(attrs, x)
         return np.asarray(_mean(x, attrs.get("axes"), True, _between_steps(inside)))
 
     @classmethod
-    def about(cls, attrs: Mapping[str, Any], x: Any, centre: np.ndarray) -> Any:
+    def about(cls, attrs: Attrs, x: Any, centre: np.ndarray) -> Any:
         """What ``x`` gives with ``centre`` as its mean, of the shape and dtype of `centre`."""
         x, inside = cls._as_inside(attrs, x)
         found = _var(x, centre, attrs, _between_steps(inside))
         return cls.finish(found).astype(real(inside).numpy, copy=False)
 
     @classmethod
-    def _as_inside(cls, attrs: Mapping[str, Any], x: Any) -> tuple[np.ndarray, DType]:
+    def _as_inside(cls, attrs: Attrs, x: Any) -> tuple[np.ndarray, DType]:
         x = np.asarray(x)
         inside = super().result_dtype(dtype_of(x.dtype), attrs)
         return x.astype(inside.numpy, copy=False), inside
 
     @classmethod
     def finish(cls, variance: Any) -> Any:
-        """From the variance to the result, on arrays."""
+        """Compute the result from the variance, on arrays."""
         return variance
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         found = lower_var(
@@ -160,7 +156,7 @@ def _mean(x: np.ndarray, axes: Sequence[int] | None, keepdims: bool, inside: DTy
     return _over(total, count)
 
 
-def _var(x: np.ndarray, mean: Any, attrs: Mapping[str, Any], inside: DType) -> Any:
+def _var(x: np.ndarray, mean: Any, attrs: Attrs, inside: DType) -> Any:
     axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
     centred = np.subtract(x, mean, dtype=inside.numpy)
     squares = centred.real * centred.real
@@ -171,7 +167,7 @@ def _var(x: np.ndarray, mean: Any, attrs: Mapping[str, Any], inside: DType) -> A
 
 
 def _over(total: Any, count: float) -> Any:
-    """Divided by a count, which may be too large for f16."""
+    """``total / count``; the count may be too large for f16."""
     if total.dtype != np.float16:
         return total / count
     return (total / np.float64(count)).astype(np.float16)
@@ -218,7 +214,7 @@ def _lower_sum(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> 
 def _divided(b: Builder, total: Tensor, count: MaybeDim, less: float) -> Tensor:
     """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
     assert count is not None
-    # A count may be too large for f16: divisions are f32's, rounded once.
+    # A count may be too large for f16, so f16 is divided in f32, and rounded once.
     dtype, inside = total.dtype, wide(total.dtype)
     if not isinstance(count, Sym):
         divisor = b.scalar(max(float(count) - less, 0.0)).cast(inside)

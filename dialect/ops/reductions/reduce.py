@@ -6,7 +6,8 @@ as NumPy (it accumulates in half along some axes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,10 +17,11 @@ from ...ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
 from ...ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
 from ...ir.dtypes import BOOL as BOOLEAN
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Fusion, Rounding, attr, operand, result
+from ...ir.op import Attrs, Fusion, Rounding, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
 from ..sizes import (
     check_axes,
+    check_axis,
     complete_shape,
     drop,
     is_positive,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def wide(dtype: DType) -> DType:
-    """The dtype sums run in: f32 for the two half formats."""
+    """The dtype that reductions run in: f32 for the two half formats."""
     return F32 if dtype in (F16, BF16) else dtype
 
 
@@ -69,18 +71,18 @@ class Reduction(Proven):
     no_identity: ClassVar[str] = ""  # ufunc whose empty reduction is an error
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         """Dtype of the result for an operand of ``dtype``."""
         return dtype
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x = tensor_type(types[0])
         dtype = None if x.dtype is None else cls.result_dtype(x.dtype, attrs)
         return (TensorType(dtype, cls._shape(x, attrs)),)
 
     @classmethod
-    def _shape(cls, x: TensorType, attrs: Mapping[str, Any]) -> Shape | None:
+    def _shape(cls, x: TensorType, attrs: Attrs) -> Shape | None:
         axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
         if x.shape is None:
             return () if axes is None and not keepdims else None
@@ -92,47 +94,36 @@ class Reduction(Proven):
         return drop(x.shape, found, keepdims)
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         count = product(shape[a] for a in reduced_axes(attrs.get("axes"), len(shape)))
         if cls.no_identity and not is_positive(count):
             raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if tensor_type(types[0]).rank != 0:
             yield from check_axes(attrs.get("axes"), types[0])
 
 
 class _Fold(Reduction):
-    """Family: an associative operation folded over the elements."""
+    """Family: an associative operation folded over the elements, in the dtype that `wide` gives."""
 
     ufunc: ClassVar[np.ufunc]
+    fold: ClassVar[Callable[..., Scalar]]  # (accumulated so far, next element)
     initial: ClassVar[Any] = 0
 
     @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        """One step, on scalars of one dtype."""
-        raise NotImplementedError
-
-    @classmethod
-    def accumulator(cls, dtype: DType) -> DType:
-        """Dtype the fold runs in, for a result of ``dtype``."""
-        return dtype
-
-    @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.ufunc.reduce(
             args[0], axis=axis_argument(attrs.get("axes")), keepdims=bool(attrs.get("keepdims"))
         )
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
-        inside = cls.accumulator(out.dtype)
+        inside = wide(out.dtype)
         acc = TensorType(inside, out.shape)
         axes, keepdims = reduced_axes(attrs.get("axes"), x.rank), bool(attrs.get("keepdims"))
         found = b.reduce(cls.fold, cls.initial, b.cast(x, inside), axes, acc, keepdims=keepdims)
@@ -149,22 +140,18 @@ class Accumulation(_Fold, rounding=Rounding.SUMS):
     promote = attr(BOOL, default=True)
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         if attrs.get("dtype") is not None:
             return attrs["dtype"]
         return accumulated(dtype) if attrs.get("promote", True) else dtype
 
     @classmethod
-    def accumulator(cls, dtype: DType) -> DType:
-        return wide(dtype)
-
-    @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = tensor_type(types[0]).dtype
         return None if dtype is None else (cls.result_dtype(dtype, attrs),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         acc = wide(out)
@@ -179,10 +166,7 @@ class Sum(Accumulation, name="sum"):
     """Sum of elements (0 for none)."""
 
     ufunc = np.add
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc + element
+    fold = operator.add
 
 
 class Prod(Accumulation, name="prod"):
@@ -190,18 +174,11 @@ class Prod(Accumulation, name="prod"):
 
     ufunc = np.multiply
     initial = 1
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc * element
+    fold = operator.mul
 
 
 class _Extremum(_Fold, rounding=Rounding.NONE):
     """Family: max and min. In f32 halves are compared by one operation, which may be reordered."""
-
-    @classmethod
-    def accumulator(cls, dtype: DType) -> DType:
-        return wide(dtype)
 
 
 class Max(_Extremum, name="max"):
@@ -210,10 +187,7 @@ class Max(_Extremum, name="max"):
     ufunc = np.maximum
     initial = "min"
     no_identity = "maximum"
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc.maximum(element)
+    fold = staticmethod(lambda acc, element: acc.maximum(element))
 
 
 class Min(_Extremum, name="min"):
@@ -222,21 +196,18 @@ class Min(_Extremum, name="min"):
     ufunc = np.minimum
     initial = "max"
     no_identity = "minimum"
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc.minimum(element)
+    fold = staticmethod(lambda acc, element: acc.minimum(element))
 
 
 class _Logical(_Fold, rounding=Rounding.NONE):
     """Family: any and all. Everything but zero is true, NaN too."""
 
     @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         return BOOLEAN
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         return (BOOLEAN,)
 
 
@@ -245,10 +216,7 @@ class Any_(_Logical, name="any"):
 
     ufunc = np.logical_or
     initial = False
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc | element
+    fold = operator.or_
 
 
 class All_(_Logical, name="all"):
@@ -256,10 +224,7 @@ class All_(_Logical, name="all"):
 
     ufunc = np.logical_and
     initial = True
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc & element
+    fold = operator.and_
 
 
 class _ArgExtremum(Proven, rounding=Rounding.NONE):
@@ -274,20 +239,16 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
     keepdims = attr(BOOL, default=False)
     fusion = Fusion.REDUCTION
     numpy: ClassVar[Any]
+    exceeds: ClassVar[Callable[..., Scalar]]  # true if the first number is better
 
     @classmethod
-    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
-        """True if number ``a`` is better than number ``b``."""
-        raise NotImplementedError
-
-    @classmethod
-    def axes(cls, rank: int, attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    def axes(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         """Axes reduced over; raises AxisError."""
         axis = attrs.get("axis")
         return reduced_axes(None if axis is None else (axis,), rank)
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         shape, keepdims = tensor_type(types[0]).shape, bool(attrs.get("keepdims"))
         if shape is None:
             known = attrs.get("axis") is None and not keepdims
@@ -298,25 +259,23 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
         return (TensorType(INT64, drop(shape, axes, keepdims)),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.numpy(args[0], attrs.get("axis"), keepdims=bool(attrs.get("keepdims")))
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None and tensor_type(types[0]).rank != 0:
-            yield from check_axes((attrs["axis"],), types[0])
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        if tensor_type(types[0]).rank != 0:
+            yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         count = product(shape[a] for a in cls.axes(len(shape), attrs))
         if not is_positive(count):
             raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         axes = cls.axes(x.rank, attrs)
@@ -339,17 +298,11 @@ class ArgMax(_ArgExtremum, name="argmax"):
     """Index of the largest element. Raises ShapeError for none."""
 
     numpy = staticmethod(np.argmax)
-
-    @classmethod
-    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a > b
+    exceeds = operator.gt
 
 
 class ArgMin(_ArgExtremum, name="argmin"):
     """Index of the smallest element. Raises ShapeError for none."""
 
     numpy = staticmethod(np.argmin)
-
-    @classmethod
-    def exceeds(cls, a: Scalar, b: Scalar) -> Scalar:
-        return a < b
+    exceeds = operator.lt

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...ir.attrs import DTYPE, I64
 from ...ir.dtypes import DType, dtype_of
-from ...ir.op import Fusion, Op, Rounding, attr, operand, result
+from ...ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
-from ..sizes import check_axes, normalize_axis, product, tensor_type
+from ..sizes import check_axis, normalize_axis, product, tensor_type
 from .reduce import accumulated, wide
 
 if TYPE_CHECKING:
@@ -31,20 +32,16 @@ class Scan(Op, rounding=Rounding.SUMS):
     dtype = attr(DTYPE, default=None)
     fusion = Fusion.REDUCTION
     ufunc: ClassVar[np.ufunc]
+    fold: ClassVar[Callable[..., Scalar]]  # (accumulated so far, next element)
 
     @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        """One step, on scalars of one dtype."""
-        raise NotImplementedError
-
-    @classmethod
-    def result_dtype(cls, dtype: DType, attrs: Mapping[str, Any]) -> DType:
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
         """Dtype of the result for an operand of ``dtype``."""
         wanted = attrs.get("dtype")
         return accumulated(dtype) if wanted is None else wanted
 
     @classmethod
-    def result_shape(cls, shape: Shape | None, attrs: Mapping[str, Any]) -> Shape | None:
+    def result_shape(cls, shape: Shape | None, attrs: Attrs) -> Shape | None:
         """Shape of the result; raises AxisError."""
         if attrs.get("axis") is None:
             return (None if shape is None else product(shape),)
@@ -55,18 +52,18 @@ class Scan(Op, rounding=Rounding.SUMS):
         return shape
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         x = tensor_type(types[0])
         dtype = None if x.dtype is None else cls.result_dtype(x.dtype, attrs)
         return (TensorType(dtype, cls.result_shape(x.shape, attrs)),)
 
     @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple | None:
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         dtype = tensor_type(types[0]).dtype
         return None if dtype is None else (cls.result_dtype(dtype, attrs),)
 
     @classmethod
-    def evaluate(cls, attrs: Mapping[str, Any], *args: Any) -> Any:
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         out, axis = cls.result_dtype(dtype_of(x.dtype), attrs), attrs.get("axis")
         x = (x.reshape(-1) if axis is None or not x.ndim else x).astype(out.numpy, copy=False)
@@ -74,14 +71,12 @@ class Scan(Op, rounding=Rounding.SUMS):
         return found.astype(out.numpy, copy=False)
 
     @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Mapping[str, Any]) -> Iterator[str]:
-        if attrs.get("axis") is not None and tensor_type(types[0]).rank != 0:
-            yield from check_axes((attrs["axis"],), types[0])
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        if tensor_type(types[0]).rank != 0:
+            yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Mapping[str, Any], types: tuple[Type, ...], *args: Any
-    ) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         axis = 0 if attrs.get("axis") is None or not x.rank else attrs["axis"]
@@ -93,17 +88,11 @@ class CumSum(Scan, name="cumsum"):
     """`numpy.cumsum`."""
 
     ufunc = np.add
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc + element
+    fold = operator.add
 
 
 class CumProd(Scan, name="cumprod"):
     """`numpy.cumprod`."""
 
     ufunc = np.multiply
-
-    @classmethod
-    def fold(cls, acc: Scalar, element: Scalar) -> Scalar:
-        return acc * element
+    fold = operator.mul

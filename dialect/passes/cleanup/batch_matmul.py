@@ -77,7 +77,13 @@ class _Product(NamedTuple):
 
 @dataclass(frozen=True)
 class _Tree:
-    """Products in the order of the sum, how many additions follow each; users before makers."""
+    """A sum of products.
+
+    Attributes:
+        products: in the order in which they are added.
+        adds: how many additions follow each product.
+        members: the ops of the sum, users before makers.
+    """
 
     products: list[_Product]
     adds: list[int]

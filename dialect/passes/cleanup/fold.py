@@ -54,7 +54,7 @@ def _branch(m: Match) -> int:
 
 
 def _evaluated(m: Match) -> int:
-    """Put constants in the place of an op, if it is pure and they can be told."""
+    """Put constants in the place of a pure op whose results can be computed now."""
     op = m.op
     # A constant must not be written.
     if not _may_fold(m.cls):  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ class Fold(PatternPass):
 
 
 def _values(m: Match) -> Sequence[Any] | None:
-    """Values of the results, or None."""
+    """The values of the results; None where they have to be computed at run time."""
     cls, op = m.cls, m.op
     try:
         types = [known_type(v) for v in op.operands]
@@ -159,7 +159,7 @@ def _may_be_huge(cls: type[Op], types: Sequence[Type]) -> bool:
 
 
 def _warns(cls: type[Op], types: Sequence[Type], inferred: Sequence[Type]) -> bool:
-    """True for casts that NumPy warns of: the imaginary part goes."""
+    """True for casts of which NumPy warns, because they drop the imaginary part."""
     return cls is Cast and _kind(types[0]) == "c" != _kind(inferred[0])
 
 

@@ -12,7 +12,8 @@ from mlir import ir
 from ...errors import PipelineError, ProfuseError
 from ...guards.checks import symbol_name
 from ...ir.op import Op
-from ...ir.symbolic import Dim, Sym, substitute, symbol
+from ...ir.size_algebra import substitute
+from ...ir.symbolic import Dim, Sym, symbol
 from ...ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...mlir.propagation import Propagation
 from ...mlir.rewrite import attrs_of, body_of, types_of

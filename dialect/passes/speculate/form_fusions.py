@@ -17,31 +17,24 @@ from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
 from ...mlir.memory import Memory
 from ...mlir.rewrite import (
-    add_function,
-    add_return,
     attrs_of,
     body_of,
-    create,
-    defining_op,
     is_pure,
     is_terminator,
     op_class,
     ops_in,
-    refresh_signature,
-    set_type,
     short_name,
-    symbol_of,
     terminator_of,
     type_of,
-    unique_symbol,
     walk,
 )
 from ...mlir.values import Types, clone_op, constant_type, main_functions
 from ...ops.control_flow.effects import Warn
-from ...ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
+from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
-from .fusion_types import argument_type, number_refusal
+from .fusion_types import number_refusal
+from .outline import outline
 
 # A larger constant is handed to the kernel as an operand instead of becoming part of its code.
 MAX_EMBEDDED = 64
@@ -88,14 +81,14 @@ class FormFusions(Pass):
 
 @dataclass
 class _Set:
-    """What a group reads and makes, as sets that merge fast."""
+    """What a group reads and makes; sets, because those of two groups are merged fast."""
 
     uses: set[ir.Value]  # from outside
     defs: set[ir.Value]
     outs: set[ir.Value]
     devices: set[str]
     size: int
-    kept: int = 0  # of its results, those that something reads that joins no group
+    kept: int = 0  # how many of its results are read by an op that joins no group
 
 
 class _BlockFuser:
@@ -319,7 +312,7 @@ class _BlockFuser:
         x, y = self.sets[a], self.sets[b]
         uses = (x.uses - y.defs) | (y.uses - x.defs)
         if len(uses) + x.kept + y.kept > self.options.max_values:
-            return  # settled without a look at every result
+            return  # they cannot be merged, whatever the other results are
         outs = {v for v in x.outs | y.outs if self._is_read_outside(v, a, b)}
         devices = x.devices | y.devices
         if len(devices) > 1 or not outs.isdisjoint(self.scalars):
@@ -368,61 +361,17 @@ class _BlockFuser:
 
     def _outline_group(self, g: int) -> None:
         members = [self.ops[n] for n in self.groups.members[g]]
-        group, last = self.sets[g], members[-1]
+        group = self.sets[g]
         reads = dict.fromkeys(v for op in members for v in op.operands)
         inputs = [v for v in reads if v not in group.defs and not self._embedded(v)]
         outputs = [v for op in members for v in op.results if v in group.outs]
-        args = [argument_type(v) for v in inputs]
-        name = unique_symbol(self.module, "fusion")
-        func, body = add_function(self.module, name, args, [], loc=last.location)
-        mapping = dict(zip(inputs, body.arguments, strict=True))
-        reason = self._fill(body, members, mapping)
+        reason = outline(self.module, members, inputs, outputs, self.constants)
         if reason is not None:
-            func.erase()
             for op in members:
                 self.options.refuse(op, reason)
             return
-        results = [mapping[v] for v in outputs]
-        add_return(body, results, last.location)
-        refresh_signature(func)
-        types = [type_of(v) for v in outputs]
-        call = create(FusionGroup, inputs, {"callee": symbol_of(func)}, types, last, last.location)
-        for old, new in zip(outputs, call.results, strict=True):
-            old.replace_all_uses_with(new)
-        for op in reversed(members):
-            op.erase()
         self.options.count("groups")
         self.options.count("ops-fused", group.size)
-
-    def _fill(
-        self, body: ir.Block, members: list[ir.Operation], mapping: dict[ir.Value, ir.Value]
-    ) -> Reason | None:
-        """Copy the members; the reason if their types do not follow from the arguments alone."""
-        types = Types()
-        ip = ir.InsertionPoint(body)
-        for op in members:
-            for value in op.operands:
-                source = defining_op(value)
-                if value not in mapping and source is not None:
-                    types[clone_op(source, mapping, ip).results[0]] = self.constants[value]
-            copy = clone_op(op, mapping, ip)
-            cls, attrs, ins = op_class(copy), attrs_of(copy), types.of(copy)
-            assert cls is not None
-            try:
-                inferred = cls.infer(ins, attrs)
-            except ProfuseError as error:
-                return Reason(Kind.TYPES, detail=error.what)
-            reason = cls.can_lower_types(ins, attrs)
-            if reason is not None:
-                return reason
-            for value, type_ in zip(copy.results, inferred, strict=True):
-                if isinstance(type_, TensorType):
-                    if not type_.is_complete:
-                        return Reason(Kind.RUN_TIME_SIZES)
-                    set_type(value, type_)
-                else:
-                    types[value] = type_
-        return None
 
 
 def _is_expected_outside(op: ir.Operation, cls: type[Op]) -> bool:

@@ -31,7 +31,7 @@ def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type])
 
 
 def argument_type(value: ir.Value) -> Type:
-    """The type a group's argument is checked for; a layout nobody knows may be any, per axis."""
+    """The type that a group's argument is checked for; an unknown layout may be any, per axis."""
     type_, made = type_of(value), defining_op(value)
     if not isinstance(type_, TensorType) or type_.shape is None:
         return type_

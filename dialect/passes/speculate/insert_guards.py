@@ -104,7 +104,7 @@ class InsertGuards(Pass):
     def _make_symbolic(
         self, op: ir.Operation, callee: ir.Operation, made: dict[ir.Value, Type]
     ) -> Reason | None:
-        """Give a fusion function symbolic sizes; the reason why not, if that fails."""
+        """Give a fusion function symbolic sizes; returns the reason where that fails."""
         tensors = [v for v in body_of(callee).arguments if isinstance(type_of(v), TensorType)]
         profiled = [type_of(v) for v in tensors]
         if self.given_sizes:
@@ -172,9 +172,10 @@ def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
 def _try_symbolic(
     callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...] | None
 ) -> Reason | None:
-    """Give a fusion function these argument types; the reason why not, if the rest does not follow.
+    """Give a fusion function these argument types, and infer all others from them.
 
-    On failure the types inside are left half changed: try others, or drop the function.
+    Returns the reason where that fails.  Then the types inside are left half changed: try other
+    types, or drop the function.
     """
     body = body_of(callee)
     if types is None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.program import Module, Program
-from ....dialect.ir.symbolic import evaluate, parse_dim
+from ....dialect.ir.size_algebra import parse_dim
+from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import TensorType
 from .compare import Result
 from .cost import estimate

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dialect.ir.dtypes import dtype_named
-from ....dialect.ir.symbolic import evaluate, parse_dim
+from ....dialect.ir.size_algebra import parse_dim
+from ....dialect.ir.symbolic import evaluate
 from .memory import PATTERNS, Framed, same_bits
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import numpy as np
 
 from ....dialect.ir.device import index_of
 from ....dialect.ir.dtypes import dtype_named
-from ....dialect.ir.symbolic import evaluate, parse_dim
+from ....dialect.ir.size_algebra import parse_dim
+from ....dialect.ir.symbolic import evaluate
 from ....lowering.gpu.abi import Launch, LibraryProduct, stride_name
 from ....lowering.gpu.artifact import GpuArtifact
 from ...memory.placement import Refused

@@ -6,16 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
-from ....dialect.ir.symbolic import Dim, parse_dim
+from ....dialect.ir.size_algebra import parse_dim
+from ....dialect.ir.symbolic import Dim
 from ....lowering.abi import KernelABI
-from ....lowering.gpu.abi import (
-    Condition,
-    Launch,
-    LibraryProduct,
-    Step,
-    size_holds,
-    stride_name,
-)
+from ....lowering.gpu.abi import Condition, Launch, LibraryProduct, Step, size_holds, stride_name
 from ...memory.placement import Refused, size_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....dialect.importers.tracing.trace_guards import Computed, Expr, Passed, TraceGuard, text
-from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, fits_64_bits, symbol
+from ....dialect.ir.size_algebra import fits_64_bits
+from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, symbol
 from ...memory.placement import Refused, size_of
 from ..leaf_spec import ArrayValue, NumberValue, Test, Value
 from ..refs import Held

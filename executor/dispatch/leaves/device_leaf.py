@@ -15,7 +15,7 @@ import numpy as np
 
 from ....dialect.ir.device import index_of
 from ....dialect.ir.dtypes import dtype_named
-from ....dialect.ir.symbolic import parse_dim
+from ....dialect.ir.size_algebra import parse_dim
 from ...cuda.exchange.dlpack import row_major
 from ...cuda.exchange.dlpack_exchange import device_word
 from ...cuda.launching.launches import MOST_GRID, Action, DeviceKernel, Multiply, Pick, Start

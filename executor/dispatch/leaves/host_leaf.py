@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import reduce
 
 from ....dialect.ir.dtypes import dtype_named
-from ....dialect.ir.symbolic import Dim, parse_dim
+from ....dialect.ir.size_algebra import parse_dim
+from ....dialect.ir.symbolic import Dim
 from ....lowering.abi import TensorSpec
 from ...memory.output_pool import ALIGN_FROM
 from ...memory.placement import bytes_of, size_of

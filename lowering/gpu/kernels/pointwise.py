@@ -7,7 +7,8 @@ outside of the loop along x.
 
 from __future__ import annotations
 
-from ....dialect.ir.symbolic import Dim, sym_min
+from ....dialect.ir.size_algebra import sym_min
+from ....dialect.ir.symbolic import Dim
 from ...emit.module import buffers_of
 from ...schedule import index as ix
 from ...schedule.groups import Loop

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ....dialect.ir.symbolic import Dim, sym_min
+from ....dialect.ir.size_algebra import sym_min
+from ....dialect.ir.symbolic import Dim
 from ...emit.module import buffers_of
 from ...emit.nest import NestEmitter
 from ...schedule import index as ix

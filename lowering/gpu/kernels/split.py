@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from ....dialect.ir.symbolic import Dim, sym_max, sym_min
+from ....dialect.ir.size_algebra import sym_max, sym_min
+from ....dialect.ir.symbolic import Dim
 from ...emit.module import buffers_of
 from ...emit.reduce import Carried
 from ...schedule import index as ix

@@ -7,7 +7,8 @@ import pytest
 from profuse.dialect.errors import DTypeError, ShapeError
 from profuse.dialect.ir.dtypes import BOOL, C128, F16, F32, F64, I8, I64, U8, U64
 from profuse.dialect.ir.op import op_named
-from profuse.dialect.ir.symbolic import sym_max, symbol
+from profuse.dialect.ir.size_algebra import sym_max
+from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import (
     BOOL_SCALAR,
     FLOAT_SCALAR,

@@ -21,7 +21,8 @@ from profuse.dialect.importers.tracing.trace_guards import (
     TraceGuard,
     evaluate,
 )
-from profuse.dialect.ir.symbolic import OPERATORS, Dimension, Integer, symbol
+from profuse.dialect.ir.size_algebra import OPERATORS
+from profuse.dialect.ir.symbolic import Dimension, Integer, symbol
 from profuse.executor.dispatch import attach
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.conditions.baked import baked_tests

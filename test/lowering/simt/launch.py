@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from mlir import ir
 from profuse.dialect.ir.dtypes import dtype_named
-from profuse.dialect.ir.symbolic import evaluate, parse_dim
+from profuse.dialect.ir.size_algebra import parse_dim
+from profuse.dialect.ir.symbolic import evaluate
 
 from .faults import SimtError
 from .kernel import contents, empty, holding, run_kernel

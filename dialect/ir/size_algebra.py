@@ -1,0 +1,159 @@
+"""What follows from symbolic sizes: bounds, the larger of two, substitution, reading from text.
+
+`symbolic` has the expressions themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from keyword import iskeyword
+from math import inf
+from typing import Any
+
+from .symbolic import BINARY, Atom, Dim, Leaf, Read, Sym, make_dim, symbol, terms_of
+
+Bounds = tuple[float, float]  # of integers; infinite where there is none
+
+
+def sym_max(a: Dim, b: Dim) -> Dim:
+    """The larger of two sizes: one of them where that holds for all symbols from 0 on."""
+    return _extremum("max", max, a, b)
+
+
+def sym_min(a: Dim, b: Dim) -> Dim:
+    """The smaller of two sizes, found as `sym_max` is."""
+    return _extremum("min", min, a, b)
+
+
+def _extremum(name: str, fn: Callable, a: Dim, b: Dim) -> Dim:
+    if a == b:
+        return a
+    if isinstance(a, int) and isinstance(b, int):
+        return fn(a, b)
+    low, high = bounds(a - b, (0, inf))
+    if low >= 0 or high <= 0:
+        return a if (low >= 0) == (name == "max") else b
+    return make_dim({((name, a, b),): 1})
+
+
+OPERATORS: dict[str, Callable] = {
+    **BINARY,
+    "max": sym_max,
+    "min": sym_min,
+}  # these take expressions, too
+
+
+def substitute(dim: Dim, sizes: Mapping[Any, Dim]) -> Dim:
+    """``dim`` with the leaves in ``sizes`` replaced by what they stand for."""
+    if isinstance(dim, int) or not dim.symbols & sizes.keys():
+        return dim
+    return dim.fold(
+        lambda leaf: sizes.get(leaf, symbol(leaf)), int, lambda op, a, b: OPERATORS[op](a, b)
+    )
+
+
+def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
+    """Two numbers that ``dim`` lies between if all its symbols lie between ``symbols``.
+
+    Leaves that may be negative lie between the upper bound and the negated one.
+    The numbers are not the tightest ones: terms are taken to be independent of each other, except
+    for ``a // n * n`` beside ``a``.
+    """
+    if isinstance(dim, int):
+        return dim, dim
+    low, high = _sum_bounds(dim, symbols)
+    other = _sum_bounds(_with_remainders(dim), symbols)
+    return max(low, other[0]), min(high, other[1])
+
+
+def _sum_bounds(dim: Dim, symbols: Bounds) -> Bounds:
+    low = high = 0.0
+    for mono, coef in terms_of(dim):
+        found: Bounds = (coef, coef)
+        for atom in mono:
+            found = _product(found, _atom_bounds(atom, symbols))
+        low, high = low + found[0], high + found[1]
+    return low, high
+
+
+def _with_remainders(dim: Sym) -> Dim:
+    """``dim`` with ``a - a % n`` for each ``a // n * n`` in it."""
+    out: Dim = dim
+    for mono, coef in dim.terms:
+        atom = mono[0] if len(mono) == 1 else ""
+        if isinstance(atom, tuple) and atom[0] == "//" and isinstance(atom[2], int):
+            times, rest = divmod(coef, atom[2])
+            if not rest:
+                out = out + (atom[1] - atom[1] % atom[2]) * times - make_dim({mono: coef})
+    return out
+
+
+def fits_64_bits(dim: Dim) -> bool:
+    """True if no step of evaluating ``dim`` overflows where leaves are below 2**31."""
+    if isinstance(dim, int):
+        return -(2**63) <= dim < 2**63
+    total = 0.0
+    for mono, coef in dim.terms:
+        found: Bounds = (coef, coef)
+        for atom in mono:
+            if isinstance(atom, tuple) and not all(map(fits_64_bits, atom[1:])):
+                return False
+            found = _product(found, _atom_bounds(atom, (1, 2**31)))
+        total += max(map(abs, found))
+    return total < 2**63
+
+
+def _atom_bounds(atom: Atom, symbols: Bounds) -> Bounds:
+    if not isinstance(atom, tuple):
+        signed = isinstance(atom, Read) and atom.signed
+        return (-symbols[1], symbols[1]) if signed else symbols
+    op, (a, b), (c, d) = atom[0], bounds(atom[1], symbols), bounds(atom[2], symbols)
+    if op in ("max", "min"):
+        pick = max if op == "max" else min
+        return pick(a, c), pick(b, d)
+    if op == "%":
+        return (min(0, c + 1), max(0, d - 1))
+    if c > 0:  # divided by 1 at least
+        return _quotient(a, c if a < 0 else d), _quotient(b, d if b < 0 else c)
+    return -inf, inf
+
+
+def _product(a: Bounds, b: Bounds) -> Bounds:
+    corners = [0 if 0 in (x, y) else x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _quotient(a: float, b: float) -> float:
+    if abs(a) == inf:
+        return a
+    return (-1 if a < 0 else 0) if b == inf else a // b
+
+
+def without_remainders(dim: Dim) -> Dim:
+    """``dim`` with every ``a % b`` as ``a - a // b * b``, which tells more sizes to be equal."""
+    if isinstance(dim, int):
+        return dim
+    operators = {**OPERATORS, "%": lambda a, b: a - a // b * b}
+    return dim.fold(symbol, int, lambda op, a, b: operators[op](a, b))
+
+
+def parse_dim(text: str, leaf: Callable[[str], Leaf] = str) -> Dim:
+    """Inverse of `dim_text`: ``"s0"``, ``"4*s0 + 1"``, ``"(s0 // 2)"``.
+
+    ``leaf`` is the inverse of ``name`` there.  Raises ValueError for other text, and what ``leaf``
+    raises.
+    """
+    names = set(re.findall(r"[A-Za-z_]\w*", text)) - {"max", "min"}
+    plain = re.fullmatch(r"[\w\s+*/%(),-]+", text) and "**" not in text
+    if not plain or any(map(iskeyword, names)):
+        raise ValueError(f"not a size expression: {text!r}")
+    scope = {"__builtins__": {}, "max": sym_max, "min": sym_min}
+    scope |= {name: symbol(leaf(name)) for name in names}
+    try:  # only names, integers and + * // % , ( ) get past the check above
+        found = eval(text, scope)
+    except (SyntaxError, TypeError, ArithmeticError):
+        found = None
+    if type(found) not in (int, Sym):
+        raise ValueError(f"not a size expression: {text!r}")
+    return found
