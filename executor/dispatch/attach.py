@@ -36,7 +36,7 @@ from .reader import leaf_of
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
-    from ..functions.jit import Variant
+    from ..functions.variants import Variant
 
 Chain = list[tuple[AnyExecutor, Plan]]
 MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher

@@ -20,7 +20,7 @@ from ..tiers.choice import AnyExecutor
 from .base import GraphFunction
 
 if TYPE_CHECKING:
-    from .jit import Variant
+    from .variants import Variant
 
 _FOREVER = threading.TIMEOUT_MAX
 

@@ -14,7 +14,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -24,13 +24,12 @@ from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
 from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
 from ...dialect.ir.device import HOST
-from ...dialect.reasons import Kind, Reason
 from ..arguments.checks import check_arity, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.attach import unserved
 from ..explain.explain import explain
 from ..memory.donation import parameter_names, positions
-from ..memory.output_pool import readable, unreadable
+from ..memory.output_pool import readable
 from ..observe import registry
 from ..plans.processor import Processor
 from ..settings.events import log
@@ -40,46 +39,10 @@ from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
 from .device_arguments import check_captured, flat_leaves, stand_ins
 from .dispatched import DispatchedFunction
+from .variants import Key, Variant, argument_names
 
 if TYPE_CHECKING:
     from .saved.file import SavedFile, StoredGraph
-
-
-def argument_names(trace: Trace) -> tuple[str, ...]:
-    """The user's name for each input of a traced graph."""
-    names = (name.replace("'", "", 2) for name in trace.names)
-    return (*names, *(f"captured array {k}" for k in range(len(trace.captured))))
-
-
-Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
-
-
-@dataclass(eq=False)
-class Variant:
-    """One trace and its executor.
-
-    Attributes:
-        trace: the trace.
-        executor: the executor of the traced graph.
-        key: key of the calls that the trace serves.
-        calls: the executor's number of calls when `_make_room` last looked.
-        used: number of the latest run of `_make_room` that found new calls.
-    """
-
-    trace: Trace
-    executor: AnyExecutor
-    key: Key
-    calls: int = 0
-    used: int = 0
-
-    def note_copies(self) -> None:
-        """Note, once, which captured arrays each call copies, and why."""
-        names = argument_names(self.trace)[len(self.trace.kinds) :]
-        for name, array in zip(names, self.trace.captured, strict=True):
-            why = unreadable(array)
-            reason = Reason(Kind.COPIED, subject=name, detail=why or "")
-            if why:
-                self.executor.note_slower(reason)
 
 
 @registry.kind

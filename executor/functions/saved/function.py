@@ -20,7 +20,8 @@ from ....dialect.ir.serialize import module_from_json
 from ...plans.options import Options
 from ..base import GraphFunction
 from ..graph_function import LoadedFunction
-from ..jit import JitFunction, Key
+from ..jit import JitFunction
+from ..variants import Key
 from .file import SavedFile
 
 
