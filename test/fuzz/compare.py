@@ -242,6 +242,8 @@ class _Rounding:
         found = getattr(np, name)
         if name in ("signbit", "copysign"):
             return lambda *args: found(*map(self._of_any_sign, args))
+        if isinstance(found, float):  # arrays of one number have means that are off, or not
+            return found * (1 + self._rng.uniform(-3, 3) * _EPS["float64"])
         if name not in _UNROUNDED:
             return found
 

@@ -156,6 +156,19 @@ class Reference:
                 continue
         return out
 
+    def widened(self, args: Sequence[Any]) -> list[list[np.ndarray]]:
+        """Results of one evaluation of wider floats, in the dtypes of the results; [] = it raises.
+
+        A kernel that fuses a multiplication with an addition does not round the product: of two
+        products that overflow it may have an infinity, where NumPy has the difference of two.
+        """
+        try:
+            exact = self(args)
+            wide = self([_widened(x) for x in args])
+        except Exception:
+            return []
+        return [[w.astype(e.dtype) for w, e in zip(wide, exact, strict=True)]]
+
     def _moved(
         self, instr: Instr, evaluate: Callable[..., Any], rng: np.random.Generator, ulps: int
     ) -> Callable[..., Any]:
@@ -181,6 +194,14 @@ class Reference:
         if issubclass(instr.op, _VANISH):
             return _nearly_zero(run, rng)
         return _about_any_mean(instr, run, rng, ulps) if issubclass(instr.op, Var) else run
+
+
+def _widened(x: Any) -> Any:
+    """An array of floats as one of the next wider dtype."""
+    array = np.asarray(x)
+    if not isinstance(x, (np.ndarray, np.generic)) or not is_float(array):
+        return x
+    return array.astype({2: np.float32, 4: np.float64}.get(array.itemsize, np.longdouble))
 
 
 def _as_it_is(_instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:

@@ -446,3 +446,17 @@ def test_what_is_decided_at_single_points():
     result = Result(np.float32([-1]), reference([values])[0], rounds=True, moves=False)
     assert result.judge([n[0] for n in reference.nearby([values], 64, 1, 1)]).wrong == 0
     assert result.judge([]).wrong == 1
+
+
+def test_products_that_overflow_may_be_fused_with_the_sum():
+    """inf - inf is NaN; without the rounding of one product it is an infinity."""
+    most = np.finfo(np.float32).max
+    g = Graph(tensor(1, 2), tensor(2, 1))
+    x, y = g.inputs
+    reference = Reference(g.returning(g.matmul(x, y)))
+    values = [np.float32([[most, most]]), np.float32([[most], [-most]])]
+    expected = reference(values)[0]
+    assert np.isnan(expected).all()
+    result = Result(np.float32([[np.inf]]), expected, rounds=True, moves=False)
+    assert result.judge([n[0] for n in reference.nearby(values, 64, 1, 1)]).wrong == 1
+    assert result.judge([n[0] for n in reference.widened(values)]).wrong == 0
