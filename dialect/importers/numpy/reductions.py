@@ -21,24 +21,20 @@ def _ufunc_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
     """Attributes of a ufunc's reduction, which takes axis 0 or -1 of a number for no axis."""
     if axis is not None and not isinstance(axis, tuple) and not ndim(a):
         axis = None if axis_number(axis) in (0, -1) else axis
-    return _attrs(axis, keepdims)
+    return _attrs(a, axis, keepdims)
 
 
-def _attrs(axis: Any, keepdims: Any) -> dict[str, Any]:
+def _attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
+    """Attributes of a reduction; raises AxisError for an axis that the operand lacks."""
     out: dict[str, Any] = {}
     axes = reduced_axes(axis)
+    for k in axes or ():
+        axis_of(k, ndim(a))
     if axes is not None:
         out["axes"] = axes
     if keepdims:
         out["keepdims"] = True
     return out
-
-
-def _mean_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
-    """Attributes of what divides by a count; raises AxisError for an axis that a number lacks."""
-    for k in reduced_axes(axis) or ():
-        axis_of(k, ndim(a))
-    return _attrs(axis, keepdims)
 
 
 def _accumulation(name: str, join: str) -> Handler:
@@ -111,11 +107,11 @@ _test("all")
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
     """`np.mean`; an integer dtype is that of the sum, and the quotient is cut to it."""
     if dtype is not None and np.dtype(dtype).kind in "iu":
-        x, attrs = as_array(a), _attrs(axis, keepdims)
+        x, attrs = as_array(a), _attrs(a, axis, keepdims)
         axes = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
         whole = op("sum", x, dtype=dtype_of(dtype), **attrs)
         return op("cast", whole / math.prod(x.shape[k] for k in axes), dtype=dtype_of(dtype))
-    attrs = _mean_attrs(a, axis, keepdims)
+    attrs = _attrs(a, axis, keepdims)
     if dtype is not None:
         attrs["dtype"] = dtype_of(dtype)
     return op("mean", a, **attrs)
@@ -129,7 +125,7 @@ def _spread(name: str) -> None:
         a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
         correction: Any = 0,
     ) -> Any:  # fmt: skip
-        attrs = _mean_attrs(a, axis, keepdims)
+        attrs = _attrs(a, axis, keepdims)
         if dtype is not None:
             attrs["dtype"] = dtype_of(dtype)
         if float(ddof or correction):

@@ -64,3 +64,20 @@ def test_what_divides_by_a_count_needs_its_axis(name, profiling):
                 f(np.float32(2))
     finally:
         pf.set_profiling_mode(before)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "any", "all", "max", "min", "count_nonzero"])
+@pytest.mark.parametrize("profiling", [True, False])
+def test_numbers_have_an_axis_0_but_no_axes(name, profiling):
+    """A ufunc reduces a number over 0, not over ``(0,)``; compiled plans say so, too."""
+    function, before = getattr(np, name), pf.set_profiling_mode(profiling)
+    try:
+        x = np.array(3.0)
+        one = pf.jit(lambda x: function(x + 0, axis=0), background=False)
+        several = pf.jit(lambda x: function(x + 0, axis=(0,)), background=False)
+        for _ in range(3):
+            assert one(x) == function(x, axis=0)
+            with pytest.raises(IndexError):  # an AxisError is both
+                several(x)
+    finally:
+        pf.set_profiling_mode(before)
