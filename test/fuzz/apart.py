@@ -65,7 +65,7 @@ def is_deprecated(program: Program, ours: Outcome) -> bool:
 
 
 def is_einsum_of_ones(program: Program, ours: Outcome) -> bool:
-    """Whether an axis of size 1 stands for a longer one in np.einsum: only if that is literal."""
+    """Whether an axis of np.einsum has size 1 that had that of other operands in the trace."""
     return "np.einsum" in program.source() and "mismatch in its core" in str(ours.error)
 
 

@@ -31,6 +31,8 @@ _SUMS = re.compile(
 )
 
 
+# Methods that are called as functions where these are off by a few units in the last place.
+_METHODS = re.compile(r"(?<![\w.])(?!np\b)([a-z]\w*(?:\[[^\]]*\])*)[.](mean|std|var)\(")
 _UNROUNDED = {
     "arctan", "arctan2", "cos", "cosh", "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2",
     "logaddexp", "mean", "power", "sin", "sinh", "std", "tanh", "var",
@@ -101,8 +103,9 @@ class Reference:
         if call not in self._others:
             text = self.program.calls[call]
             runs = []
+            functions = _METHODS.sub(r"np.\2(\1, ", self.source)
             for seed in range(3):
-                scope = module(self.source, "near", arr=_near(seed), np=_Rounding(seed))
+                scope = module(functions, "near", arr=_near(seed), np=_Rounding(seed))
                 runs.append(run(scope["f"], text, scope))
             wide = _NARROW.sub("'f8'", self.source).replace("np.float32", "np.float64")
             scope = module(wide, "wide")

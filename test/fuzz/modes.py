@@ -118,7 +118,7 @@ def _check_mode(
             elif what and is_deprecated(program, ours):
                 counts["calls that write to what np.broadcast_arrays made"] += 1
             elif what and is_einsum_of_ones(program, ours):
-                counts["calls of np.einsum with sizes of 1 that are not literal"] += 1
+                counts["calls of np.einsum with sizes that are 1 after the trace"] += 1
             elif what:
                 return Finding(program, mode, number, what)
         state = f.state()

@@ -16,8 +16,9 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
+from ..tracing.traced import Traced
 from .axes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, zero_of
-from .creation import eye, iota
+from .creation import broadcast, eye, iota
 from .joins import stack
 from .reductions import max_, min_, sum_
 from .registry import numpy_function
@@ -92,6 +93,10 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
         raise ShapeError("shape-mismatch for sum", loc=user_loc())
     of_a = tuple(axis_of(x, ra) for x in of_a)
     of_b = tuple(axis_of(x, rb) for x in of_b)
+    if len(of_a) > 1:  # merged for a product, axes of unlike sizes may have one size
+        x, y = as_array(a), as_array(b)
+        if any(x.shape[i] != y.shape[j] for i, j in zip(of_a, of_b, strict=True)):
+            raise size_error(ShapeError, "shape-mismatch for sum")
     labels = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     left = [next(labels) for _ in range(ra)]
     right = [next(labels) for _ in range(rb)]
@@ -115,7 +120,7 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, out: Any = 
     arrays = [as_array(a) for a in arrays]
     if dtype is not None:
         arrays = [op("cast", a, dtype=dtype_of(dtype)) for a in arrays]
-    made = _einsum(subscripts, arrays)
+    made = _einsum(subscripts, _stretched(subscripts, arrays))
     if len(arrays) == 1 and made.ndim:
         inputs, output = parse_subscripts(subscripts, [arrays[0].ndim])
         if set(inputs[0]) == set(output):
@@ -130,6 +135,44 @@ def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
         if error.loc is not None:
             raise
         raise size_error(type(error), error.what) from None
+
+
+def _stretched(subscripts: str, arrays: list[Any]) -> list[Any]:
+    """The operands, with axes of size 1 broadcast to what other axes of their labels have.
+
+    Sizes are compared, which leaves trace guards, where a 1 is among the sizes of a label now, and
+    where several labels are summed over at a time: merged, axes of unlike sizes may have one size.
+    Raises ShapeError for sizes that do not fit.
+    """
+    inputs, output = parse_subscripts(subscripts, [ndim(a) for a in arrays])
+    every = [label for labels in inputs for label in set(labels)]
+    summed = {label for label in every if every.count(label) > 1} - {*output}
+    hints = [a.hint if isinstance(a, Traced) else a.shape for a in arrays]
+    whole: dict[str, tuple[Any, Any]] = {}  # of each label a size that is not 1, if there is one
+    for array, labels, now in zip(arrays, inputs, hints, strict=True):
+        for label, size, hint in zip(labels, array.shape, now, strict=True):
+            if whole.get(label, (1, None))[0] == 1:
+                whole[label] = hint, size
+    out = []
+    for array, labels, now in zip(arrays, inputs, hints, strict=True):
+        sizes = array.shape
+        stretched = [
+            hint == 1 and size != whole[label][1] and size == 1
+            for label, size, hint in zip(labels, sizes, now, strict=True)
+        ]
+        if any(stretched):
+            pairs = zip(stretched, labels, sizes, strict=True)
+            sizes = tuple(whole[label][1] if yes else size for yes, label, size in pairs)
+            array = broadcast(array, sizes)
+        for label, size, hint in zip(labels, array.shape, now, strict=True):
+            known, other = whole[label]
+            merged = len(summed) > 1 and label in summed
+            if hint not in (1, known) or (merged and size != other):
+                raise size_error(
+                    ShapeError, f"operands could not be broadcast together: axes '{label}' differ"
+                )
+        out.append(array)
+    return out
 
 
 @numpy_function("linalg.norm", "linalg.vector_norm")

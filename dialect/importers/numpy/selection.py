@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -104,6 +105,8 @@ def fix(x: Any) -> Any:
 def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     """`np.take`; ``mode`` may clip or wrap the indices."""
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
+    if isinstance(indices, TracedScalar) and indices.kind is float:
+        indices = math.trunc(indices)  # raises for what is not finite
     index = as_array(indices)
     loose = (
         is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray

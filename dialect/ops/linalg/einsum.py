@@ -220,8 +220,8 @@ def _contract(emit: Emit, a: _Term, b: _Term, kept: set[str], sizes: dict[str, A
     columns = tuple(s for s in b.labels if s not in shared)
     if not inner:
         return _multiply(emit, a, b, (*batch, *rows, *columns))
-    x = _merged(emit, a, (batch, rows, inner), sizes)
-    y = _merged(emit, b, (batch, inner, columns), sizes)
+    x = _merged(emit, a, (batch, rows, inner))
+    y = _merged(emit, b, (batch, inner, columns))
     # Without batch axes a missing row or column axis makes the operand a vector, which matmul
     # takes as it is; among batch axes it has to be there.
     if batch and not rows:
@@ -249,8 +249,12 @@ def _multiply(emit: Emit, a: _Term, b: _Term, labels: Labels) -> _Term:
     return _Term(emit("mul", *values), labels)
 
 
-def _merged(emit: Emit, term: _Term, groups: tuple[Labels, ...], sizes: dict[str, Any]) -> Any:
-    """``term`` with its axes in the order of ``groups``, all but the first group merged."""
+def _merged(emit: Emit, term: _Term, groups: tuple[Labels, ...]) -> Any:
+    """``term`` with its axes in the order of ``groups``, all but the first group merged.
+
+    The sizes are the term's own: where another one has others, the product of both has to see it.
+    """
+    sizes = dict(zip(term.labels, term.value.shape, strict=True))
     value = _ordered(emit, term, tuple(s for group in groups for s in group)).value
     if all(len(group) <= 1 for group in groups[1:]):
         return value
