@@ -222,6 +222,8 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
     if isinstance(x, Traced):
         for piece in found:
             piece.share(x)
+    elif isinstance(x, np.ndarray):
+        found[0].rec.note_view(x)
     return found
 
 

@@ -35,6 +35,8 @@ def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
     if len(results) != 1:
         return tuple(wrap(rec, r) for r in results)
     out = wrap(rec, results[0])
+    if isinstance(view_of, np.ndarray):
+        rec.note_view(view_of)
     if isinstance(view_of, Recording):
         out.share(view_of)
     return out

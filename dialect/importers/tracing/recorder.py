@@ -74,6 +74,7 @@ class Recorder:
         self.guards: list[TraceGuard] = []
         self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
+        self.viewed: list[tuple[np.ndarray, int]] = []  # of these, such as views were made of
         self.unordered: set[int] = set()  # values in the memory order of another array
         self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
         self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
@@ -303,9 +304,15 @@ class Recorder:
         self.capture_inputs.append(value)
         return value
 
+    def note_view(self, array: np.ndarray) -> None:
+        """Refuse the trace if an array that the function has made changes after a view of it."""
+        if id(array) in self.created:
+            self.viewed.append((array, checksum(array)))
+
     def check_captured(self) -> None:
         """Raise TraceError if the function changed a captured array while it was traced."""
-        for array, _, before in self.captured.values():
+        captured = [(array, before) for array, _, before in self.captured.values()]
+        for array, before in (*captured, *self.viewed):
             if before is not None and checksum(array) != before:
                 raise TraceError(
                     f"an array of shape {array.shape} that the function uses was changed in "

@@ -609,3 +609,28 @@ def test_arrays_of_one_float_are_stored_in_integers_by_kernels(dtype):
             compiled(np.full(3, size))
     counters = compiled.state().counters
     assert (counters["kernel_launches"], counters["voided_launches"]) == (5, 0)
+
+
+@pytest.mark.parametrize("way", [
+    lambda v, n: np.split(v, n)[0], lambda v, n: v.reshape(n, -1),
+    lambda v, n: np.reshape(v, (n, -1)),
+], ids=["split", "reshape", "np.reshape"])  # fmt: skip
+def test_views_of_arrays_that_the_function_has_made_see_later_writes_or_are_refused(way):
+    def late(x):
+        made = np.arange(4.0)
+        view = way(made, x.shape[0])
+        made[0] = 9
+        return view + 0
+
+    def early(x):
+        made = np.arange(4.0)
+        made[0] = 9
+        return way(made, x.shape[0]) * x[0]
+
+    x = np.ones((2, 1))
+    np.testing.assert_array_equal(pf.jit(early)(x), early(x))
+    try:
+        found = pf.jit(late)(x)
+    except TraceError:
+        return
+    np.testing.assert_array_equal(found, late(x))
