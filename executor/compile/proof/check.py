@@ -273,7 +273,7 @@ class Check:
                     seed = setting.seed + 1 + len(nearby)
                     nearby += self.reference.nearby(args, count - len(nearby), seed, ulps)
                     if count == _NEARBY[-1][0]:
-                        nearby += self.reference.widened(args)
+                        nearby += self.reference.widened(args, expected)
                 judged = result.judge([n[number] for n in nearby])
             if judged.wrong:
                 raise Difference(f"result {number}{how}: {judged.worst}", setting)
