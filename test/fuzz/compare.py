@@ -8,6 +8,7 @@ float64, and what that moves is how far results may be off. Where it changes wha
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +17,9 @@ from typing import Any
 import numpy as np
 from profuse.dialect.errors import TraceError
 
-from . import data
 from .programs import Program, namespace, quiet
+from .rounding import EPS, Rounding, with_rounding
 
-_EPS = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-23, "float64": 2**-52}
 _NARROW = re.compile(r"'(?:f2|f4|>f4|bfloat16)'")
 
 
@@ -29,14 +29,6 @@ _SUMS = re.compile(
     r"dot|einsum|@|inner|outer|trace|sum|mean|matmul|var|std|clip|"
     r"[.](?:max|min|maximum|minimum|fmax|fmin)[(]"
 )
-
-
-# Methods that are called as functions where these are off by a few units in the last place.
-_METHODS = re.compile(r"(?<![\w.])(?!np\b)([a-z]\w*(?:\[[^\]]*\])*)[.](mean|std|var)\(")
-_UNROUNDED = {
-    "arctan", "arctan2", "cos", "cosh", "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2",
-    "logaddexp", "mean", "power", "sin", "sinh", "std", "tanh", "var",
-}  # fmt: skip
 
 
 @dataclass
@@ -82,7 +74,7 @@ def run(f: Callable[..., Any], call: str, scope: dict[str, Any]) -> Outcome:
     return Outcome(value, error, changed)
 
 
-def module(source: str, name: str, **others: Any) -> dict[str, Any]:
+def module(source: str | ast.Module, name: str, **others: Any) -> dict[str, Any]:
     """The globals of a program's module, run."""
     scope = namespace() | others
     exec(compile(source, f"<fuzz {name}>", "exec"), scope)
@@ -103,9 +95,9 @@ class Reference:
         if call not in self._others:
             text = self.program.calls[call]
             runs = []
-            functions = _METHODS.sub(r"np.\2(\1, ", self.source)
+            rounded = with_rounding(self.source)
             for seed in range(3):
-                scope = module(functions, "near", arr=_near(seed), np=_Rounding(seed))
+                scope = module(rounded, "near", **Rounding(seed).names())
                 runs.append(run(scope["f"], text, scope))
             wide = _NARROW.sub("'f8'", self.source).replace("np.float32", "np.float64")
             scope = module(wide, "wide")
@@ -160,7 +152,7 @@ class Reference:
             return f"a shape of {_rank(b)} for {_rank(a)}" if a.ndim != b.ndim else "another shape"
         if not a.size or a.tobytes() == b.tobytes():
             return ""
-        if a.dtype.name not in _EPS:
+        if a.dtype.name not in EPS:
             wrong = a != b
             if wrong.any():
                 wrong &= self._same_in_others(call, k, a)
@@ -184,7 +176,7 @@ class Reference:
         return found
 
     def _floats(self, call: int, k: int, a: np.ndarray, b: np.ndarray) -> str:
-        eps, dtype = _EPS[a.dtype.name], a.dtype
+        eps, dtype = EPS[a.dtype.name], a.dtype
         a, b = a.astype("f8"), b.astype("f8")
         with quiet():
             finite = np.isfinite(a) & np.isfinite(b)
@@ -216,56 +208,6 @@ class Reference:
             if (zero & firm).any() and not _SUMS.search(self.source):
                 return f"sign of zero in {dtype}"
         return ""
-
-
-def _near(seed: int) -> Callable[..., np.ndarray]:
-    """`arr`, with floats off by a few units in the last place."""
-
-    def arr(
-        dtype: Any, shape: Any, layout: str = "C", number: int = 0, kind: str = "eighths"
-    ) -> Any:
-        a = data.arr(dtype, shape, layout, number, kind)
-        name = a.dtype.newbyteorder("=").name
-        if name not in _EPS or not a.size:
-            return a
-        rng = np.random.default_rng(seed)
-        b = a.astype("f8") * (1 + rng.uniform(-2, 2, a.shape) * _EPS[name])
-        return b.astype(a.dtype)
-
-    return arr
-
-
-class _Rounding:
-    """NumPy, whose functions that no standard rounds are off by a few units in the last place."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name)
-        if name in ("signbit", "copysign"):
-            return lambda *args: found(*map(self._of_any_sign, args))
-        if isinstance(found, float):  # arrays of one number have means that are off, or not
-            return found * (1 + self._rng.uniform(-3, 3) * _EPS["float64"])
-        if name not in _UNROUNDED:
-            return found
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            exact = found(*args, **kwargs)
-            eps = _EPS.get(np.asarray(exact).dtype.name)
-            if eps is None:
-                return exact
-            noise = 1 + self._rng.uniform(-3, 3, np.shape(exact)) * eps
-            return (exact * noise).astype(np.asarray(exact).dtype)
-
-        return call
-
-    def _of_any_sign(self, x: Any) -> Any:
-        """``x``, whose NaNs have signs that nothing determines."""
-        if np.asarray(x).dtype.kind != "f" or not np.isnan(x).any():
-            return x
-        signs = self._rng.choice([-1.0, 1.0], np.shape(x)).astype(x.dtype)
-        return np.where(np.isnan(x), np.copysign(x, signs), x)
 
 
 def general(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 from collections import Counter
 
+import numpy as np
 import pytest
 from profuse.dialect.ops.elementwise.unary import Exp
 
@@ -15,6 +16,7 @@ from . import modes
 from .compare import module
 from .modes import Finding, check
 from .programs import Program, at_most, generate
+from .rounding import Rounding, with_rounding
 from .runner import run
 from .shrink import CRASH, failure, script, shrink
 
@@ -76,6 +78,24 @@ def test_what_differs_is_seen_and_shrunk(monkeypatch, right, wrong, what):
     assert found.what.startswith(what)
     small = shrink(found, 20).program
     assert (small.body, len(small.calls)) == ((right,), 1)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x):\n    return x * 1e-3 - 7e-3",
+        "def f(x):\n    y = x + 0\n    z = y\n    y *= 1e-3\n    z[1:] **= 2\n    return y",
+    ],
+)
+def test_products_are_off_where_they_are_rounded(source):
+    """Compiled code contracts them with sums; what is exact is exact, and names stay names."""
+    scope, exact = module(with_rounding(source), "near", **Rounding(1).names()), {}
+    exec(source, exact)
+    x = np.full((3,), 7.0)
+    moved, right = scope["f"](x), exact["f"](x)
+    assert 0 < abs(moved - right).max() < 1e-17
+    assert (scope["_mul"](x, 0.5) == x * 0.5).all()
+    assert type(scope["_pow"](2.5, 1.5)) is float and scope["_mul"](3, 5) == 15
 
 
 def _replaced(source: str, right: str, wrong: str) -> str:

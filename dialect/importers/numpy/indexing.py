@@ -29,7 +29,7 @@ def get_item(x: Traced, key: Any) -> Any:
         # With an ellipsis an array, a view of one; without it a number.
         return in_memory(x) if has_ellipsis(key) else op("cast", x, dtype=dtype_of(x.dtype))
     if any(is_index_array(item) for item in items):
-        return _advanced(x, items)
+        return _advanced(x, items, _ellipsis_place(key))
     if (
         x.ndim
         and not any(item is None or isinstance(item, slice) for item in items)
@@ -43,7 +43,13 @@ def get_item(x: Traced, key: Any) -> Any:
 
 def has_ellipsis(key: Any) -> bool:
     """True for a key whose result is an array even where every axis has an integer."""
-    return any(k is Ellipsis for k in (key if isinstance(key, tuple) else (key,)))
+    return _ellipsis_place(key) is not None
+
+
+def _ellipsis_place(key: Any) -> int | None:
+    """How many items of a key come before its ellipsis; None for a key without one."""
+    items = key if isinstance(key, tuple) else (key,)
+    return next((k for k, item in enumerate(items) if item is Ellipsis), None)
 
 
 def items_of(x: Traced, key: Any) -> list[Any]:
@@ -176,8 +182,12 @@ def _pick(x: Any, axis: int, item: Any) -> Any:
     return op("pick", x, axis=axis, index=item, view_of=x)
 
 
-def _advanced(x: Traced, items: list[Any]) -> Any:
-    """``x[items]`` with index arrays; NumPy's rule says where their axes go."""
+def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
+    """``x[items]`` with index arrays; NumPy's rule says where their axes go.
+
+    ``ellipsis`` items came before the key's ellipsis, which parts index arrays even where it
+    stands for no axis.
+    """
     slices = _Slices()
     arrays: list[tuple[int, Any]] = []
     places: list[int] = []
@@ -198,10 +208,12 @@ def _advanced(x: Traced, items: list[Any]) -> Any:
     else:
         out = op("index", out, *(i for _, i in arrays), axes=axes)
     taken = out
-    adjacent = places[-1] - places[0] == len(places) - 1
+    parted = ellipsis is not None and places[0] < ellipsis <= places[-1]
+    adjacent = places[-1] - places[0] == len(places) - 1 and not parted
     consecutive = axes[-1] - axes[0] == len(axes) - 1
     if consecutive and not adjacent and axes[0] and rank:
-        # A newaxis between index arrays sends their axes to the front, but the op sees none.
+        # A newaxis or an ellipsis between index arrays sends their axes to the front, but the op
+        # sees neither.
         out = op("moveaxis", out, source=tuple(range(axes[0], axes[0] + rank)),
                  destination=tuple(range(rank)))  # fmt: skip
     new = []

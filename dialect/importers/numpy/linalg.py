@@ -16,9 +16,8 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
-from ..tracing.traced import Traced
-from .axes import as_array, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, zero_of
-from .creation import broadcast, eye, iota
+from .axes import as_array, axis_number, axis_of, axis_tuple, dtype_like, ndim, zero_of
+from .creation import eye, iota
 from .joins import stack
 from .reductions import max_, min_, sum_
 from .registry import numpy_function
@@ -93,9 +92,10 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
         raise ShapeError("shape-mismatch for sum", loc=user_loc())
     of_a = tuple(axis_of(x, ra) for x in of_a)
     of_b = tuple(axis_of(x, rb) for x in of_b)
-    if len(of_a) > 1:  # merged for a product, axes of unlike sizes may have one size
-        x, y = as_array(a), as_array(b)
-        if any(x.shape[i] != y.shape[j] for i, j in zip(of_a, of_b, strict=True)):
+    arrays = [as_array(a), as_array(b)]
+    sizes_a, sizes_b = (getattr(x, "hint", x.shape) for x in arrays)
+    for x, y in zip((sizes_a[k] for k in of_a), (sizes_b[k] for k in of_b), strict=True):
+        if x != y and None not in (x, y):  # einsum would stretch a 1
             raise size_error(ShapeError, "shape-mismatch for sum")
     labels = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     left = [next(labels) for _ in range(ra)]
@@ -103,7 +103,7 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
     for x, y in zip(of_a, of_b, strict=True):
         right[y] = left[x]
     out = [s for s in left if s not in right] + [s for s in right if s not in left]
-    return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", [a, b])
+    return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", arrays)
 
 
 @numpy_function("einsum", raw=True)
@@ -120,7 +120,7 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, out: Any = 
     arrays = [as_array(a) for a in arrays]
     if dtype is not None:
         arrays = [op("cast", a, dtype=dtype_of(dtype)) for a in arrays]
-    made = _einsum(subscripts, _stretched(subscripts, arrays))
+    made = _einsum(subscripts, arrays)
     if len(arrays) == 1 and made.ndim:
         inputs, output = parse_subscripts(subscripts, [arrays[0].ndim])
         if set(inputs[0]) == set(output):
@@ -137,83 +137,76 @@ def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
         raise size_error(type(error), error.what) from None
 
 
-def _stretched(subscripts: str, arrays: list[Any]) -> list[Any]:
-    """The operands, with axes of size 1 broadcast to what other axes of their labels have.
-
-    Sizes are compared, which leaves trace guards, where a 1 is among the sizes of a label now, and
-    where several labels are summed over at a time: merged, axes of unlike sizes may have one size.
-    Raises ShapeError for sizes that do not fit.
-    """
-    inputs, output = parse_subscripts(subscripts, [ndim(a) for a in arrays])
-    every = [label for labels in inputs for label in set(labels)]
-    summed = {label for label in every if every.count(label) > 1} - {*output}
-    hints = [a.hint if isinstance(a, Traced) else a.shape for a in arrays]
-    whole: dict[str, tuple[Any, Any]] = {}  # of each label a size that is not 1, if there is one
-    for array, labels, now in zip(arrays, inputs, hints, strict=True):
-        for label, size, hint in zip(labels, array.shape, now, strict=True):
-            if whole.get(label, (1, None))[0] == 1:
-                whole[label] = hint, size
-    out = []
-    for array, labels, now in zip(arrays, inputs, hints, strict=True):
-        sizes = array.shape
-        stretched = [
-            hint == 1 and size != whole[label][1] and size == 1
-            for label, size, hint in zip(labels, sizes, now, strict=True)
-        ]
-        if any(stretched):
-            pairs = zip(stretched, labels, sizes, strict=True)
-            sizes = tuple(whole[label][1] if yes else size for yes, label, size in pairs)
-            array = broadcast(array, sizes)
-        for label, size, hint in zip(labels, array.shape, now, strict=True):
-            known, other = whole[label]
-            merged = len(summed) > 1 and label in summed
-            if hint not in (1, known) or (merged and size != other):
-                raise size_error(
-                    ShapeError, f"operands could not be broadcast together: axes '{label}' differ"
-                )
-        out.append(array)
-    return out
-
-
-@numpy_function("linalg.norm", "linalg.vector_norm")
+@numpy_function("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
-    """`np.linalg.norm`: 2, 1, inf, -inf and 0 of vectors; Frobenius, 1 and inf of matrices."""
+    """`np.linalg.norm`: of a vector over one axis, of a matrix over two."""
     array = as_array(x)
-    if array.dtype.kind in "biu":
-        array = op("cast", array, dtype=dtype_of(np.float64))
     if axis is None and (ord is None or (ord == 2 and array.ndim == 1)):
-        axes: tuple[int, ...] | None = None
-    elif axis is None:
-        axes = tuple(range(array.ndim))
-    else:
-        axes = reduced_axes(axis if isinstance(axis, tuple) else int(axis))
-        if len(axes or ()) not in (1, 2):
-            raise ValueError("Improper number of dimensions to norm.")
-    if ord in (None, "fro") or (ord == 2 and (axes is None or len(axes) == 1)):
-        return op("sqrt", sum_(_squared(array), axes, None, keepdims))
-    size = op("abs", array)
-    if axes is not None and len(axes) == 1:
-        if ord == np.inf:
-            return max_(size, axes, keepdims)
-        if ord == -np.inf:
-            return min_(size, axes, keepdims)
-        if ord == 0:
-            return sum_(op("ne", array, 0), axes, size.dtype, keepdims)
-        if ord == 1:
-            return sum_(size, axes, None, keepdims)
-        if isinstance(ord, (int, float)):
-            total = sum_(op("pow", size, ord), axes, None, keepdims)
-            return op("pow", total, 1.0 / ord)
-    elif axes is not None and len(axes) == 2 and ord in (1, -1, np.inf, -np.inf):
-        rows, columns = (axis_of(a, array.ndim) for a in axes)
-        along, then = (rows, columns) if abs(ord) == 1 else (columns, rows)
-        sums = sum_(size, along, None, True)
-        out = (max_ if ord > 0 else min_)(sums, then, True)
-        return out if keepdims else op("squeeze", out, axes=(rows, columns))
-    raise trace_error(
-        f"np.linalg.norm with ord={ord!r} of these axes is not supported while tracing",
-        "use the Frobenius or Euclidean norm, or call it outside of the traced function",
-    )
+        return _vector_norm(array, 2, None, keepdims)
+    axes = tuple(range(array.ndim)) if axis is None else _norm_axes(axis)
+    if len(axes) == 1:
+        return _vector_norm(array, ord, axes, keepdims)
+    if len(axes) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    return _matrix_norm(array, ord, axes, keepdims)
+
+
+@numpy_function("linalg.vector_norm")
+def vector_norm(x: Any, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
+    """`np.linalg.vector_norm`: of all elements along any number of axes."""
+    return _vector_norm(as_array(x), ord, None if axis is None else _norm_axes(axis), keepdims)
+
+
+@numpy_function("linalg.matrix_norm")
+def matrix_norm(x: Any, keepdims: Any = False, ord: Any = "fro") -> Any:
+    """`np.linalg.matrix_norm`: of the last two axes."""
+    return _matrix_norm(as_array(x), ord, (-2, -1), keepdims)
+
+
+def _norm_axes(axis: Any) -> tuple[int, ...]:
+    return tuple(map(axis_number, axis)) if isinstance(axis, tuple) else (int(axis),)
+
+
+def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...] | None, keepdims: Any) -> Any:
+    if ord is not None and not isinstance(ord, (int, float)):
+        raise ValueError(f"Invalid norm order {ord!r} for vectors")
+    x = _inexact(x)
+    if ord in (None, 2):
+        return op("sqrt", sum_(_squared(x), axes, None, keepdims))
+    size = op("abs", x)
+    if ord == np.inf:
+        return max_(size, axes, keepdims)
+    if ord == -np.inf:
+        return min_(size, axes, keepdims)
+    if ord == 0:
+        return sum_(op("ne", x, 0), axes, size.dtype, keepdims)
+    if ord == 1:
+        return sum_(size, axes, None, keepdims)
+    return op("pow", sum_(op("pow", size, ord), axes, None, keepdims), 1.0 / ord)
+
+
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
+    x = _inexact(x)
+    rows, columns = (axis_of(a, x.ndim) for a in axes)
+    if rows == columns:
+        raise ValueError("Duplicate axes given.")
+    if ord in (None, "fro", "f"):
+        return op("sqrt", sum_(_squared(x), (rows, columns), None, keepdims))
+    if ord in (2, -2, "nuc"):
+        raise trace_error(
+            f"a matrix norm with ord={ord!r} needs singular values, which cannot be traced",
+            "use the Frobenius norm, or call it outside of the traced function",
+        )
+    if ord not in (1, -1, np.inf, -np.inf):
+        raise ValueError("Invalid norm order for matrices.")
+    along, then = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = sum_(op("abs", x), along, None, True)
+    out = (max_ if ord > 0 else min_)(sums, then, True)
+    return out if keepdims else op("squeeze", out, axes=(rows, columns))
+
+
+def _inexact(x: Any) -> Any:
+    return op("cast", x, dtype=dtype_of(np.float64)) if x.dtype.kind in "biu" else x
 
 
 def _squared(x: Any) -> Any:
@@ -222,10 +215,12 @@ def _squared(x: Any) -> Any:
     return op("square", x)
 
 
-@numpy_function("diagonal", "linalg.diagonal")
+@numpy_function("diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """`np.diagonal`: the two axes become one, which is the last."""
     matrix = x = as_array(a)
+    if x.ndim < 2:
+        raise ShapeError("diag requires an array of at least two dimensions", loc=user_loc())
     one, two = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     x = op("moveaxis", x, source=(one, two), destination=(-2, -1))
     k = operator.index(offset)
@@ -241,10 +236,22 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return out
 
 
-@numpy_function("trace", "linalg.trace")
+@numpy_function("trace")
 def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """`np.trace`."""
     return sum_(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+@numpy_function("linalg.diagonal")
+def diagonals(x: Any, offset: int = 0) -> Any:
+    """`np.linalg.diagonal`: of the last two axes."""
+    return diagonal(x, offset, -2, -1)
+
+
+@numpy_function("linalg.trace")
+def traces(x: Any, offset: int = 0, dtype: Any = None) -> Any:
+    """`np.linalg.trace`: of the last two axes."""
+    return trace_(x, offset, -2, -1, dtype)
 
 
 @numpy_function("diag")

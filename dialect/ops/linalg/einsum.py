@@ -2,7 +2,9 @@
 
 Operands are whatever the caller's ``emit(name, *operands, **attrs)`` takes and returns: values
 with ``ndim``, ``dtype`` (NumPy's) and ``shape``, whose entries are ints or scalar values that
-multiply and can be operands.
+multiply, compare and can be operands. A traced value has a ``hint`` as well: its sizes for the
+example arguments, None where they are unknown. The hints decide what the graph looks like; the
+sizes are compared only where other ones would need another graph.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ def decompose_einsum(emit: Emit, subscripts: str, operands: Sequence[Any]) -> An
     """The value of ``numpy.einsum(subscripts, *operands)``, emitted as ops.
 
     Products are contracted pairwise, in NumPy's greedy order where all sizes are literal, else
-    from left to right. An axis of size 1 stands for a longer one of the same label only where
-    its size is literal. Raises ShapeError, DTypeError.
+    from left to right. An axis whose size is now 1 stands for a longer one of the same label.
+    Raises ShapeError, DTypeError.
     """
     inputs, output = parse_subscripts(subscripts, [x.ndim for x in operands])
     dtype = promote([dtype_of(x.dtype) for x in operands])
@@ -132,20 +134,39 @@ def _check_letters(text: str) -> None:
 # --- sizes -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Size:
+    """A size as an operand, and what it is for the example arguments (None: unknown)."""
+
+    value: Any
+    now: int | None
+
+
+def _sizes(term: _Term) -> dict[str, _Size]:
+    """Size of each axis; of a label that stands for several axes, the last one's."""
+    return dict(_axes(term))
+
+
+def _axes(term: _Term) -> list[tuple[str, _Size]]:
+    shape = term.value.shape
+    hint = getattr(term.value, "hint", shape)
+    return [(s, _Size(*size)) for s, *size in zip(term.labels, shape, hint, strict=True)]
+
+
 def _label_sizes(terms: Sequence[_Term]) -> dict[str, Any]:
-    """Size of each label: a literal other than 1 if there is one; raises ShapeError."""
-    sizes: dict[str, Any] = {}
-    for term in terms:
-        for label, size in zip(term.labels, term.value.shape, strict=True):
-            known = sizes.setdefault(label, size)
-            if _is_one(known) or (_is_literal(size) and not _is_literal(known)):
-                sizes[label] = size if not _is_one(size) else known
-            elif _is_literal(size) and size not in (1, known):
-                raise ShapeError(
-                    f"operands could not be broadcast together: dimension '{label}' has sizes "
-                    f"{known} and {size}"
-                )
-    return sizes
+    """Size of each label, of an axis that is not 1 if there is one; raises ShapeError."""
+    found: dict[str, _Size] = {}
+    for label, size in (axis for term in terms for axis in _axes(term)):
+        known = found.setdefault(label, size)
+        literal = _is_literal(size.value) and not _is_literal(known.value)
+        if size.now != 1 and (known.now == 1 or literal):
+            found[label] = size
+        if known.now not in (None, 1) and size.now not in (None, 1, known.now):
+            raise ShapeError(
+                f"operands could not be broadcast together: dimension '{label}' has sizes "
+                f"{known.now} and {size.now}"
+            )
+    return {label: size.value for label, size in found.items()}
 
 
 def _is_literal(size: Any) -> bool:
@@ -153,16 +174,12 @@ def _is_literal(size: Any) -> bool:
     return type(size) is int
 
 
-def _is_one(size: Any) -> bool:
-    return _is_literal(size) and size == 1
-
-
 def _without_ones(emit: Emit, term: _Term, sizes: dict[str, Any]) -> _Term:
     """``term`` without the axes of size 1 that stand for longer ones."""
     axes = [
         k
-        for k, (label, size) in enumerate(zip(term.labels, term.value.shape, strict=True))
-        if _is_one(size) and not _is_one(sizes[label])
+        for k, (label, size) in enumerate(_axes(term))
+        if size.now == 1 and size.value != sizes[label] and size.value == 1
     ]
     if not axes:
         return term
@@ -220,6 +237,8 @@ def _contract(emit: Emit, a: _Term, b: _Term, kept: set[str], sizes: dict[str, A
     columns = tuple(s for s in b.labels if s not in shared)
     if not inner:
         return _multiply(emit, a, b, (*batch, *rows, *columns))
+    if len(inner) > 1:  # merged, axes of unlike sizes may have one size
+        _check_equal(a, b, inner)
     x = _merged(emit, a, (batch, rows, inner))
     y = _merged(emit, b, (batch, inner, columns))
     # Without batch axes a missing row or column axis makes the operand a vector, which matmul
@@ -239,6 +258,16 @@ def _contract(emit: Emit, a: _Term, b: _Term, kept: set[str], sizes: dict[str, A
     return _Term(value, labels)
 
 
+def _check_equal(a: _Term, b: _Term, labels: Labels) -> None:
+    """Raise ShapeError unless these axes of both terms have equal sizes."""
+    of_a, of_b = _sizes(a), _sizes(b)
+    for label in labels:
+        if of_a[label].value != of_b[label].value:
+            raise ShapeError(
+                f"operands could not be broadcast together: dimension '{label}' differs"
+            )
+
+
 def _multiply(emit: Emit, a: _Term, b: _Term, labels: Labels) -> _Term:
     """Elementwise product of two terms, broadcast to ``labels``."""
     values = []
@@ -254,7 +283,7 @@ def _merged(emit: Emit, term: _Term, groups: tuple[Labels, ...]) -> Any:
 
     The sizes are the term's own: where another one has others, the product of both has to see it.
     """
-    sizes = dict(zip(term.labels, term.value.shape, strict=True))
+    sizes = {label: size.value for label, size in _sizes(term).items()}
     value = _ordered(emit, term, tuple(s for group in groups for s in group)).value
     if all(len(group) <= 1 for group in groups[1:]):
         return value

@@ -5,6 +5,7 @@ that can be traced is called in every form below: where NumPy has a result, the 
 the same, of the same type, or refuses.
 """
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -134,3 +135,13 @@ def test_numbers_where_arrays_are_meant_compile(form):
         if errors or not _is_same(want, got):
             wrong.append(f"{name}: {want!r}, here {got!r} {errors}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_parameter_that_numpy_requires_has_a_handler():
+    for target, handler in FUNCTIONS.items():
+        bound = inspect.getclosurevars(handler).nonlocals if inspect.isfunction(handler) else {}
+        if "handler" in bound:
+            accepted = inspect.signature(bound["handler"]).parameters
+            needed = inspect.signature(target).parameters.values()
+            required = {p.name for p in needed if p.default is p.empty and p.kind != p.VAR_KEYWORD}
+            assert required <= {*accepted}, target

@@ -207,18 +207,19 @@ def test_index_arrays_go_where_numpy_puts_them(key):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
-def test_any_basic_key(data):
+@settings(max_examples=150, deadline=None)
+def test_any_key(data):
+    """Of slices, numbers, newaxes and index arrays, with an ellipsis anywhere."""
     bound = st.none() | st.integers(-4, 4)
     item = st.one_of(
-        st.integers(-2, 1), st.just(None),
+        st.integers(-2, 1), st.just(None), st.sampled_from([[0, 1], [-1], [[1], [0]]]),
         st.builds(slice, bound, bound, st.none() | st.sampled_from([-2, -1, 1, 3])),
     )  # fmt: skip
-    key = tuple(data.draw(st.lists(item, max_size=3)))
+    key = data.draw(st.lists(item, max_size=5))
     if data.draw(st.booleans()):
-        key = (*key, ...)
+        key.insert(data.draw(st.integers(0, len(key))), ...)
     if sum(k is not None and k is not ... for k in key) <= C.ndim:
-        check(lambda x: x[key], C)
+        check(lambda x: x[tuple(key)], C)
 
 
 def test_slices_with_computed_bounds():
@@ -471,48 +472,3 @@ def test_ranges_without_a_length(bounds):
         except (ValueError, ZeroDivisionError) as error:
             found.append(str(error).rpartition(": ")[2])
     assert want == got
-
-
-def test_einsum_stretches_axes_of_size_1():
-    """Which axes these are holds for one graph: other sizes have one of their own."""
-    f = pf.jit(lambda x, y: np.einsum("ij,ij->i", x * 1, y), background=False)
-    shapes = [
-        ((3, 2), (3, 1)), ((4, 1), (4, 1)), ((4, 3), (4, 3)), ((4, 1), (4, 3)), ((0, 1), (1, 0)),
-        ((5, 2), (5, 2)), ((1, 2), (5, 2)), ((2, 4), (2, 1)),
-    ]  # fmt: skip
-    for one, other in shapes:
-        x, y = np.arange(1.0, 1 + np.prod(one)).reshape(one), np.full(other, 2.0)
-        np.testing.assert_allclose(f(x, y), np.einsum("ij,ij->i", x, y))
-    with pytest.raises(ValueError):
-        f(np.ones((3, 2)), np.ones((3, 4)))
-
-
-def test_einsum_of_ones_in_a_try_block():
-    def f(x):
-        try:
-            return np.einsum("...j,...j->...", np.tile(x, 2), x)
-        except Exception:
-            return x * 0
-
-    x = np.array([[1.0], [2.0]])
-    np.testing.assert_array_equal(pf.jit(f)(x), f(x))
-
-
-@pytest.mark.parametrize("shape", [(3, 2, 1), (1, 2, 1), (2, 3, 4), (2, 2, 2)])
-@pytest.mark.parametrize("call", [
-    lambda y: np.dot(y, y.T), lambda y: np.tensordot(y, y.T, axes=((2,), (1,))),
-    lambda y: np.inner(y, y.T), lambda y: np.tensordot(y, y, axes=((1, 2), (2, 1))),
-    lambda y: np.einsum("ij,ij->", y[0], y[0].T), lambda y: np.einsum("ijk,ikj->i", y, y * 2),
-])  # fmt: skip
-def test_products_of_axes_of_unlike_sizes(call, shape):
-    """What is merged for a product keeps its own sizes: no product is made of unlike ones."""
-    y = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
-    f = pf.jit(call, background=False)
-    f(np.ones((2, 2, 2)))
-    try:
-        want = call(y)
-    except ValueError:
-        with pytest.raises(ValueError):
-            f(y)
-    else:
-        np.testing.assert_allclose(f(y), want)
