@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import BoundsError
+from ...errors import BoundsError, DTypeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ops.indexing.slicing import encode_bound
@@ -133,11 +133,21 @@ class _Slices:
 
     @staticmethod
     def _bound(bound: Any, operands: list[Any]) -> int:
+        if isinstance(bound, (Traced, np.ndarray)) and (bound.ndim or _kind(bound) not in "iu"):
+            raise DTypeError(
+                "only integer scalar arrays can be converted to a scalar index", loc=user_loc()
+            )
         if isinstance(bound, Traced):
             bound = op("item", bound)
-        if isinstance(bound, TracedScalar):
+        if isinstance(bound, TracedScalar) and bound.kind in (int, bool):
             operands.append(bound)
             return DYNAMIC
+        if bound is not None and (
+            isinstance(bound, TracedScalar) or not hasattr(bound, "__index__")
+        ):
+            raise DTypeError(
+                "slice indices must be integers or None or have an __index__ method", loc=user_loc()
+            )
         return encode_bound(None if bound is None else operator.index(bound))
 
     def apply(self, x: Any) -> Any:

@@ -20,6 +20,7 @@ NORMS = {
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("name", NORMS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_norms(name, order):
     """Of vectors, matrices and stacks of these; errors are NumPy's. Singular values are refused."""
     given = {} if order is None else {"ord": order}
@@ -31,13 +32,12 @@ def test_norms(name, order):
 
             try:
                 want = f(x)
-            except ValueError as error:
+            except ValueError:
                 with pytest.raises(ValueError, match=r"\w"):
                     trace(f, (x,))
-                assert not isinstance(error, TraceError)
                 continue
             try:
-                found = call(f, x)
+                found = call(trace(f, (x,)), x)
             except TraceError as error:
                 assert "singular values" in error.what and order == 2
                 continue
@@ -58,7 +58,7 @@ def test_diagonals_and_traces():
                 with pytest.raises(type(error)):
                     trace(f, (x,))
                 continue
-            np.testing.assert_allclose(call(f, x), want)
+            np.testing.assert_allclose(call(trace(f, (x,)), x), want)
 
 
 def test_einsum_stretches_axes_of_size_1():
