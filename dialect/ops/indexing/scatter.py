@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,9 +31,31 @@ if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
-def _is_cut(given: DType | None, wanted: DType | None) -> bool:
-    """Whether a float is stored as an integer."""
-    return given is not None and wanted is not None and given.is_float and wanted.is_int
+def _may_not_fit(given: DType | None, wanted: DType | None) -> bool:
+    """Whether NumPy raises for some numbers of a dtype that are assigned to elements of another.
+
+    These are floats that are stored as integers, and NumPy's scalars that are out of range of a
+    signed integer; NumPy wraps those that are stored as unsigned ones, and elements of arrays.
+    """
+    if given is None or wanted is None or not wanted.is_int:
+        return False
+    return given.is_float or (given.is_int and not np.can_cast(given.numpy, wanted.numpy))
+
+
+def _fits(dtype: DType) -> Callable[[Scalar], Scalar]:
+    """Whether a number, truncated, is one of an integer dtype; NaN is not."""
+    limits = np.iinfo(dtype.numpy)
+    low, high = float(limits.min) - 1, float(limits.max) + 1
+    exact = low < limits.min  # f64 does not tell the least i64 from what is less by 1
+
+    def fits(x: Scalar) -> Scalar:
+        if x.dtype.is_int:
+            above = x <= min(limits.max, np.iinfo(x.dtype.numpy).max)
+            return above & (x >= max(limits.min, np.iinfo(x.dtype.numpy).min))
+        wide = x.cast(F64)
+        return (wide > low if exact else wide >= low) & (wide < high)
+
+    return fits
 
 
 class Copy(Proven, name="copy", rounding=Rounding.MOVES):
@@ -85,10 +107,11 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         # Python numbers are cast beforehand, so that those out of range are left to NumPy; floats
         # that are stored as integers are checked by the kernel.
-        wanted = tensor_type(types[1]).dtype
-        if not isinstance(types[0], ScalarType) or _is_cut(types[0].dtype, wanted):
+        number, wanted = types[0], tensor_type(types[1]).dtype
+        if not isinstance(number, ScalarType):
             return (None, None)
-        return (wanted, None)
+        is_cut = number.dtype.is_float and wanted is not None and wanted.is_int
+        return (None if is_cut else wanted, None)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
@@ -105,16 +128,12 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype = out.dtype
         value: Any = args[0] if hasattr(args[0], "dtype") else b.scalar(args[0])  # a constant
-        if not hasattr(value, "rank") and _is_cut(value.dtype, dtype):
-            # NumPy raises for a Python number that does not fit once it is truncated, and for NaN.
-            limits = np.iinfo(dtype.numpy)
-            low, high = float(limits.min) - 1, float(limits.max) + 1
-            exact = low < limits.min  # f64 does not tell the least i64 from what is less by 1
-
-            def fits(x: Scalar) -> Scalar:
-                wide = x.cast(F64)
-                return (wide > low if exact else wide >= low) & (wide < high)
-
+        number = True
+        if hasattr(value, "rank"):
+            # A NumPy scalar or an array of no axes, which wraps: the caller finds out which.
+            number = bool(attrs.get("assign")) and not value.rank and dtype.kind == "i"
+        if number and _may_not_fit(value.dtype, dtype):
+            fits = _fits(dtype)
             b.forbid(lambda x: ~fits(x), value)
         extra = value.type.rank - len(complete_shape(out)) if hasattr(value, "rank") else 0
         if extra > 0:

@@ -594,21 +594,37 @@ def test_floats_that_fit_no_integer_raise_in_kernels_too(dtype):
     assert (counters["kernel_launches"], counters["voided_launches"]) == (5, 3)
 
 
-@pytest.mark.parametrize("dtype", ["i8", "i1", "u2"])
-def test_arrays_of_one_float_are_stored_in_integers_by_kernels(dtype):
-    """NumPy casts arrays and its own scalars; only Python numbers raise where they do not fit."""
+@pytest.mark.parametrize(
+    ("given", "dtype", "voided"),
+    [("f8", "i8", 3), ("f8", "i1", 4), ("f4", "u2", 0), ("i8", "i4", 2), ("i8", "u4", 0),
+     ("u8", "i8", 1)],
+)  # fmt: skip
+def test_computed_numbers_are_stored_in_integers_by_kernels(given, dtype, voided):
+    """NumPy raises for its scalars that do not fit signed integers; unsigned ones wrap."""
 
     def f(x):
         v = np.zeros(x.shape[0], dtype)
-        v[...] = x.sum()
+        v[...] = x.max()
         return v
 
     compiled = pf.jit(f, background=False)
+    numbers = {
+        "f": [2.5, 3.5, 1e3, 1e30, np.inf, np.nan, 1.0],
+        "i": [3, 4, 2**40, -(2**31) - 1, -(2**31)], "u": [3, 4, 2**63, 2**63 - 1],
+    }  # fmt: skip
     with np.errstate(invalid="ignore"):
-        for size in (2.5, 3.5, 1e3, 1e30, np.inf, 1.0):
-            compiled(np.full(3, size))
+        for number in numbers[given[0]]:
+            x = np.full(3, number, given)
+            try:
+                want = f(x)
+            except (OverflowError, ValueError) as error:
+                with pytest.raises(type(error)):
+                    compiled(x)
+            else:
+                np.testing.assert_array_equal(compiled(x), want)
     counters = compiled.state().counters
-    assert (counters["kernel_launches"], counters["voided_launches"]) == (5, 0)
+    assert counters["voided_launches"] == voided
+    assert counters["kernel_launches"] == len(numbers[given[0]]) - 1
 
 
 @pytest.mark.parametrize("way", [
