@@ -27,7 +27,7 @@ from ....dialect.ops.elementwise.select import Cast
 from ....dialect.ops.elementwise.special import Sigmoid
 from ....dialect.ops.elementwise.unary import Exp, Exp2
 from ....dialect.ops.reductions.moments import Var
-from ....dialect.ops.reductions.reduce import axis_argument
+from ....dialect.ops.reductions.reduce import Reduction, axis_argument
 from ...interpret.evaluate import Evaluator
 from .rows import Rows
 
@@ -179,6 +179,8 @@ class Reference:
         if not any(moved):
             return evaluate
 
+        shuffles = issubclass(instr.op, Reduction)
+
         def run(*args: Any) -> Any:
             given = list(args)
             for k, arg in enumerate(args):
@@ -189,7 +191,8 @@ class Reference:
                     # The errors of a sum of many similar terms may all have the same direction.
                     together = instr.op.rounding is Rounding.SUMS and rng.random() < 0.5
                     length = _length(instr, array, together)
-                    given[k] = nudge(array, few * length, rng, together)
+                    array = nudge(array, few * length, rng, together)
+                    given[k] = _shuffled(instr, array, rng) if shuffles else array
             return evaluate(*given)
 
         if issubclass(instr.op, _VANISH):
@@ -222,6 +225,17 @@ def _length(instr: Instr, array: np.ndarray, together: bool) -> int:
         return 1
     terms = max(array.shape, default=1)
     return max(1, terms // 4 if together else int(terms**0.75))
+
+
+def _shuffled(instr: Instr, array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The terms of a sum in another order, which decides how partial sums overflow."""
+    op: Any = instr.op
+    axes = axis_argument(op.full_attrs(instr.attrs)["axes"])
+    if not array.ndim:
+        return array
+    for axis in range(array.ndim) if axes is None else axes:
+        array = np.take(array, rng.permutation(array.shape[axis]), axis)
+    return array
 
 
 def _about_any_mean(

@@ -460,3 +460,20 @@ def test_products_that_overflow_may_be_fused_with_the_sum():
     result = Result(np.float32([[np.inf]]), expected, rounds=True, moves=False)
     assert result.judge([n[0] for n in reference.nearby(values, 64, 1, 1)]).wrong == 1
     assert result.judge([n[0] for n in reference.widened(values, [expected])]).wrong == 0
+
+
+@pytest.mark.parametrize("axes", [(1,), None, (0, -1)])
+def test_partial_sums_may_overflow_in_any_order(axes):
+    """The largest number twice, then its negative twice: infinite, or 0, as sums are grouped."""
+    most = np.finfo(np.float32).max
+    g = Graph(tensor(1, 4))
+    (x,) = g.inputs
+    reference = Reference(g.returning(g.sum(x, axes=axes)))
+    values = [np.float32([[most, most, -most, -most]])]
+    expected = reference(values)[0]
+    for found in (np.inf, -np.inf, np.nan, 0):
+        result = Result(np.full_like(expected, found), expected, rounds=True, moves=False)
+        assert result.judge([n[0] for n in reference.nearby(values, 16, 1, 1)]).wrong == 0
+    reference = Reference(g.returning(g.max(x, axes=axes)))
+    result = Result(np.full_like(expected, np.nan), reference(values)[0], rounds=True, moves=False)
+    assert result.judge([n[0] for n in reference.nearby(values, 16, 1, 1)]).wrong == 1
