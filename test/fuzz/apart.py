@@ -69,6 +69,11 @@ def is_einsum_of_ones(program: Program, ours: Outcome) -> bool:
     return "np.einsum" in program.source() and "mismatch in its core" in str(ours.error)
 
 
+def is_of_byte_order(program: Program, call: int) -> bool:
+    """Whether a dtype is compared and an argument has swapped bytes: traced dtypes are native."""
+    return ".dtype ==" in program.source() and re.search(r"'>\w", program.calls[call]) is not None
+
+
 def is_of_objects(numpy: Outcome) -> bool:
     """Whether NumPy has a result of dtype object: of numbers whose dtypes have none in common."""
     return any(getattr(v, "dtype", None) == np.dtype(object) for _, v in numpy.value)

@@ -17,6 +17,7 @@ from .apart import (
     is_dot_with_zero,
     is_einsum_of_ones,
     is_index_first,
+    is_of_byte_order,
     is_of_huge_integers,
     is_of_nothing,
     is_of_objects,
@@ -117,6 +118,8 @@ def _check_mode(
                 counts["calls of np.dot that may multiply by zero"] += 1
             elif what and is_deprecated(program, ours):
                 counts["calls that write to what np.broadcast_arrays made"] += 1
+            elif what and is_of_byte_order(program, number):
+                counts["calls that compare the dtype of swapped bytes"] += 1
             elif what and is_einsum_of_ones(program, ours):
                 counts["calls of np.einsum with sizes that are 1 after the trace"] += 1
             elif what:
