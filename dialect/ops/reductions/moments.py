@@ -20,13 +20,13 @@ from ...ir.op import Attrs, Rounding, attr
 from ...ir.symbolic import Sym
 from ...ir.types import MaybeDim, TensorType, Type
 from ..sizes import drop, product, tensor_type
-from .reduce import Reduction, axis_argument, reduced_axes, wide
+from .reduce import InResultDtype, Reduction, axis_argument, reduced_axes, wide
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
-class Mean(Reduction, name="mean", rounding=Rounding.SUMS):
+class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
     """Arithmetic mean; NaN for none. ``dtype`` (float) sets the dtype computed in and returned."""
 
     dtype = attr(DTYPE, default=None)
@@ -42,11 +42,6 @@ class Mean(Reduction, name="mean", rounding=Rounding.SUMS):
                 hint="give a float dtype, a complex one for complex arrays",
             )
         return wanted
-
-    @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
-        dtype = tensor_type(types[0]).dtype
-        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:

@@ -57,6 +57,20 @@ def axis_argument(axes: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if axes is None else tuple(axes)
 
 
+class InResultDtype:
+    """For families of ops of one operand that compute in the dtype of their result."""
+
+    @classmethod
+    def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
+        """Dtype of the result for an operand of ``dtype``; raises DTypeError."""
+        raise NotImplementedError
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
+        dtype = tensor_type(types[0]).dtype
+        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
+
+
 class Reduction(Proven):
     """Family: reduce over ``axes`` (None = all, () = none) to one value per remaining index.
 
@@ -130,7 +144,7 @@ class _Fold(Reduction):
         return b.cast(found, out.dtype)
 
 
-class Accumulation(_Fold, rounding=Rounding.SUMS):
+class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
     """Family: sum and product. Small integers accumulate in 64 bits.
 
     ``dtype`` sets the dtype computed in and returned; ``promote`` = false keeps the operand's.
@@ -144,11 +158,6 @@ class Accumulation(_Fold, rounding=Rounding.SUMS):
         if attrs.get("dtype") is not None:
             return attrs["dtype"]
         return accumulated(dtype) if attrs.get("promote", True) else dtype
-
-    @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
-        dtype = tensor_type(types[0]).dtype
-        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:

@@ -13,13 +13,13 @@ from ...ir.dtypes import DType, dtype_of
 from ...ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
 from ..sizes import check_axis, normalize_axis, product, tensor_type
-from .reduce import accumulated, wide
+from .reduce import InResultDtype, accumulated, wide
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
-class Scan(Op, rounding=Rounding.SUMS):
+class Scan(InResultDtype, Op, rounding=Rounding.SUMS):
     """Family: running fold along ``axis``; None = over the flat tensor, which the result is, too.
 
     Dtypes are those of the reductions: small integers in 64 bits, f16 and bf16 accumulated in
@@ -36,7 +36,6 @@ class Scan(Op, rounding=Rounding.SUMS):
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
-        """Dtype of the result for an operand of ``dtype``."""
         wanted = attrs.get("dtype")
         return accumulated(dtype) if wanted is None else wanted
 
@@ -56,11 +55,6 @@ class Scan(Op, rounding=Rounding.SUMS):
         x = tensor_type(types[0])
         dtype = None if x.dtype is None else cls.result_dtype(x.dtype, attrs)
         return (TensorType(dtype, cls.result_shape(x.shape, attrs)),)
-
-    @classmethod
-    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
-        dtype = tensor_type(types[0]).dtype
-        return None if dtype is None else (cls.result_dtype(dtype, attrs),)
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
