@@ -74,6 +74,14 @@ def is_of_byte_order(program: Program, call: int) -> bool:
     return ".dtype ==" in program.source() and re.search(r"'>\w", program.calls[call]) is not None
 
 
+def is_square_of_bools(program: Program, what: str) -> bool:
+    """Whether an array of bools that is no traced one has a traced exponent, which is 2.
+
+    NumPy asks the exponent for the result of np.power, which is of another dtype than ``**``.
+    """
+    return what == "dtype int64 for int8" and "**" in program.source()
+
+
 def is_of_objects(numpy: Outcome) -> bool:
     """Whether NumPy has a result of dtype object: of numbers whose dtypes have none in common."""
     return any(getattr(v, "dtype", None) == np.dtype(object) for _, v in numpy.value)

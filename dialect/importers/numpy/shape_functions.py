@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import DivisionError, ShapeError
-from ..tracing.current import size_error, user_loc
+from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes
 from .registry import numpy_function
+
+_MOST_PIECES = 1 << 12  # each is a value of the graph
 
 
 @numpy_function("reshape")
@@ -217,6 +220,13 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
         attrs = {"sections": operator.index(where)} if even else {
             "sections": int(where), "even": False
         }  # fmt: skip
+        if attrs["sections"] > _MOST_PIECES:
+            if attrs["sections"] > sys.maxsize:
+                raise OverflowError("cannot fit 'int' into an index-sized integer")
+            raise trace_error(
+                f"a split into {attrs['sections']} pieces makes a graph of as many results",
+                f"split into at most {_MOST_PIECES} pieces",
+            )
     pieces = op("split", x, axis=place, **attrs)
     found = list(pieces) if isinstance(pieces, tuple) else [pieces]
     if isinstance(x, Traced):

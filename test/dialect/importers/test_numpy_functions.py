@@ -367,6 +367,20 @@ def test_powers_of_bools(f):
     assert (want == got).all() and want.dtype == got.dtype
 
 
+@pytest.mark.parametrize(
+    ("sections", "error"), [(10**30, OverflowError), (10**9, TraceError), (5.0, None), (7, None)]
+)
+def test_splits_into_more_pieces_than_there_are_elements(sections, error):
+    def f(x):
+        return np.array_split(x, sections)
+
+    if error:
+        with pytest.raises(error):
+            pf.jit(f)(X)
+    else:
+        check(f, X)
+
+
 @pytest.mark.parametrize("k", [1, 2.5, -1])
 def test_triangles_by_any_number(k):
     x = np.arange(12.0).reshape(3, 4)
