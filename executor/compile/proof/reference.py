@@ -22,12 +22,12 @@ from ....dialect.ir.dtypes import DType
 from ....dialect.ir.op import Rounding
 from ....dialect.ir.program import Instr, Module, Program
 from ....dialect.ir.types import TensorType
-from ....dialect.ops.elementwise.binary import Pow
-from ....dialect.ops.elementwise.select import Cast
+from ....dialect.ops.elementwise.binary import Copysign, Maximum, Minimum, Pow
+from ....dialect.ops.elementwise.select import Cast, Clip
 from ....dialect.ops.elementwise.special import Sigmoid
 from ....dialect.ops.elementwise.unary import Exp, Exp2
 from ....dialect.ops.reductions.moments import Var
-from ....dialect.ops.reductions.reduce import Reduction, axis_argument
+from ....dialect.ops.reductions.reduce import Max, Min, Reduction, axis_argument
 from ...interpret.evaluate import Evaluator
 from .rows import Rows
 
@@ -38,6 +38,14 @@ _VANISH = (
     Exp2,
     Pow,
     Sigmoid,
+)
+# Of zeros that compare as equal, these ops may give either; the sign of a NaN is unspecified.
+_OF_EITHER_SIGN = (
+    Clip,
+    Max,
+    Maximum,
+    Min,
+    Minimum,
 )
 _ULPS = 4  # more than the error of most ops, including the expansions of `lowering.math`
 
@@ -104,8 +112,12 @@ class Reference:
         instrs = list(function.body.walk())
         self.moves = all(i.op.rounding is Rounding.MOVES for i in instrs)
         tainted: set[int] = set()
+        unsigned: set[int] = set()  # zeros and NaNs among these may have another sign
         for instr in instrs:
+            if issubclass(instr.op, _OF_EITHER_SIGN) or unsigned.intersection(instr.operands):
+                unsigned.update(instr.results)
             inexact = _rounds(instr) and _gives_floats(instr, function)
+            inexact |= instr.op is Copysign and instr.operands[1] in unsigned
             if inexact or _truncates(instr, self._function) or tainted.intersection(instr.operands):
                 tainted.update(instr.results)
         self._tainted = frozenset(tainted)
@@ -173,6 +185,8 @@ class Reference:
     def _moved(
         self, instr: Instr, evaluate: Callable[..., Any], rng: np.random.Generator, ulps: int
     ) -> Callable[..., Any]:
+        if issubclass(instr.op, _OF_EITHER_SIGN):
+            evaluate = _of_either_sign(evaluate, rng)
         moved = [_rounds(instr) or v in self._tainted for v in instr.operands]
         if _truncates(instr, self._function):
             return lambda x: _truncated(evaluate, x, instr.attrs["dtype"], any(moved), rng, ulps)
@@ -282,6 +296,19 @@ def _nearly_zero(evaluate: Callable[..., Any], rng: np.random.Generator) -> Call
         return np.where(
             finite & (out == 0), np.nextafter(out, np.copysign(1, out).astype(out.dtype)), out
         )
+
+    return run
+
+
+def _of_either_sign(evaluate: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
+    """``evaluate``, whose zeros and NaNs get random signs."""
+
+    def run(*args: Any) -> Any:
+        out = np.asarray(evaluate(*args))
+        if not is_float(out):
+            return out
+        signs = rng.choice([-1, 1], out.shape).astype(out.dtype)
+        return np.where((out == 0) | np.isnan(out), np.copysign(out, signs), out)
 
     return run
 
