@@ -74,6 +74,14 @@ def is_of_byte_order(program: Program, call: int) -> bool:
     return ".dtype ==" in program.source() and re.search(r"'>\w", program.calls[call]) is not None
 
 
+def is_stored_by_ml_dtypes(ours: Outcome) -> bool:
+    """Whether an array of bfloat16 that is no traced one is given a traced number.
+
+    `ml_dtypes` takes Python's own numbers only, and does not ask others for one.
+    """
+    return "expected number, got TracedScalar" in str(ours.error)
+
+
 def is_square_of_bools(program: Program, what: str) -> bool:
     """Whether an array of bools that is no traced one has a traced exponent, which is 2.
 

@@ -22,6 +22,7 @@ from .apart import (
     is_of_nothing,
     is_of_objects,
     is_square_of_bools,
+    is_stored_by_ml_dtypes,
 )  # fmt: skip
 from .compare import NO_ERROR, Reference, general, module, run
 from .programs import Program, TooLong, at_most
@@ -119,6 +120,8 @@ def _check_mode(
                 counts["calls of np.dot that may multiply by zero"] += 1
             elif what and is_deprecated(program, ours):
                 counts["calls that write to what np.broadcast_arrays made"] += 1
+            elif what and is_stored_by_ml_dtypes(ours):
+                counts["calls that store a traced number in a captured bfloat16 array"] += 1
             elif what and is_square_of_bools(program, what):
                 counts["calls that square captured bools"] += 1
             elif what and is_of_byte_order(program, number):
