@@ -184,6 +184,8 @@ class Grouper:
             return False
         if op.is_reduction and not self._reduction_fits(op, reads, own, outer):
             return False
+        if not op.is_reduction and _runs_across(op, reads, own, outer):
+            return False
         group.outer = outer
         group.members.append(op)
         group.loops[op] = own
@@ -206,8 +208,7 @@ class Grouper:
         if reduced & set(outer) and not (self.accumulate and all(op.combiners)):
             # The accumulators would have to exist for the whole time of the outer loops.
             return False
-        lane = best_lane(op, reads)
-        return not inner or lane is None or own[lane] not in outer
+        return not inner or not _runs_across(op, reads, own, outer)
 
     def _match(self, op: Compute, inside: list[Access], group: Group) -> dict[int, Loop]:
         """Map loops of ``op`` to loops of the group that run over the same index."""
@@ -242,6 +243,15 @@ class Grouper:
         group.members.append(op)
         group.loops[op] = group.loops[like]
         return True
+
+
+def _runs_across(
+    op: Compute, reads: Sequence[Access], own: Sequence[Loop], outer: Sequence[Loop]
+) -> bool:
+    """True if an operation would have loops inside of ``outer``, but its best lane outside."""
+    lane = best_lane(op, reads)
+    inner = any(loop.extent != 1 and loop not in outer for loop in own)
+    return inner and lane is not None and own[lane] in outer
 
 
 def _is_of_row(op: Compute) -> bool:

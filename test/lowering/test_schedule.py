@@ -1,5 +1,7 @@
 """Kernels compute what tier 0 computes, for every way of laying out loops and memory."""
 
+import re
+
 import numpy as np
 import pytest
 from graphs import Graph, random_program, tensor
@@ -52,6 +54,21 @@ def softmax(n, m):
     (x,) = g.inputs
     e = g.exp(g.sub(x, g.max(x, axes=(1,), keepdims=True)))
     return g.returning(g.div(e, g.sum(e, axes=(1,), keepdims=True)))
+
+
+def column_softmax(n, m):
+    g = Graph(tensor(n, m))
+    (x,) = g.inputs
+    e = g.exp(g.sub(x, g.max(x, axes=(0,), keepdims=True)))
+    return g.returning(g.div(e, g.sum(e, axes=(0,), keepdims=True)))
+
+
+def batch_norm(n, m):
+    g = Graph(tensor(n, m), tensor(m), tensor(m))
+    x, weight, bias = g.inputs
+    d = g.sub(x, g.mean(x, axes=(0,), keepdims=True))
+    v = g.mean(g.square(d), axes=(0,), keepdims=True)
+    return g.returning(g.add(g.mul(g.div(d, g.sqrt(g.add(v, g.number(1e-5)))), weight), bias))
 
 
 def gelu(n, m):
@@ -123,8 +140,8 @@ def joined(n, m):
     return g.returning(g.sum(both, axes=(1,)), both)
 
 
-FUNCTIONS = (softmax, gelu, layernorm, rmsnorm, cross_entropy, column_sum, total, adam,
-             transposed, joined)  # fmt: skip
+FUNCTIONS = (softmax, column_softmax, batch_norm, gelu, layernorm, rmsnorm, cross_entropy,
+             column_sum, total, adam, transposed, joined)  # fmt: skip
 ONE_NEST = (softmax, gelu, layernorm, rmsnorm, column_sum, total, adam, transposed)
 
 
@@ -141,10 +158,15 @@ def arguments(program, n, m):
     return args
 
 
+def has_no_maximum(function, size):
+    over = {softmax: 1, cross_entropy: 1, column_softmax: 0}
+    return function in over and size[over[function]] == 0
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("size", SIZES)
 def test_static(function, size):
-    if size[1] == 0 and function in (softmax, cross_entropy):
+    if has_no_maximum(function, size):
         pytest.skip("maximum of nothing")
     program = function(*size)
     check(program, *arguments(program, *size))
@@ -155,7 +177,7 @@ def test_dynamic(function):
     program = function("n", "m")
     kernel = build(program)
     for size in SIZES:
-        if size[1] == 0 and function in (softmax, cross_entropy):
+        if has_no_maximum(function, size):
             continue
         check(program, *arguments(program, *size), kernel=kernel)
 
@@ -165,6 +187,17 @@ def test_one_nest_and_no_full_size_temporary(function):
     kernel = build(function(64, 96))
     assert kernel.stages["loops"].count("func.func @") == 2  # the entry and one nest
     assert kernel.artifact.abi.workspace == "0"
+
+
+@pytest.mark.parametrize("sizes", [(64, 96), ("n", "m")])
+@pytest.mark.parametrize("function", [column_softmax, batch_norm, column_sum])
+def test_rows_stay_innermost_where_columns_are_reduced(function, sizes):
+    """Also in operations that read the reductions' results: no inner loop strides over rows."""
+    loops = build(function(*sizes)).stages["loops"]
+    innermost = re.findall(r"scf\.for (%\w+) = [^{]*\{([^{}]*llvm\.load[^{}]*)\}", loops)
+    assert innermost
+    for counter, body in innermost:
+        assert not re.search(rf"arith\.muli .*{counter}\b", body), body
 
 
 # --- layouts -------------------------------------------------------------------------------------
