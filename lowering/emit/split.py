@@ -49,7 +49,8 @@ def _choices(loop: ir.Operation) -> tuple[list[int], int, bool]:
             if predicate == _LESS and (bound is None or bound not in inside):
                 found.append(position)
     clamped = any(op.name in _CLAMPS for op in inside)
-    return found[:_MAX_BOUNDS], len(inside), clamped
+    # A concatenation compares with its last bound first.
+    return found[::-1][:_MAX_BOUNDS], len(inside), clamped
 
 
 def _split(ops: Ops, loop: ir.Operation, choices: list[int]) -> list[ir.Operation]:

@@ -61,6 +61,19 @@ def affine(expr: ir.AffineExpr) -> ix.Index:
     raise LoweringError(f"index expression {expr} cannot be scheduled")
 
 
+def within(index: ix.Index, sizes: Sequence[Dim]) -> ix.Index:
+    """``index`` of a slice that starts at 0, which is written as the remainder of a loop.
+
+    Otherwise linalg would infer that the loop covers the whole axis. It ends before, so the
+    remainder is the loop itself.
+    """
+    rest = index.single
+    if not isinstance(rest, ix.Quotient) or not rest.rest or not isinstance(rest.of.single, int):
+        return index
+    size, by = sizes[rest.of.single], rest.by
+    return rest.of if isinstance(size, int) and isinstance(by, int) and size <= by else index
+
+
 def output_loop(index: ix.Index, op: ir.Operation) -> int:
     """The loop of a result's axis; raises LoweringError if the index is not a single loop."""
     loop = index.single

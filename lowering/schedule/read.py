@@ -27,7 +27,7 @@ from .graph import (
     operands,
     results,
 )
-from .maps import affine, extents, output_loop, reshape_mapping
+from .maps import affine, extents, output_loop, reshape_mapping, within
 from .sizes import SizeReader
 
 PRODUCTS = ("matmul", "batch_matmul", "matvec", "vecmat", "dot")
@@ -195,9 +195,12 @@ class _Reader:
         values = [self.tensors[v] for v in op.operands]
         ins, outs = values[: counts[0]], values[counts[0] :]
         indices = [tuple(affine(e) for e in m.results) for m in maps]
-        reads = [Read(t, i) for t, i in zip(ins, indices, strict=False)]
         axes = [tuple(output_loop(e, op) for e in index) for index in indices[counts[0] :]]
         sizes = extents(len(reduction), reduction, values, indices, counts[0])
+        reads = [
+            Read(t, tuple(within(e, sizes) for e in index))
+            for t, index in zip(ins, indices, strict=False)
+        ]
         block = op.regions[0].blocks[0]
         body, combiners = read_body(block, self.block, [], self.tensors)
         viewed = read_view(block, self.sizes.known_size, self.tensors) if body.extracts else None
