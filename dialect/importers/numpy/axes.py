@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AxisError
+from ...errors import AxisError, DTypeError
 from ...ir.attrs import DYNAMIC
 from ...ir.device import is_foreign
+from ...ir.dtypes import dtype_of
 from ..handlers import CREATION
 from ..tracing.current import user_loc
 from ..tracing.operators import as_value, op, recorder_of, wrap
@@ -81,6 +82,28 @@ def as_traced(x: Any) -> Any:
         return array
     rec = recorder_of()
     return wrap(rec, as_value(rec, array))
+
+
+def check_cast(x: Any, dtype: Any, casting: Any = "same_kind") -> None:
+    """Raise DTypeError if NumPy does not cast ``x`` to ``dtype`` by this rule."""
+    given, wanted = dtype_like(x), dtype_of(dtype).numpy
+    if not np.can_cast(given, wanted, casting):
+        raise DTypeError(
+            f"Cannot cast array data from {given!r} to {wanted!r} according to the rule "
+            f"{casting!r}", loc=user_loc(),
+        )  # fmt: skip
+
+
+def setting(value: Any, dtype: Any) -> Any:
+    """``value`` as NumPy stores it as an element of an array of ``dtype``.
+
+    Raises TypeError, ValueError or OverflowError for a number that such an element cannot be.
+    """
+    if isinstance(value, (Traced, TracedScalar)):
+        return value if dtype_like(value) == dtype else op("cast", value, dtype=dtype_of(dtype))
+    cell = np.zeros((), dtype)
+    cell[()] = value
+    return cell[()]
 
 
 def axis_of(axis: Any, rank: int) -> int:

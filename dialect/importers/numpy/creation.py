@@ -25,7 +25,7 @@ from ..tracing.mutation import in_memory
 from ..tracing.operators import op, recorder_of
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
-from .axes import sizes
+from .axes import dtype_like, sizes
 from .registry import creation_function, numpy_function
 
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
@@ -183,12 +183,29 @@ def linspace(
     out = METHODS["astype"](np.moveaxis(out, 0, axis) if axis else out, wanted)
     if not retstep:
         return out
-    return out, np.where(steps > 0, step, np.nan)[()]
+    if bool(steps > 0):
+        return out, step
+    return out, np.nan
+
+
+def whole_diagonal(k: Any, columns: Any) -> Any:
+    """The diagonal below which `np.tri` puts ones, for one that is no integer, too.
+
+    NumPy compares with a range of integers from -k on, whose elements it cuts: all are 0 where the
+    first two are.
+    """
+    if dtype_like(k).kind in "biu":
+        return k
+    if isinstance(k, (Traced, TracedScalar)):
+        inside = op("logical_and", op("gt", k, 0), op("lt", k, 1))
+        return op("select", inside, columns, op("trunc", k))
+    return columns if 0 < k < 1 else math.trunc(k)
 
 
 @creation_function("eye")
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     """`np.eye`."""
+    k = operator.index(k) if not isinstance(k, TracedScalar) else k
     row, column = _rows_and_columns((N, N if M is None else M))
     return op("cast", op("eq", row + k, column), dtype=dtype_of(dtype))
 
@@ -212,11 +229,13 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
     """`np.tri`, which takes negative sizes for 0."""
     shape = [_or_none(_rounded_up(n)) for n in (N, N if M is None else M)]
     row, column = _rows_and_columns(shape)
+    k = whole_diagonal(k, shape[1])
     return op("cast", op("le", column, row + k), dtype=dtype_of(dtype))
 
 
 @creation_function("array")
 def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> Any:
+    _check_no_copy(object, dtype, copy)
     if not isinstance(object, Traced) or copy is not True:
         return in_memory(array(object, dtype, ndmin))
     # The copy has the memory order of its source, which only a call knows.
@@ -226,8 +245,20 @@ def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> 
 
 
 @creation_function("asarray", "asanyarray")
-def _asarray(a: Any, dtype: Any = None) -> Any:
+def _asarray(a: Any, dtype: Any = None, copy: Any = None) -> Any:
+    if copy:
+        return _array(a, dtype, True)
+    _check_no_copy(a, dtype, copy)
     return in_memory(array(a, dtype))
+
+
+def _check_no_copy(source: Any, dtype: Any, copy: Any) -> None:
+    """Raise ValueError if ``copy`` is False and the array has to be made."""
+    if copy is False and (
+        not isinstance(source, (Traced, np.ndarray))
+        or (dtype is not None and source.dtype != np.dtype(dtype))
+    ):
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
 
 
 @creation_function("ascontiguousarray", "asfortranarray")
@@ -283,7 +314,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
     if isinstance(value, Traced) and value.ndim:
-        return full(a.shape, value, dtype or a.dtype)
+        return full(np.shape(a) if shape is None else shape, value, dtype or dtype_like(a))
     wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
     out = full_of(value, np.shape(a) if shape is None else shape, wanted)
     out.rec.unordered.add(out.value)

@@ -8,33 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import BoundsError, ShapeError
 from ...ir.dtypes import dtype_of
 from ..tracing.current import size_error, trace_error, user_loc
+from ..tracing.leaves import NUMBERS
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, axis_number, axis_of, dtype_like, ndim, sizes
+from .axes import as_array, axis_number, axis_of, check_cast, dtype_like, ndim, sizes
 from .creation import iota
 from .registry import creation_function, numpy_function
+from .selection import result_type
 from .shape_functions import at_least, ravel, reshape
+
+_MISSING = object()
 
 # --- joining ----------------------------------------------------------------------------------
 
 
 @numpy_function("concatenate", "concat")
-def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """`np.concatenate`."""
-    parts = [as_array(a) for a in arrays]
+    given = list(arrays)
+    parts = [as_array(a) for a in given]
     if axis is None:
+        # Python numbers are weak here, although they become arrays.
+        if dtype is None and any(map(_is_number, given)):
+            dtype = result_type(*(a if _is_number(a) else as_array(a) for a in given))
+            casting = "unsafe"
         parts, axis = [ravel(a) for a in parts], 0
     out = op("concatenate", *parts, axis=axis_number(axis))
+    return _cast_to(out, parts, dtype, casting)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, TracedScalar) or type(x) in NUMBERS
+
+
+def _cast_to(out: Any, parts: Sequence[Any], dtype: Any, casting: Any) -> Any:
+    """What joins ``parts``, in the dtype that the call asks for."""
+    wanted = out.dtype if dtype is None else dtype
+    for part in parts:
+        check_cast(part, wanted, casting)
     return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
 
 
 @numpy_function("stack")
-def _stack(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
-    out = stack(list(arrays), axis)
-    return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
+def _stack(arrays: Any, axis: Any = 0, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    parts = [as_array(a) for a in arrays]
+    return _cast_to(stack(parts, axis), parts, dtype, casting)
 
 
 def stack(arrays: Sequence[Any], axis: Any = 0) -> Any:
@@ -43,16 +64,16 @@ def stack(arrays: Sequence[Any], axis: Any = 0) -> Any:
 
 
 @numpy_function("vstack")
-def vstack(tup: Any) -> Any:
+def vstack(tup: Any, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """`np.vstack`."""
-    return concatenate([at_least(2, [a]) for a in tup], 0)
+    return concatenate([at_least(2, [a]) for a in tup], 0, dtype, casting)
 
 
 @numpy_function("hstack")
-def hstack(tup: Any) -> Any:
+def hstack(tup: Any, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """`np.hstack`."""
     parts = [at_least(1, [a]) for a in tup]
-    return concatenate(parts, 0 if parts[0].ndim == 1 else 1)
+    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype, casting)
 
 
 @numpy_function("dstack")
@@ -71,6 +92,8 @@ def column_stack(tup: Any) -> Any:
 @numpy_function("append")
 def append(arr: Any, values: Any, axis: Any = None) -> Any:
     """`np.append`."""
+    if axis is None:
+        return concatenate([ravel(as_array(arr)), ravel(as_array(values))], 0)
     return concatenate([arr, values], axis)
 
 
@@ -80,7 +103,9 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 @numpy_function("tile")
 def tile(A: Any, reps: Any) -> Any:
     """`np.tile`."""
-    reps = reps if isinstance(reps, (tuple, list)) else (reps,)
+    reps = reps if isinstance(reps, (tuple, list)) else tuple(np.atleast_1d(reps)) if isinstance(
+        reps, np.ndarray
+    ) else (reps,)  # fmt: skip
     static, dynamic = sizes([+n if type(n) is bool else n for n in reps])
     if dynamic:
         raise trace_error(
@@ -104,7 +129,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         )  # fmt: skip
     number = np.asarray(repeats).reshape(()).item()
     # NumPy cuts a plain float to an integer, but not one in an array.
-    is_array = isinstance(repeats, (np.ndarray, list, tuple))
+    is_array = isinstance(repeats, np.ndarray)
     count = operator.index(number) if is_array else int(number)
     place = 0 if axis is None else axis_number(axis)
     a = ravel(a) if axis is None else at_least(1, [a])  # a number has axis 0 here, too
@@ -115,10 +140,15 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 @creation_function("pad")  # the array may be ordinary and the widths traced
 @numpy_function("pad")
-def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = _MISSING) -> Any:
     """`np.pad` with a constant, the edge, or by reflection."""
     rank = ndim(array)
+    if mode != "constant" and constant_values is not _MISSING:
+        raise ValueError(f"unsupported keyword arguments for mode {mode!r}: constant_values")
+    constant_values = 0 if constant_values is _MISSING else constant_values
     if isinstance(pad_width, dict):
+        if any(not -rank <= k < rank for k in pad_width):
+            raise BoundsError(f"pad_width has axes that rank {rank} lacks", loc=user_loc())
         widths: list[Any] = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in widths]
     given = np.asarray(_baked(pad_width))
@@ -126,7 +156,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
         raise TypeError("`pad_width` must be of integral type.")
     pairs = np.broadcast_to(given, (rank, 2))
     low, high = ([int(v) for v in pairs[:, k]] for k in (0, 1))
-    if min((*low, *high), default=0) < 0:
+    if given.min(initial=0) < 0:
         raise ShapeError("index can't contain negative values", loc=user_loc())
     if mode == "constant":
         if isinstance(constant_values, (list, tuple)) or np.ndim(constant_values) > 0:

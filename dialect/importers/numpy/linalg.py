@@ -16,11 +16,20 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
-from .axes import as_array, axis_number, axis_of, axis_tuple, dtype_like, ndim, zero_of
+from .axes import (
+    as_array,
+    axis_number,
+    axis_of,
+    axis_tuple,
+    check_cast,
+    dtype_like,
+    ndim,
+    zero_of,
+)
 from .creation import eye, iota
 from .joins import stack
 from .reductions import max_, min_, sum_
-from .registry import numpy_function
+from .registry import numpy_function, refuse_parameter
 
 
 @numpy_function("dot")
@@ -90,6 +99,8 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
         of_a, of_b = tuple(range(ra - count, ra)), tuple(range(count))
     if len(of_a) != len(of_b):
         raise ShapeError("shape-mismatch for sum", loc=user_loc())
+    if len(set(of_a)) != len(of_a) or len(set(of_b)) != len(of_b):
+        raise ShapeError("duplicate axes are not allowed in tensordot", loc=user_loc())
     of_a = tuple(axis_of(x, ra) for x in of_a)
     of_b = tuple(axis_of(x, rb) for x in of_b)
     arrays = [as_array(a), as_array(b)]
@@ -107,10 +118,15 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
 
 
 @numpy_function("einsum", raw=True)
-def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, out: Any = None) -> Any:
+def einsum(
+    *operands: Any, optimize: Any = False, dtype: Any = None, out: Any = None,
+    order: Any = "K", casting: Any = "safe",
+) -> Any:  # fmt: skip
     """`np.einsum` with a subscript string."""
     if out is not None:
         raise trace_error("np.einsum(…, out=…) is not supported while tracing")
+    if order not in ("C", "A", "K"):
+        raise refuse_parameter("np.einsum", "order")
     subscripts, *arrays = operands
     if not isinstance(subscripts, str):
         raise trace_error(
@@ -118,7 +134,10 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, out: Any = 
             "write the subscripts as a string, e.g. 'ij,jk->ik'",
         )
     arrays = [as_array(a) for a in arrays]
-    if dtype is not None:
+    if dtype is not None or casting not in ("safe", "same_kind", "unsafe"):
+        dtype = np.result_type(*map(dtype_like, arrays)) if dtype is None else dtype
+        for a in arrays:
+            check_cast(a, dtype, casting)
         arrays = [op("cast", a, dtype=dtype_of(dtype)) for a in arrays]
     made = _einsum(subscripts, arrays)
     if len(arrays) == 1 and made.ndim:
@@ -175,7 +194,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...] | None, keepdims: Any) 
         return op("sqrt", sum_(_squared(x), axes, None, keepdims))
     size = op("abs", x)
     if ord == np.inf:
-        return max_(size, axes, keepdims)
+        return max_(size, axes, keepdims, 0)
     if ord == -np.inf:
         return min_(size, axes, keepdims)
     if ord == 0:
@@ -201,7 +220,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
         raise ValueError("Invalid norm order for matrices.")
     along, then = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = sum_(op("abs", x), along, None, True)
-    out = (max_ if ord > 0 else min_)(sums, then, True)
+    out = max_(sums, then, True, 0) if ord > 0 else min_(sums, then, True)
     return out if keepdims else op("squeeze", out, axes=(rows, columns))
 
 
@@ -262,23 +281,46 @@ def diag(v: Any, k: int = 0) -> Any:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ShapeError("Input must be 1- or 2-d.", loc=user_loc())
-    if k:
-        raise trace_error(
-            "np.diag of a vector off the main diagonal is not supported while tracing",
-            "pad the matrix np.diag(v) gives",
-        )
+    shift = operator.index(k)
     mask = eye(x.shape[0], dtype=bool)
-    return op("select", mask, x, zero_of(x))
+    out = op("select", mask, x, zero_of(x))
+    if not shift:
+        return out
+    widths = (0, shift, shift, 0) if shift > 0 else (-shift, 0, 0, -shift)
+    return op("pad", out, zero_of(x), widths=widths)
 
 
 @numpy_function("cross")
-def cross(a: Any, b: Any, axis: Any = -1) -> Any:
-    """`np.cross` of vectors of three components along ``axis``."""
-    source = (operator.index(axis),)
-    x, y = (op("moveaxis", as_array(v), source=source, destination=(-1,)) for v in (a, b))
-    x0, x1, x2 = (x[..., k] for k in range(3))
-    y0, y1, y2 = (y[..., k] for k in range(3))
-    return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], operator.index(axis))
+def cross(
+    a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
+) -> Any:
+    """`np.cross` of vectors of three components."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    arrays = as_array(a), as_array(b)
+    if not all(v.ndim for v in arrays):
+        raise ShapeError("At least one array has zero dimension", loc=user_loc())
+    (x0, x1, x2), (y0, y1, y2) = map(_components, arrays, (axisa, axisb))
+    cells = [x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0]
+    return stack(cells, operator.index(axisc))
+
+
+def _components(x: Any, axis: Any) -> tuple[Any, Any, Any]:
+    """The three components of vectors along ``axis``."""
+    place = axis_of(axis, x.ndim)
+    size = getattr(x, "hint", x.shape)[place]
+    if size == 2:
+        raise trace_error(
+            "np.cross of vectors of two components is not supported while tracing",
+            "write x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]",
+        )
+    if size not in (3, None):
+        raise size_error(
+            ShapeError, "incompatible dimensions for cross product (dimension must be 2 or 3)"
+        )
+    v = op("moveaxis", x, source=(place,), destination=(-1,))
+    # The last component is taken in a way that raises for other calls where there is a fourth.
+    return v[..., 0], v[..., 1], op("squeeze", v[..., 2:], axes=(-1,))
 
 
 @numpy_function("kron")

@@ -7,19 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
-from ..tracing.current import trace_error
+from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
 from ..tracing.traced import Traced
 from . import joins, linalg, selection
 from . import shape_functions as shapes
-from .registry import array_method
+from .axes import ndim
+from .registry import array_method, refuse_parameter
 
 
 def _sizes_of(args: tuple) -> Any:
     return args[0] if len(args) == 1 else args
+
+
+def check_order(order: Any) -> None:
+    """Raise ValueError for a memory order that NumPy does not know."""
+    if order not in (*"CFAKcfak", None):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
 
 
 @array_method("astype")
@@ -28,6 +36,7 @@ def astype(
     copy: bool = True,
 ) -> Any:  # fmt: skip
     """`ndarray.astype`."""
+    check_order(order)
     wanted = dtype_of(dtype)
     if not np.can_cast(self.dtype, wanted.numpy, casting):  # type: ignore[arg-type]
         raise TypeError(
@@ -43,6 +52,7 @@ def astype(
 @array_method("copy", "__copy__")
 def copy(self: Traced, order: str = "C") -> Traced:
     """`ndarray.copy`; a rank-0 result is a NumPy scalar, which cannot change."""
+    check_order(order)
     if is_immutable(self):
         return self
     made = op("copy", self)
@@ -60,6 +70,8 @@ def deepcopy(self: Traced, memo: Any) -> Traced:
 @array_method("reshape")
 def reshape(self: Traced, *shape: Any, order: str = "C", copy: Any = None) -> Any:
     """`ndarray.reshape`."""
+    if not shape:
+        raise TypeError("reshape() takes exactly 1 argument (0 given)")
     return shapes.reshape(self, _sizes_of(shape), order)
 
 
@@ -99,8 +111,10 @@ def take(self: Traced, indices: Any, axis: Any = None, out: Any = None, mode: st
 
 
 @array_method("clip")
-def clip(self: Traced, min: Any = None, max: Any = None, out: Any = None) -> Any:
+def clip(self: Traced, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
     """`ndarray.clip`."""
+    for name in options:
+        raise refuse_parameter("ndarray.clip", name)
     found = selection.clip(self, min, max)
     return found if out is None else write_out("ndarray.clip", out, found)
 
@@ -126,9 +140,13 @@ def conj(self: Traced) -> Any:
 
 
 @array_method("trace")
-def trace(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+def trace(
+    self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
+    out: Any = None,
+) -> Any:  # fmt: skip
     """`ndarray.trace`."""
-    return linalg.trace_(self, offset, axis1, axis2, dtype)
+    found = linalg.trace_(self, offset, axis1, axis2, dtype)
+    return found if out is None else write_out("ndarray.trace", out, found)
 
 
 @array_method("item")
@@ -145,6 +163,8 @@ def item(self: Traced, *args: Any) -> Any:
 @array_method("fill")
 def fill(self: Traced, value: Any) -> None:
     """`ndarray.fill`."""
+    if ndim(value):
+        raise ShapeError("setting an array element with a sequence.", loc=user_loc())
     write(self, value, strict=False)
 
 

@@ -8,12 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import DivisionError, ShapeError
 from ...ir.dtypes import dtype_of
 from ..handlers import FUNCTIONS, Handler
-from ..tracing.current import trace_error
-from ..tracing.operators import op
+from ..tracing.current import size_error, trace_error, user_loc
+from ..tracing.operators import op, recorder_of
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, axis_number, axis_of, axis_tuple, dtype_like, ndim, reduced_axes
+from .axes import (
+    as_array,
+    axis_number,
+    axis_of,
+    axis_tuple,
+    dtype_like,
+    ndim,
+    reduced_axes,
+    setting,
+)
+from .creation import broadcast, full_of
 from .registry import array_method, creation_function, numpy_function
 
 
@@ -37,14 +48,18 @@ def _attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
     return out
 
 
+_MISSING = object()
+
+
 def _accumulation(name: str, join: str) -> Handler:
     """Register `np.sum` or `np.prod`; ``join`` is the op of two elements."""
 
     @creation_function(name)  # these do not dispatch on numbers in sequences
     @numpy_function(name)
     def accumulate(
-        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None
-    ) -> Any:
+        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
+        initial: Any = _MISSING,
+    ) -> Any:  # fmt: skip
         attrs = _ufunc_attrs(a, axis, keepdims)
         if dtype is not None:
             attrs["dtype"] = dtype_of(dtype)
@@ -53,9 +68,23 @@ def _accumulation(name: str, join: str) -> Handler:
             out = functools.reduce(lambda x, y: op(join, x, y), a)
         else:
             out = op(name, a, **attrs)
-        return out if initial is None else op(join, out, initial)
+        if initial is None:
+            _need_elements(a, attrs.get("axes"))
+        if initial in (None, _MISSING):
+            return out
+        return op(join, out, setting(initial, out.dtype) if isinstance(out, Traced) else initial)
 
     return accumulate
+
+
+def _need_elements(a: Any, axes: tuple[int, ...] | None) -> None:
+    """Raise ShapeError where a reduction that starts from nothing has a result of nothing."""
+    sizes = as_array(a).shape
+    reduced = range(len(sizes)) if axes is None else {axis_of(k, len(sizes)) for k in axes}
+    kept = [n for k, n in enumerate(sizes) if k not in reduced]
+    if any(bool(sizes[k] == 0) for k in reduced) and not any(bool(n == 0) for n in kept):
+        what = "zero-size array to reduction operation which has no identity"
+        raise ShapeError(what, loc=user_loc())
 
 
 def _is_size(x: Any) -> bool:
@@ -71,19 +100,17 @@ def _extremum(name: str, join: str) -> Handler:
 
     @numpy_function(name, f"a{name}")
     def extremum(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None) -> Any:
+        attrs = _ufunc_attrs(a, axis, keepdims)
         if initial is None:
-            return op(name, a, **_ufunc_attrs(a, axis, keepdims))
-        if axis is not None or keepdims:
-            # Below, `initial` is put before the elements, which works along one axis only.
-            raise trace_error(
-                f"np.{name}(…, axis=…, initial=…) is not supported while tracing",
-                f"use np.{join}(np.{name}(x, axis), initial)",
-            )
-        flat = op("reshape", a, shape=(-1,))
-        first = op(
-            "cast", op("reshape", op("to_tensor", initial), shape=(1,)), dtype=dtype_of(flat.dtype)
-        )
-        return op(name, op("concatenate", first, flat, axis=0))
+            return op(name, a, **attrs)
+        x = as_array(a)
+        first = setting(initial, x.dtype)
+        reduced = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
+        if not reduced:
+            return op(join, x, first)
+        # `initial` is put before the elements: the rows of nothing else do not change the result.
+        widths = tuple(w for k in range(x.ndim) for w in ((1, 0) if k in reduced else (0, 0)))
+        return op(name, op("pad", x, first, widths=widths), **attrs)
 
     return extremum
 
@@ -113,8 +140,26 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
         return op("cast", whole / math.prod(x.shape[k] for k in axes), dtype=dtype_of(dtype))
     attrs = _attrs(a, axis, keepdims)
     if dtype is not None:
-        attrs["dtype"] = dtype_of(dtype)
+        attrs["dtype"] = _float_dtype("np.mean", a, dtype)
     return op("mean", a, **attrs)
+
+
+def _float_dtype(where: str, a: Any, dtype: Any, real: bool = True) -> Any:
+    """The dtype to compute in; raises TraceError for one that only NumPy takes.
+
+    Args:
+        where: the function's name.
+        a: the operand.
+        dtype: as the call gives it.
+        real: a complex dtype suits a real operand, too.
+    """
+    kind, own = np.dtype(dtype).kind, dtype_like(a).kind
+    if kind in "biu" or (own == "c") > (kind == "c") or (not real and (own == "c") < (kind == "c")):
+        raise trace_error(
+            f"{where} of {dtype_like(a)} in {np.dtype(dtype)} is not supported while tracing",
+            "give a float dtype, a complex one for complex arrays",
+        )
+    return dtype_of(dtype)
 
 
 def _spread(name: str) -> None:
@@ -123,13 +168,21 @@ def _spread(name: str) -> None:
     @numpy_function(name)
     def spread(
         a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
-        correction: Any = 0,
+        correction: Any = _MISSING,
     ) -> Any:  # fmt: skip
         attrs = _attrs(a, axis, keepdims)
         if dtype is not None:
-            attrs["dtype"] = dtype_of(dtype)
-        if float(ddof or correction):
-            attrs["ddof"] = float(ddof or correction)
+            attrs["dtype"] = _float_dtype(f"np.{name}", a, dtype, real=False)
+        if correction is not _MISSING:
+            if ddof != 0:
+                raise ValueError("ddof and correction can't be provided simultaneously.")
+            ddof = correction
+        if isinstance(ddof, str):
+            raise TypeError("ddof is no number")
+        if isinstance(ddof, complex):
+            raise trace_error(f"np.{name} with a complex ddof is not supported while tracing")
+        if float(ddof):
+            attrs["ddof"] = float(ddof)
         return op(name, a, **attrs)
 
 
@@ -180,22 +233,55 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: Any = False):
 
 
 @numpy_function("average")
-def average(a: Any, axis: Any = None, weights: Any = None, keepdims: Any = False):
-    """`np.average` with weights of the array's shape, or 1-d along ``axis``."""
-    axis = None if axis is None else axis_tuple(axis)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, keepdims: Any = False
+) -> Any:
+    """`np.average` with weights of the array's shape, or of that of the axes ``axis``.
+
+    Raises DivisionError where sizes make the weights' sum 0, not where contents do.
+    """
+    a = as_array(a)
+    axis = None if axis is None else tuple(axis_of(k, a.ndim) for k in axis_tuple(axis))
     if weights is None:
-        return mean(a, axis, None, keepdims)
-    axes = reduced_axes(axis)
-    if ndim(weights) == 1 and ndim(a) > 1 and axes is not None and len(axes) == 1:
-        shape = [1] * ndim(a)
-        shape[axes[0]] = -1
-        weights = op("reshape", weights, shape=tuple(shape))
+        out = mean(a, axis, None, keepdims)
+        if 0 in _sizes_known(out):
+            raise size_error(DivisionError, "division by zero")
+        if not returned:
+            return out
+        return out, full_of(a.size / out.size, out.shape, out.dtype)
+    weights = _weights(a, as_array(weights), axis)
     dtype = np.result_type(
         dtype_like(a), dtype_like(weights), *(["f8"] if dtype_like(a).kind in "biu" else [])
     )
     total = sum_(op("cast", weights, dtype=dtype_of(dtype)), axis, None, keepdims)
     weighted = op("mul", op("cast", a, dtype=dtype_of(dtype)), weights)
-    return op("div", sum_(weighted, axis, None, keepdims), total)
+    out = op("div", sum_(weighted, axis, None, keepdims), total)
+    if 0 in _sizes_known(a) and 0 not in _sizes_known(out):
+        raise size_error(DivisionError, "Weights sum to zero, can't be normalized")
+    if not returned:
+        return out
+    return out, op("copy", broadcast(total, out.shape))
+
+
+def _sizes_known(x: Any) -> tuple[Any, ...]:
+    """The sizes of this call, without a guard; None for one that is not known."""
+    return tuple(getattr(x, "hint", x.shape))
+
+
+def _weights(a: Any, weights: Any, axis: tuple[int, ...] | None) -> Any:
+    """Weights in a shape that broadcasts to that of ``a``."""
+    if _sizes_known(weights) == _sizes_known(a):
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    if _sizes_known(weights) != tuple(_sizes_known(a)[k] for k in axis):
+        what = "Shape of weights must be consistent with shape of a along specified axis."
+        raise size_error(ShapeError, what)
+    if len(axis) == a.ndim:
+        recorder_of((a,)).pin()  # of other sizes, the weights may fit as they are
+    turned = op("transpose", weights, perm=tuple(np.argsort(axis).tolist()))
+    others = tuple(k for k in range(a.ndim) if k not in axis)
+    return op("expand_dims", turned, axes=others) if others else turned
 
 
 _SIGNATURES = {
@@ -206,8 +292,8 @@ _SIGNATURES = {
     "any": ("axis", "out", "keepdims", "where"),
     "all": ("axis", "out", "keepdims", "where"),
     "mean": ("axis", "dtype", "out", "keepdims", "where"),
-    "var": ("axis", "dtype", "out", "ddof", "keepdims", "where", "mean", "correction"),
-    "std": ("axis", "dtype", "out", "ddof", "keepdims", "where", "mean", "correction"),
+    "var": ("axis", "dtype", "out", "ddof", "keepdims", "where", "mean"),
+    "std": ("axis", "dtype", "out", "ddof", "keepdims", "where", "mean"),
     "argmax": ("axis", "out", "keepdims"),
     "argmin": ("axis", "out", "keepdims"),
     "cumsum": ("axis", "dtype", "out"),
@@ -223,7 +309,10 @@ def _method(name: str, parameters: tuple[str, ...]) -> None:
         if len(args) > len(parameters):
             raise TypeError(f"{name}() takes at most {len(parameters)} arguments")
         given = dict(zip(parameters, args, strict=False)) | kwargs
-        return function(self, **{k: v for k, v in given.items() if v is not None or k == "axis"})
+        if not given.keys() <= set(parameters):
+            raise TypeError(f"{name}() got an unexpected keyword argument")
+        kept = ("axis", "initial", "ddof")
+        return function(self, **{k: v for k, v in given.items() if v is not None or k in kept})
 
 
 for _name, _parameters in _SIGNATURES.items():

@@ -18,12 +18,13 @@ from ..handlers import CREATION, FUNCTIONS, METHODS, Handler
 from ..tracing.current import trace_error
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
-from ..tracing.traced import TracedScalar
+from ..tracing.traced import Traced, TracedScalar
 
 # Arguments that say where or how a result is laid out, not what it is.
 _HARMLESS = {
     "order": ("C", "K", "A"), "casting": ("same_kind", "unsafe"), "subok": (True, False),
     "copy": (True, False, None), "device": (None, "cpu"), "like": (None,), "mode": ("raise",),
+    "where": (True,),
     "optimize": None, "method": ("linear",), "kind": (None,), "stable": (None, True, False),
 }  # fmt: skip
 _WAY_OUT = {
@@ -103,7 +104,7 @@ def _bound(target: Callable, where: str, handler: Handler, strong: bool = False)
                 continue
             allowed = _HARMLESS.get(name, ())
             value = given.pop(name)
-            if allowed is not None and not any(value is a or value == a for a in allowed):
+            if allowed is not None and not _among(value, allowed):
                 raise refuse_parameter(where, name)
         if strong and first is not None and first.name in given:
             given[first.name] = _array_of_number(given[first.name])
@@ -113,6 +114,12 @@ def _bound(target: Callable, where: str, handler: Handler, strong: bool = False)
         return write_out(where, out, found)
 
     return call
+
+
+def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
+    if isinstance(value, (Traced, np.ndarray)):
+        return False
+    return any(value is a or value == a for a in allowed)
 
 
 def _array_of_number(x: Any) -> Any:

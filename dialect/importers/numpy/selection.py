@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError
+from ...errors import BoundsError, DTypeError, ShapeError
 from ...ir.dtypes import dtype_of
 from ..tracing.current import trace_error, user_loc
 from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, axis_number, dtype_like, zero_of
-from .creation import iota
+from .axes import as_array, axis_number, axis_of, check_cast, dtype_like, ndim, zero_of
+from .creation import iota, whole_diagonal
 from .registry import creation_function, numpy_function
 from .shape_functions import ravel
 
 _MISSING = object()
+# What NumPy takes for the modes of `np.take`: words, and the numbers np.CLIP, np.WRAP, np.RAISE.
+_MODES = {"clip": "clip", "wrap": "wrap", "raise": "raise", 0: "clip", 1: "wrap", 2: "raise"}
 
 
 @numpy_function("where")
@@ -53,6 +55,8 @@ def _clip(
         a_min, a_max = (None if bound is _MISSING else bound for bound in (min, max))
     elif min is not max:
         raise ValueError("np.clip is given its bounds twice, by position and as min or max")
+    if dtype is not None:
+        check_cast(a, dtype)
     out = clip(a, a_min, a_max)
     return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
 
@@ -81,12 +85,7 @@ def round_(a: Any, decimals: Any = 0) -> Any:
         return op("round", a) if dtype_like(a).kind == "b" else op("positive", a)
     if digits == 0:
         return op("round", a)
-    scale = 10.0 ** abs(digits)
-    if dtype_like(a).kind in "iu":
-        raise trace_error(
-            "np.round of integers to negative decimals is not supported while tracing",
-            "convert to float first",
-        )
+    scale = 10.0 ** abs(digits) if abs(digits) <= 308 else math.inf
     there, back = ("mul", "div") if digits > 0 else ("div", "mul")
     out = op(back, op("rint", op(there, a, scale)), scale)
     # NumPy multiplies bfloat16 by a Python number in float32.
@@ -107,6 +106,11 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     if isinstance(indices, TracedScalar) and indices.kind is float:
         indices = math.trunc(indices)  # raises for what is not finite
+    if mode not in _MODES:
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    mode = _MODES[mode]
+    x = op("expand_dims", x, axes=(0,)) if not x.ndim else x  # a number has an axis 0 here
+    place = axis_of(place, x.ndim)
     index = as_array(indices)
     loose = (
         is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray
@@ -127,8 +131,16 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     """`np.take_along_axis`."""
     if axis is None:
-        return op("gather", arr, indices)
-    return op("gather", arr, indices, axis=operator.index(axis))
+        if indices.ndim != 1:
+            raise ShapeError(
+                "when axis=None, `indices` must have a single dimension.", loc=user_loc()
+            )
+        place = {}
+    else:
+        place = {"axis": axis_of(axis, ndim(arr))}
+    if indices.dtype.kind not in "iu":
+        raise BoundsError("`indices` must be an integer array", loc=user_loc())
+    return op("gather", arr, indices, **place)
 
 
 @numpy_function("nan_to_num")
@@ -143,6 +155,10 @@ def nan_to_num(
         return op("positive", x)
     if dtype.kind not in "fc":  # NumPy does not know that bfloat16 has floats
         return as_array(x).copy()
+    if dtype.kind == "f" and any(
+        x is not None and dtype_like(x).kind == "c" for x in (nan, posinf, neginf)
+    ):
+        raise DTypeError("complex numbers do not fit an array of real ones", loc=user_loc())
     limits = np.finfo(dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
@@ -169,6 +185,7 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
     if not x.ndim:
         raise DTypeError("a triangle is of an array of one axis or more", loc=user_loc())
     index = dtype_of(np.int64)
+    k = whole_diagonal(k, x.shape[-1])
     # An array of one axis is every row of the result.
     rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
     columns = iota(x.shape[-1], index)
@@ -199,24 +216,33 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool
 
 
 @numpy_function("array_equal")
-def array_equal(a1: Any, a2: Any) -> Any:
+def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Any:
     """`np.array_equal`; whether the shapes agree is baked into the graph."""
     one, two = as_array(a1), as_array(a2)
     if one.ndim != two.ndim or any(bool(m != n) for m, n in zip(one.shape, two.shape, strict=True)):
         return False
-    return op("truth", op("all", op("eq", one, two)))
+    same = op("eq", one, two)
+    if equal_nan:
+        same = op("logical_or", same, op("logical_and", op("isnan", one), op("isnan", two)))
+    return op("truth", op("all", same))
 
 
 @numpy_function("isneginf")
 def isneginf(x: Any) -> Any:
     """`np.isneginf`."""
-    return op("eq", x, -np.inf)
+    return _is_infinity(x, -np.inf)
 
 
 @numpy_function("isposinf")
 def isposinf(x: Any) -> Any:
     """`np.isposinf`."""
-    return op("eq", x, np.inf)
+    return _is_infinity(x, np.inf)
+
+
+def _is_infinity(x: Any, which: float) -> Any:
+    if dtype_like(x).kind == "c":
+        raise DTypeError("complex numbers have no order and no sign of infinity", loc=user_loc())
+    return op("eq", x, which)
 
 
 @numpy_function("iscomplexobj")
@@ -284,15 +310,40 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return np.result_type(*given)
 
 
-@numpy_function("can_cast")
+@numpy_function("can_cast", weak=True)
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """`np.can_cast`; dtypes are constants of the trace."""
-    return np.can_cast(dtype_like(from_), to, casting)  # type: ignore[arg-type]
+    if isinstance(to, Traced):
+        if not is_immutable(to):
+            raise TypeError("Cannot construct a dtype from an array")
+        to = to.dtype
+    given = from_.kind() if isinstance(from_, TracedScalar) else dtype_like(from_)
+    return np.can_cast(given, to, casting)  # type: ignore[arg-type]
 
 
 @numpy_function("may_share_memory", "shares_memory")
 def may_share_memory(a: Any, b: Any) -> bool:
-    """True if two traced arrays are views of one."""
-    if isinstance(a, Traced) and isinstance(b, Traced):
-        return a is b or (a.storage is not None and a.storage is b.storage)
-    return False
+    """True if two traced arrays are views of one, and one is a part of the other."""
+    if not isinstance(a, Traced) or not isinstance(b, Traced):
+        return False
+    if a.value != b.value and (a.storage is None or a.storage is not b.storage):
+        return False
+    if bool(a.size == 0) or bool(b.size == 0):
+        return False
+    if not _is_part(a, b) and not _is_part(b, a):
+        raise trace_error(
+            "whether two views of one array overlap is not known while tracing",
+            "ask it of the arrays that the function is called with",
+        )
+    return True
+
+
+def _is_part(part: Traced, whole: Traced) -> bool:
+    """Whether ``part`` is made of ``whole`` by steps that each take the first operand's memory."""
+    value: Any = part.value
+    while value != whole.value:
+        made = part.rec.defs.get(value)
+        if made is None or not made.operands:
+            return False
+        value = made.operands[0]
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import sys
 from collections.abc import Sequence
@@ -10,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DivisionError, ShapeError
+from ...errors import AxisError, DivisionError, ShapeError
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes
 from .registry import numpy_function
 
+_MISSING = object()
 _MOST_PIECES = 1 << 12  # each is a value of the graph
 
 
@@ -25,11 +27,14 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Any:
     """`np.reshape` in C or Fortran order; one size may be -1."""
     if not isinstance(order, str | None):
         raise TypeError(f"order must be str, not {type(order).__name__}")
+    if order not in (*"CFAcfa", None):
+        raise ValueError(f"order must be one of 'C', 'F', or 'A' (got {order!r})")
+    if shape is None:
+        raise trace_error("np.reshape to None is not supported while tracing", "say the shape")
+    order = order.upper() if order else order
     static, dynamic = sizes(shape)
     if order in ("C", "A", None) or ndim(a) == len(static) == 1:
         return op("reshape", a, *dynamic, shape=static, view_of=a)
-    if order != "F":
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     # Fortran order is C order with the axes reversed on both sides.
     turned = op("reshape", transpose(a), *reversed(dynamic), shape=static[::-1], view_of=a)
     return transpose(turned)
@@ -45,7 +50,7 @@ def exposed_ravel(a: Any, order: str = "C") -> Any:
 
 def ravel(a: Any, order: str = "C") -> Any:
     """All elements along one axis, for handlers that do not write to them."""
-    return reshape(a, (-1,), "C" if order == "K" else order)
+    return reshape(a, (-1,), "C" if order in ("K", "k") else order)
 
 
 @numpy_function("transpose", "permute_dims")
@@ -81,8 +86,10 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
     """`np.rollaxis`."""
     rank = ndim(a)
     source = axis_of(axis, rank)
-    target = operator.index(start)
+    target = int(start) if type(start) is float else operator.index(start)
     target += rank if target < 0 else 0
+    if not 0 <= target <= rank:
+        raise AxisError(f"'start' arg requires {-rank} <= start < {rank + 1}", loc=user_loc())
     return moveaxis(a, source, target - 1 if source < target else target)
 
 
@@ -182,7 +189,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     one, two = axes
     if axis_of(one, ndim(m)) == axis_of(two, ndim(m)):
         raise ValueError("Axes must be different.")
-    turns = operator.index(k) % 4
+    turns = k % 4 if type(k) is float else operator.index(k) % 4
     if turns == 0:
         return flip(m, ())
     if turns == 2:
@@ -214,12 +221,13 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
             return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(edges)]
         attrs: dict[str, Any] = {"indices": tuple(operator.index(i) for i in where)}
     else:
+        n = as_array(x).shape[axis_of(place, ndim(x))]
         if even and not where:
             raise size_error(DivisionError, "integer modulo by zero")
-        # np.array_split converts floats, np.split does not.
-        attrs = {"sections": operator.index(where)} if even else {
-            "sections": int(where), "even": False
-        }  # fmt: skip
+        if even and type(where) is float and bool(n % where != 0):
+            raise size_error(ShapeError, "array split does not result in an equal division")
+        even = even and type(where) is not float
+        attrs = {"sections": int(where)} if even else {"sections": int(where), "even": False}
         if attrs["sections"] > _MOST_PIECES:
             if attrs["sections"] > sys.maxsize:
                 raise OverflowError("cannot fit 'int' into an index-sized integer")
@@ -265,9 +273,21 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """`np.roll` by one shift, or one per axis."""
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
-    axes = axis_tuple(axis)
-    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    axes = tuple(axis_of(place, ndim(a)) for place in axis_tuple(axis))
+    several = isinstance(shift, (tuple, list)) or (not _is_scalar(shift) and ndim(shift) > 0)
+    if several and not isinstance(shift, (tuple, list)) and ndim(shift) > 1:
+        raise ShapeError("'shift' and 'axis' should be scalars or 1D sequences", loc=user_loc())
+    shifts = tuple(shift) if several else (shift,)
+    count = len(axes) if len(shifts) == 1 else len(shifts)
+    if len(axes) not in (1, count) or not ndim(a):
+        raise ShapeError("shape mismatch of 'shift' and 'axis' of np.roll", loc=user_loc())
+    if len(shifts) == 1:
+        shifts *= count
+    if len(axes) == 1:
+        axes *= count
     out = as_traced(a)
+    if not count:
+        return op("copy", out)
     for amount, place in zip(shifts, axes, strict=True):
         where = axis_of(place, ndim(a))
         if dtype_like(amount).kind == "f":
@@ -285,8 +305,14 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return out
 
 
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, TracedScalar) or np.isscalar(x)
+
+
 @numpy_function("diff", weak=True)
-def diff(a: Any, n: int = 1, axis: Any = -1) -> Any:
+def diff(
+    a: Any, n: int = 1, axis: Any = -1, prepend: Any = _MISSING, append: Any = _MISSING
+) -> Any:
     """`np.diff`."""
     count = operator.index(n)
     if count == 0:
@@ -294,8 +320,16 @@ def diff(a: Any, n: int = 1, axis: Any = -1) -> Any:
     if count < 0:
         raise ValueError(f"order must be non-negative but got {count}")
     out = as_array(a)
+    if not out.ndim:
+        raise ShapeError("diff requires input that is at least one dimensional", loc=user_loc())
     where = axis_of(axis, out.ndim)
     before = (slice(None),) * where
+    ends = [prepend, out, append]
+    if len(given := [as_array(x) for x in ends if x is not _MISSING]) > 1:
+        # One number stands for as many as the other axes have elements.
+        one = op("sum", op("ne", out[(*before, slice(0, 0))], 0), axes=(where,), keepdims=True)
+        given = [x if x.ndim else broadcast_to(x, one.shape) for x in given]
+        out = op("concatenate", *given, axis=where)
     for _ in range(count):
         later, earlier = out[(*before, slice(1, None))], out[(*before, slice(None, -1))]
         out = op("ne" if out.dtype.kind == "b" else "sub", later, earlier)
@@ -312,7 +346,12 @@ def shape(a: Any) -> Any:
 def size(a: Any, axis: Any = None) -> Any:
     """`np.size`."""
     x = as_array(a)
-    return x.size if axis is None else x.shape[operator.index(axis)]
+    if axis is None:
+        return x.size
+    axes = [axis_of(k, x.ndim) for k in axis_tuple(axis)]
+    if len(set(axes)) != len(axes):
+        raise ShapeError("repeated axis", loc=user_loc())
+    return math.prod(x.shape[k] for k in axes)
 
 
 @numpy_function("ndim")

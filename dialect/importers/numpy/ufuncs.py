@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..tracing.outputs import traced_out
 from ..tracing.traced import Traced, TracedScalar
 from ..tracing.unsupported import is_supported, unsupported_call
 from .axes import as_array, dtype_like, ndim, zero_of
+from .creation import broadcast
 from .registry import array_method, refuse_parameter
 
 # Names of ufuncs whose op is called differently.
@@ -41,7 +43,7 @@ UFUNCS.update({name: name for name in _SAME})
 
 COMPOSED.update({
     "fabs": lambda x: op("abs", *_in_loop(np.fabs, x)),
-    "float_power": lambda a, b: op("pow", _as_double(a), _as_double(b)),
+    "float_power": lambda a, b: op("pow", *_in_loop(np.float_power, a, b)),
     "deg2rad": lambda x: _times(np.pi / 180.0, *_in_loop(np.deg2rad, x)),
     "radians": lambda x: _times(np.pi / 180.0, *_in_loop(np.radians, x)),
     "rad2deg": lambda x: _times(180.0 / np.pi, *_in_loop(np.rad2deg, x)),
@@ -79,17 +81,24 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
     _refuse_keywords(f"np.{name}", kwargs, inputs)
     if not is_supported(ufunc):
         raise unsupported_call(rec, ufunc)
+    made_in = None
     if dtype is not None:
-        inputs = tuple(_cast(x, dtype) for x in inputs)
+        inputs = tuple(as_array(x) if isinstance(x, (list, tuple)) else x for x in inputs)
+        loop = _loop(ufunc, inputs, dtype_of(dtype).numpy)
+        inputs, made_in = tuple(_in_dtypes(inputs, loop)), loop[ufunc.nin :]
     elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):
         # NumPy's result for Python numbers is a NumPy scalar, not a Python number. Beside arrays,
         # captured ones among them, numbers stay weakly typed.
         inputs = tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
     found = COMPOSED[name](*inputs) if name in COMPOSED else op(UFUNCS[name], *inputs)
+    if made_in is not None and not isinstance(found, tuple) and found.dtype != made_in[0]:
+        found = _cast(found, made_in[0])
     if not targets:
         return found
     if isinstance(found, tuple):
         raise refuse_parameter(f"np.{name}", "out")
+    if ndim(found) < targets[0].ndim:  # an output may have more axes than the operands
+        found = broadcast(found, targets[0].shape)
     return write(targets[0], found)
 
 
@@ -104,15 +113,31 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
     array, *rest = inputs
     # By default a ufunc's reduce is along axis 0, unlike np.sum.
     given = {"axis": 0} | kwargs | dict(zip(("axis", "dtype", "out"), rest, strict=False))
-    wanted = {k: v for k, v in given.items() if v is not None or k == "axis"}
+    if method == "accumulate":
+        if not ndim(array):
+            raise TypeError("cannot accumulate on a scalar")
+        axis = given["axis"]
+        if (axis is None and ndim(array) > 1) or (isinstance(axis, tuple) and len(axis) != 1):
+            raise ValueError("accumulate does not allow multiple axes")
+        given["axis"] = 0 if axis is None else axis[0] if isinstance(axis, tuple) else axis
+    if target in (np.any, np.all, np.max, np.min) and given.get("dtype") is not None:
+        raise refuse_parameter(f"np.{name}.{method}", "dtype")
+    if target in (np.any, np.all) and "initial" in given:
+        raise refuse_parameter(f"np.{name}.{method}", "initial")
+    kept = ("axis", "initial")
+    wanted = {k: v for k, v in given.items() if v is not None or k in kept}
     return FUNCTIONS[target](array, **wanted)
 
 
 def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
     for name, value in kwargs.items():
-        if value is None or (name == "where" and value is True) or (
+        if (value is None and name != "signature") or (name == "where" and value is True) or (
             name == "casting" and value == "same_kind"
-        ) or name in ("order", "subok"):  # fmt: skip
+        ) or name == "subok":  # fmt: skip
+            continue
+        if name == "order":
+            if value not in (*"CFAKcfak",):
+                raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {value!r})")
             continue
         raise refuse_parameter(where, name)
 
@@ -127,14 +152,30 @@ def _cast(x: Any, dtype: Any) -> Any:
 
 def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
     """The operands as arrays of the dtypes that ``ufunc`` computes in."""
+    arrays = [as_array(x) if isinstance(x, (list, tuple)) else x for x in inputs]
+    return _in_dtypes(arrays, _loop(ufunc, arrays))
+
+
+def _loop(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any = None) -> tuple[np.dtype, ...]:
+    """The dtypes of the loop that NumPy chooses, outputs last; ``dtype`` is what a call asks for.
+
+    Raises TypeError where there is none, or where operands are not cast to it.
+    """
+    outputs = [None] * ufunc.nout
+    wanted = None if dtype is None else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
     given = [
         _weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x)))
         for x in inputs
     ]
-    loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+    if wanted is None:
+        return ufunc.resolve_dtypes((*given, *outputs))
+    return ufunc.resolve_dtypes((*given, *outputs), signature=wanted)
+
+
+def _in_dtypes(inputs: Sequence[Any], loop: Sequence[np.dtype]) -> list[Any]:
     return [
-        x if x_given == wanted else _cast(x, wanted)
-        for x, x_given, wanted in zip(inputs, given, loop, strict=False)
+        x if hasattr(x, "dtype") and x.dtype == wanted else _cast(x, wanted)
+        for x, wanted in zip(inputs, loop, strict=False)
     ]
 
 
@@ -145,12 +186,6 @@ def _weak(kind: type) -> Any:
 def _times(factor: float, x: Any) -> Any:
     # NumPy has no weak numbers beside bfloat16, so that the product is float32.
     return _cast(op("mul", x, factor), x.dtype) if x.dtype.kind == "V" else op("mul", x, factor)
-
-
-def _as_double(x: Any) -> Any:
-    if isinstance(x, Traced) and x.dtype.kind != "c":
-        return _cast(x, np.float64)
-    return x
 
 
 def _heaviside(x: Any, h: Any) -> Any:

@@ -27,6 +27,11 @@ def write_out(where: str, out: Any, result: Any) -> Any:
             f"{where}(…, out=) of another dtype than its result is not supported while tracing",
             "assign the result: out[...] = result",
         )
+    if target.ndim > result.ndim:  # which some of NumPy's functions take, and some do not
+        raise trace_error(
+            f"{where}(…, out=) of more axes than its result is not supported while tracing",
+            "assign the result: out[...] = result",
+        )
     return write(target, result)
 
 
