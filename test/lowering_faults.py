@@ -7,7 +7,8 @@ applies one at a time and compiles `proof_corpus`, in which a check must fail.
 
 FAULTS = (
     ("the last element of a block of a sum is left out", "lowering/emit/reduce.py",
-     "end = self.ops.add(low, nest.size(BLOCK))", "end = self.ops.add(low, nest.size(BLOCK - 1))"),
+     "end = self.ops.add(low, nest.size(self.block))",
+     "end = self.ops.add(low, nest.size(self.block - 1))"),
     ("sums of blocks begin with 1", "lowering/emit/reduce.py",
      "return self.ops.float_constant(-0.0, carried.tensor.element)",
      "return self.ops.float_constant(1.0, carried.tensor.element)"),

@@ -334,6 +334,21 @@ MUTATIONS = (
         ("lowering/test_math.py::test_far_below_the_range_nothing_underflows_anywhere",),
     ),
     Mutation(
+        "computed elements of the block that has won are overwritten", "lowering/emit/extremum.py",
+        "ops.store(ops.select(has_won, other, turn), self.turn)", "ops.store(turn, self.turn)",
+        ("lowering/test_extremum.py::test_computed_elements_are_kept_for_the_search",),
+    ),
+    Mutation(
+        "the first NaN of a block is not found", "lowering/emit/extremum.py",
+        'return ops.create("arith.ori", ops.i1, same, is_nan)', "return same",
+        ("lowering/test_extremum.py::test_known_sizes",),
+    ),
+    Mutation(
+        "an extremum is searched in the first block", "lowering/emit/reduce.py",
+        "search.find(results[value], results[index])", "search.find(results[value], nest.size(0))",
+        ("lowering/test_extremum.py::test_known_sizes",),
+    ),
+    Mutation(
         "kernels do not report indices out of range", "lowering/linalg/builder.py",
         "        self._violations.append(found)\n", "        pass\n",
         ("executor/plans/test_violations.py::test_a_number_as_index",),

@@ -20,6 +20,7 @@ _rng = np.random.default_rng(0)
 F = _rng.standard_normal((6, 40)).astype(np.float32)
 D = _rng.standard_normal((5, 9))
 WIDE = np.ones((3, 1100), np.float32)
+TIES = np.arange(3900.0).reshape(3, 1300) % 1000
 ROW, LONG = np.ones(40, np.float32), np.ones((2, 5000), np.float32)
 BATCH = _rng.standard_normal((3, 5, 9))
 ROWS, P = np.array([2, 0, 1]), np.array([[3, -7], [5, 2]])
@@ -76,6 +77,7 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (lambda x, n: x[n] + 1, (D, 2)),
     (integers, (P, P + 1)), (elementwise, (F,)), (elementwise, (D,)),
     (lambda x: (np.cumsum(x, axis=0), x.argmax(axis=1), x.min()), (D,)),
+    (lambda x: (x.argmax(axis=1), (x * x[::-1]).argmin(axis=1)), (TIES,)),
     (lambda x: np.tanh(x.astype(np.float16)).sum(axis=1), (F,)),
     (lambda x: (x.reshape(-1) * 2).sum(), (F.T,)),
     (lambda x: x.reshape(-1)[1:] * 2, (F.T,)),

@@ -6,7 +6,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
-from ..emit.base import IN_PLACE
+from ..emit.base import IN_PLACE, OVER_BLOCKS
 from ..schedule.graph import definition
 from ..stages import run_passes
 
@@ -22,6 +22,7 @@ TO_LLVM = (
 ANNOTATION = "llvm.loop_annotation"
 INTERLEAVE = 4
 SHORT = 16  # iterations
+_NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 
 
 def annotate_loops(module: ir.Module) -> None:
@@ -70,6 +71,9 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
             found = True
             if not _annotate(op.regions[0].blocks[0], annotation) and not _is_short(op):
                 op.attributes[ANNOTATION] = annotation
+            elif OVER_BLOCKS in op.attributes:
+                del op.attributes[OVER_BLOCKS]
+                op.attributes[ANNOTATION] = ir.Attribute.parse(_NOT_UNROLLED, op.context)
         elif op.name == "scf.if":
             for region in op.regions:
                 for inner in region.blocks:

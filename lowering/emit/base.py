@@ -14,7 +14,8 @@ from ..math import expand
 from ..schedule.graph import Buffer
 
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
-_FLOAT_PREDICATES = {"oge": 3, "olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
+OVER_BLOCKS = "profuse.over_blocks"  # of a loop each copy of which would be much vector code
+_FLOAT_PREDICATES = {"oeq": 1, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "uno": 14}  # of arith.cmpf
 _EQUAL, _LESS = 0, 2  # of arith.cmpi
 
 

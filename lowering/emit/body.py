@@ -28,11 +28,11 @@ class BodyEmitter:
 
     def __init__(
         self, evaluator: Evaluator, op: Compute, loops: Sequence[Index],
-        accumulators: dict[int, ir.Value],
+        accumulators: dict[int, ir.Value], inputs: dict[int, ir.Value] | None = None,
     ) -> None:  # fmt: skip
         self.evaluator, self.op, self.loops = evaluator, op, loops
         self.ops = evaluator.ops
-        self.accumulators = accumulators
+        self.accumulators, self.inputs = accumulators, inputs or {}
         self.values: dict[ir.Value, ir.Value] = {}
         self.indices: dict[ir.Value, Index] = {}
         self.arguments: dict[ir.Value, int] = {}
@@ -51,6 +51,8 @@ class BodyEmitter:
 
     def _read(self, number: int) -> ir.Value:
         """The element of input ``number``, or the previous element of an output."""
+        if number in self.inputs:
+            return self.inputs[number]
         output = number - len(self.op.reads)
         if output in self.accumulators:
             return self.accumulators[output]

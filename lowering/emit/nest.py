@@ -18,7 +18,12 @@ from .values import Evaluator
 
 
 class NestEmitter(Evaluator):
-    """Emits a nest into a function body; `first`: bounds of the first outer loop, if any."""
+    """Emits a nest into a function body; `first`: bounds of the first outer loop, if any.
+
+    ``searches``: True = `extremum.Search` emits reductions to indices.
+    """
+
+    searches = True
 
     def __init__(
         self, ops: Ops, graph: Graph, nest: Nest, block: ir.Block,

@@ -15,6 +15,8 @@ from mlir import ir
 from ..schedule.graph import Combiner, Compute, Tensor
 from ..schedule.groups import Loop
 from ..schedule.nests import Stage
+from . import extremum
+from .base import OVER_BLOCKS
 
 if TYPE_CHECKING:
     from .nest import NestEmitter
@@ -63,11 +65,14 @@ class StageReduction:
         self.nest, self.stage, self.ops = nest, stage, nest.ops
         self.carried = [c for op in stage.reductions for c in nest.carried(op)]
         last = stage.reduced[-1]
-        blocked = any(c.is_sum for c in self.carried) and not (
-            isinstance(last.extent, int) and last.extent <= BLOCK
+        self.searched = [op for op in stage.reductions if op.extremum and nest.searches]
+        self.searches: dict[Compute, extremum.Search] = {}
+        self.block = extremum.BLOCK if self.searched else BLOCK
+        self.blocked = bool(self.searched or any(c.is_sum for c in self.carried)) and not (
+            isinstance(last.extent, int) and last.extent <= self.block
         )
         self.levels: list[tuple[str, Loop]] = [("all", g) for g in stage.reduced]
-        if blocked:
+        if self.blocked:
             self.levels[-1:] = [("blocks", last), ("block", last)]
 
     def run(self) -> None:
@@ -75,8 +80,14 @@ class StageReduction:
         nest = self.nest
         outside = {c.tensor for c in self.carried if c.op in nest.nest.accumulated}
         with nest.scope.point():
+            for op in self.searched:
+                last = self.stage.reduced[-1]
+                self.searches[op] = extremum.Search(nest, op, last, self.blocked)
             starts = [self._start(c, c.tensor in outside) for c in self.carried]
             results = self._level(0, starts)
+            for op, search in self.searches.items():
+                value, index = self._places(op)
+                results[index] = search.find(results[value], results[index])
             for carried, result in zip(self.carried, results, strict=True):
                 if len(self.levels) > 1 and carried.is_sum:
                     result = carried.narrow(nest, result)
@@ -120,33 +131,53 @@ class StageReduction:
         low, high, step = nest.size(0), nest.size(loop.extent), 1
         atom: object = loop
         if kind == "blocks":
-            atom, step = ("block", loop), BLOCK
+            atom, step = ("block", loop), self.block
         elif kind == "block":
             low = nest.atoms["block", loop][0]
-            end = self.ops.add(low, nest.size(BLOCK))
+            end = self.ops.add(low, nest.size(self.block))
             high = self.ops.least(end, high)
+        if number == len(self.levels) - 1:
+            for search in self.searches.values():
+                search.enter(low)
         with nest.loop(atom, low, high, step, starts) as op:
             inner = list(op.inner_iter_args)
             if number == len(self.levels) - 1:
                 nest.end_loop(self._iteration(inner))
             else:
                 nest.end_loop(self._partial(number + 1, inner))
+        if kind == "blocks" and self.searches:
+            op.operation.attributes[OVER_BLOCKS] = ir.UnitAttr.get()
         return list(op.results)
 
     def _partial(self, number: int, totals: list[ir.Value]) -> list[ir.Value]:
-        """Emit the next level of loops, and add its sums to ``totals`` in the wide type."""
+        """Emit the next level of loops, and merge its accumulators into ``totals``."""
+        nest = self.nest
         innermost = number == len(self.levels) - 1
-        starts = [
-            self._zero(c) if innermost and c.is_sum else total
-            for c, total in zip(self.carried, totals, strict=True)
-        ]
+        starts = totals
+        if innermost:
+            starts = [
+                self._zero(c) if c.is_sum
+                else nest.initial(c) if c.op in self.searches and c.number == 0
+                else total
+                for c, total in zip(self.carried, totals, strict=True)
+            ]  # fmt: skip
         ends = self._level(number, starts)
         if not innermost:
             return ends
-        return [
+        merged = [
             self._add(c, total, end) if c.is_sum else end
             for c, total, end in zip(self.carried, totals, ends, strict=True)
         ]
+        for op, search in self.searches.items():
+            value, index = self._places(op)
+            total = totals[value], totals[index]
+            merged[value], merged[index] = search.merge(total, ends[value])
+        return merged
+
+    def _places(self, op: Compute) -> tuple[int, int]:
+        """Where the value and the index of a searched extremum are among the accumulators."""
+        value = next(k for k, c in enumerate(self.carried) if c.op is op)
+        return value, value + 1
 
     def _add(self, carried: Carried, total: ir.Value, part: ir.Value) -> ir.Value:
         wide = carried.widen(self.nest, part)
@@ -163,6 +194,10 @@ class StageReduction:
                     for c, a in zip(self.carried, accumulators, strict=True)
                     if c.op is op
                 }
+                if op in self.searches:
+                    # The index is that of a block as long as the loop runs.
+                    out += [self.searches[op].step(mine[0]), mine[1]]
+                    continue
                 values = nest.body(op, nest.own_loops(op), mine)
                 for number, tensor in enumerate(op.outputs):
                     if number in mine:

@@ -353,15 +353,17 @@ class Evaluator:
         return values
 
     def body(
-        self, op: Compute, loops: Sequence[Index], accumulators: dict[int, ir.Value]
-    ) -> list[ir.Value]:
+        self, op: Compute, loops: Sequence[Index], accumulators: dict[int, ir.Value],
+        inputs: dict[int, ir.Value] | None = None,
+    ) -> list[ir.Value]:  # fmt: skip
         """Emit one iteration of an operation in the current scope; returns its new elements.
 
-        ``accumulators``: output number -> previous element.
+        ``accumulators``: output number -> previous element. ``inputs``: input number -> what the
+        iteration gets in place of the element that it reads.
         """
         from .body import BodyEmitter
 
-        emitter = BodyEmitter(self, op, loops, accumulators)
+        emitter = BodyEmitter(self, op, loops, accumulators, inputs or {})
         if op.location is not None:
             with op.location:
                 return emitter.run()

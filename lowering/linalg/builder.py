@@ -16,7 +16,7 @@ import numpy as np
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import BOOL, F32, F64, I64, DType
+from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I64, U8, DType
 from ...dialect.ir.size_algebra import fits_64_bits
 from ...dialect.ir.symbolic import Dim, Sym, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
@@ -25,11 +25,12 @@ from .element import Number, emit
 from .generic import Emitter, Expr, Tensor, Value, dims, known, literal, loop_index, mlir_type
 from .maps import broadcast_map, slice_map
 from .products import matmul
-from .scalar import Scalar, constant
+from .scalar import Scalar, constant, extremum_op
 
 __all__ = ["Builder", "Scalar", "Tensor"]
 
 SCAN = "profuse.scan"
+EXTREMUM = "profuse.extremum"
 
 
 class Builder(Emitter):
@@ -202,38 +203,40 @@ class Builder(Emitter):
         result = Tensor(out[0], reduced)
         return self.expand_dims(result, sorted(gone)) if keepdims else result
 
-    def reduce_indexed(
-        self,
-        x: Tensor,
-        axis: int,
-        better: Callable[[Scalar, Scalar], Scalar],
-        type_: TensorType,
-    ) -> Tensor:
-        """Index along ``axis`` of the first element that no other is ``better`` than.
+    def index_of_extremum(self, x: Tensor, axis: int, which: str, type_: TensorType) -> Tensor:
+        """Index along ``axis`` of the first ``"max"`` or ``"min"``, or of the first NaN.
 
-        ``better(candidate, best)`` is strict. One generic with two results, value and index; the
-        loop over ``axis`` must run in order.
+        One generic with two results, value and index; the loop over ``axis`` must run in order.
+        Its mark `EXTREMUM` is the operation that makes the extremum of two elements, which may be
+        applied to elements in any order.
         """
         dtype, _ = known(type_)
         axis %= x.rank
+        # In these dtypes the elements of the generic are stored as they are computed with.
+        inside = {F16: F32, BF16: F32, BOOL: U8}.get(x.dtype, x.dtype)
+        x = self.cast(x, inside)
         kept = [k for k in range(x.rank) if k != axis]
         loops = dims(x.rank)
         shape = tuple(x.shape[k] for k in kept)
         into = [loops[k] for k in kept]
-        zero = constant(0, x.dtype)
-        best = self.fill(zero, TensorType(x.dtype, shape)).value
+        # The first element is not better than this if all are equal to it: their index is 0 then.
+        start = constant(_limit(inside, "min" if which == "max" else "max"), inside)
+        best = self.fill(start, TensorType(inside, shape)).value
         where = self.fill(0, TensorType(I64, shape)).value
 
         def body(element: Scalar, value: Scalar, index: Scalar) -> tuple[Scalar, Scalar]:
             here = loop_index(axis)
-            take = here.eq(0) | better(element, value)
+            take = element > value if which == "max" else element < value
+            if inside.is_float:
+                take = (take | element.isnan()) & ~value.isnan()
             return take.select(element, value), take.select(here, index)
 
         out = self.generic(
             [(x, loops)],
-            [(best, x.dtype, into), (where, I64, into)],
+            [(best, inside, into), (where, I64, into)],
             [k == axis for k in range(x.rank)],
             body,
+            {EXTREMUM: ir.StringAttr.get(extremum_op(inside, which))},
         )
         return self.cast(Tensor(out[1], TensorType(I64, shape)), dtype)
 

@@ -248,7 +248,7 @@ class Scalar:
             return self._float(f"arith.{word}{flavour}f", rhs)
         if self.dtype is BOOL:
             return self | rhs if word == "max" else self & rhs
-        return self._op(f"arith.{word}{'s' if self.dtype.kind == 'i' else 'u'}i", rhs)
+        return self._op(extremum_op(self.dtype, word), rhs)
 
     def maximum(self, other: Operand) -> Scalar:
         """The larger; NaN if either is NaN."""
@@ -304,6 +304,13 @@ class Scalar:
 
 
 Operand = Union[Scalar, Number]
+
+
+def extremum_op(dtype: DType, word: str) -> str:
+    """The operation for the ``"max"`` or ``"min"`` of two numbers; of floats, NaN if one is NaN."""
+    if dtype.is_float:
+        return f"arith.{word}imumf"
+    return f"arith.{word}{'s' if dtype.kind == 'i' else 'u'}i"
 
 
 def load(value: ir.Value, dtype: DType) -> Scalar:

@@ -137,6 +137,8 @@ class Compute:
         body: facts about the region.
         combiners: per output, how a value is folded into the accumulator; None = in no known way.
         is_scan: True if output 0 contains the running values.
+        extremum: for a reduction to an extremum (output 0) and its first index (output 1), the
+            operation that makes the extremum of two elements, such as ``"arith.maximumf"``.
         anchor: True if the operation is computed in a place of its own; False = it is inlined into
             its consumers.
         location: source location, for diagnostics.
@@ -152,6 +154,7 @@ class Compute:
     body: Body
     combiners: list[Combiner | None] = field(default_factory=list)
     is_scan: bool = False
+    extremum: str | None = None
     anchor: bool = False
     location: Any = None
 

@@ -212,6 +212,8 @@ class _Reader:
         compute = self._add_compute(
             op, outputs, sizes, reduction, reads, inits, axes, body, is_scan=is_scan
         )
+        if "profuse.extremum" in attributes:
+            compute.extremum = ir.StringAttr(attributes["profuse.extremum"]).value
         if any(reduction) and not is_scan:
             compute.combiners = combiners
         else:

@@ -13,3 +13,23 @@ func.func @exponential(%x: tensor<4096xf32, {strides = "contiguous"}>) -> tensor
   %e = "profuse.exp"(%x) : (tensor<4096xf32, {strides = "contiguous"}>) -> tensor<4096xf32>
   return %e : tensor<4096xf32>
 }
+
+// So are the loop over the elements of a block, which has no indices, and the search for the place
+// in a block, which has indices of 32 bits.
+// CHECK-LABEL: // place
+// CHECK:       vmaxps {{-?[0-9]*}}(%{{.*}}%zmm
+// CHECK:       vmaxps {{-?[0-9]*}}(%{{.*}}%zmm
+// CHECK:       vmaxps {{-?[0-9]*}}(%{{.*}}%zmm
+// CHECK:       vmaxps {{-?[0-9]*}}(%{{.*}}%zmm
+// CHECK:       jne
+// CHECK:       vmovups {{-?[0-9]*}}(%{{.*}}%zmm
+// CHECK-NOT:   vpmovqd
+// CHECK:       vcmpeqps {{.*}}%zmm
+// CHECK:       vcmpunordps {{.*}}%zmm
+// CHECK-NOT:   vpmovqd
+// CHECK-COUNT-4: vpminsd {{.*}}%zmm
+// CHECK:       jne
+func.func private @place(%x: tensor<64x4096xf32, {strides = "contiguous"}>) -> tensor<64xi64> {
+  %i = "profuse.argmax"(%x) {axis = 1 : i64} : (tensor<64x4096xf32, {strides = "contiguous"}>) -> tensor<64xi64>
+  return %i : tensor<64xi64>
+}

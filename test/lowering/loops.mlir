@@ -79,6 +79,42 @@ func.func private @two(%x: tensor<?xf32, {dims = ["s0"], strides = "contiguous"}
   return %a, %b : tensor<?xf32, {dims = ["s0"]}>, tensor<?xf32, {dims = ["s0"]}>
 }
 
+// The index of a maximum: in blocks, of which the inner loop carries no index of its own; then the
+// place in the block that has won. Elements in memory are read again.
+// CHECK-LABEL: // place
+// CHECK:       func.func @place_nest0
+// CHECK-NOT:     llvm.alloca
+// CHECK:         %[[B:.*]]:2 = scf.for {{.*}} iter_args
+// CHECK:           %[[M:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[SAME:.*]] = %{{.*}})
+// CHECK:             %[[N:.*]] = arith.maximumf
+// CHECK-NEXT:        scf.yield %[[N]], %[[SAME]]
+// CHECK:           arith.cmpf ogt, %[[M]]#0
+// CHECK:         scf.for {{.*}} -> (i32)
+// CHECK:           llvm.load
+// CHECK:           arith.cmpf oeq, %{{.*}}, %[[B]]#0
+// CHECK:           arith.cmpf uno
+// CHECK:           arith.minsi
+func.func private @place(%x: tensor<?x?xf32, {dims = ["s0", "s1"], strides = "contiguous"}>) -> tensor<?xi64, {dims = ["s0"]}> {
+  %i = "profuse.argmax"(%x) {axis = 1 : i64} : (tensor<?x?xf32, {dims = ["s0", "s1"], strides = "contiguous"}>) -> tensor<?xi64, {dims = ["s0"]}>
+  return %i : tensor<?xi64, {dims = ["s0"]}>
+}
+
+// Computed elements wait on the stack for the search: those of this block, and of the best one.
+// CHECK-LABEL: // computed
+// CHECK-NEXT:  // workspace 0
+// CHECK:       func.func @computed_nest0
+// CHECK:         %[[E:.*]] = llvm.alloca %{{.*}} x f32
+// CHECK:         arith.addf
+// CHECK:         llvm.store
+// CHECK:         arith.maximumf
+// CHECK-NOT:     arith.addf
+// CHECK:         scf.for {{.*}} -> (i32)
+func.func private @computed(%x: tensor<4x4096xf32, {strides = "contiguous"}>) -> tensor<4xi64> {
+  %y = "profuse.add"(%x, %x) : (tensor<4x4096xf32, {strides = "contiguous"}>, tensor<4x4096xf32, {strides = "contiguous"}>) -> !profuse.tensor
+  %i = "profuse.argmax"(%y) {axis = 1 : i64} : (!profuse.tensor) -> tensor<4xi64>
+  return %i : tensor<4xi64>
+}
+
 // A product is a library call; a transposed operand is a flag. What surrounds it is fused.
 // CHECK-LABEL: // dense
 // CHECK-NEXT:  // workspace 8192

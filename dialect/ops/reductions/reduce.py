@@ -248,7 +248,7 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
     keepdims = attr(BOOL, default=False)
     fusion = Fusion.REDUCTION
     numpy: ClassVar[Any]
-    exceeds: ClassVar[Callable[..., Scalar]]  # true if the first number is better
+    which: ClassVar[str]  # "max" or "min"
 
     @classmethod
     def axes(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
@@ -292,26 +292,19 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
             x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
             axes = (0,)
         reduced = TensorType(INT64, drop(x.shape, axes, keepdims=False))
-        found = b.reduce_indexed(x, axes[0], cls._better, reduced)
+        found = b.index_of_extremum(x, axes[0], cls.which, reduced)
         return b.reshape(found, out)
-
-    @classmethod
-    def _better(cls, candidate: Scalar, best: Scalar) -> Scalar:
-        exceeds = cls.exceeds(candidate, best)
-        if not candidate.dtype.is_float:
-            return exceeds
-        return (exceeds | candidate.isnan()) & ~best.isnan()
 
 
 class ArgMax(_ArgExtremum, name="argmax"):
     """Index of the largest element. Raises ShapeError for none."""
 
     numpy = staticmethod(np.argmax)
-    exceeds = operator.gt
+    which = "max"
 
 
 class ArgMin(_ArgExtremum, name="argmin"):
     """Index of the smallest element. Raises ShapeError for none."""
 
     numpy = staticmethod(np.argmin)
-    exceeds = operator.lt
+    which = "min"

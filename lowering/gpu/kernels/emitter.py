@@ -43,6 +43,8 @@ class Lane:
 class KernelEmitter(NestEmitter):
     """Emits members of a nest at the indices given by `place`."""
 
+    searches = False  # a thread has no lanes that would take part
+
     def __init__(self, kernel: Kernel, nest: Nest) -> None:
         super().__init__(
             kernel.ops, kernel.memory.graph, nest, kernel.block, kernel.pointers, kernel.names,
