@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
 from ..ir.attrs import DYNAMIC
-from ..ir.dtypes import I64, U64, DType, dtype_of
+from ..ir.dtypes import I64, DType, dtype_of
 from ..ir.size_algebra import bounds
 from ..ir.symbolic import Dim, Sym
 from ..ir.types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
@@ -214,8 +214,6 @@ def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:
     must have gone through `forbid_outside` as well, for the user to get an error.
     """
     count = b.size(size)
-    if index.dtype is U64:
-        return index.minimum(count.cast(U64) - 1).cast(I64)
     index = index.cast(I64)
     return (index < 0).select(index + count, index).minimum(count - 1).maximum(0)
 
@@ -225,8 +223,6 @@ def forbid_outside(b: Builder, indices: Tensor | Scalar, size: Dim) -> None:
 
     def outside(index: Scalar) -> Scalar:
         count = b.size(size)
-        if index.dtype is U64:
-            return index >= count.cast(U64)
         index = index.cast(I64)
         return (index >= count) | (index < -count)
 

@@ -15,7 +15,6 @@ import numpy as np
 from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
 from ...ir.dtypes import I64 as INT64
-from ...ir.dtypes import U64
 from ...ir.op import Attrs, Fusion, attr, operand, result
 from ...ir.symbolic import Dim
 from ...ir.types import Shape, TensorType, Type
@@ -65,9 +64,8 @@ class _Indexed(Structural):
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
-        # u64 stays: cast to i64, a huge index would turn negative and count from the end.
-        dtypes = (tensor_type(t).dtype for t in types[1:])
-        return (None, *(None if d in (INT64, U64) else INT64 for d in dtypes))
+        # NumPy takes the bits of u64 as i64: the largest counts from the end.
+        return (None, *(INT64 for _ in types[1:]))
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
