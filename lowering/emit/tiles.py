@@ -9,7 +9,7 @@ for r in rows, by extent:                     # among the other loops
                 the members, with operands from the arrays
 ```
 
-Where an axis is too short for tiles, as known at run time, the nest without tiles follows.
+Where an axis turns out at run time to be too short for tiles, the nest without tiles follows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlir import ir
 from ..schedule.graph import Buffer
 from ..schedule.groups import Loop
 from ..schedule.index import Index, row_major
-from ..schedule.tiles import MOST, Tiling
+from ..schedule.tiles import MOST, TALL, Tiling
 from .transposes import transposer
 
 if TYPE_CHECKING:
@@ -43,11 +43,13 @@ class TiledNest:
         emitter, ops = self.emitter, self.emitter.ops
         low, high = emitter.first
         end = high
-        for loop in (self.tiling.rows, self.tiling.lane):
-            if not isinstance(loop.extent, int):
-                least, extent = emitter.size(self.tiling.least), emitter.size(loop.extent)
-                with emitter.scope.point():
-                    end = ops.select(ops.less(extent, least), low, end)
+        if not self.tiling.covers_all:
+            rows, lane = (emitter.size(g.extent) for g in (self.tiling.rows, self.tiling.lane))
+            least, tall = emitter.size(self.tiling.least), emitter.size(TALL)
+            with emitter.scope.point():
+                few = (ops.less(rows, least), ops.less(lane, least))
+                for without in (*few, ops.less(ops.mul(lane, tall), rows)):
+                    end = ops.select(without, low, end)
         self.first = low, end
         self._outer(list(self.tiling.loops))
         emitter.first = end, high

@@ -25,6 +25,7 @@ _RUN = 256  # bytes: reading less in a row at a time leaves hardware prefetching
 _LARGEST = 64  # elements of a side of a tile
 _VECTOR = 32  # bytes of a row of a square; wider vectors were no faster
 _WIDEST = 16  # elements of a side of a square: that many registers hold it
+TALL = 32  # rows per column; more are as well read along: few columns stay in cache for next rows
 _NEAR = 4  # elements; a step of less is no read across rows
 
 
@@ -37,7 +38,8 @@ class Tiling:
         lane: the innermost loop; all stores are contiguous along it.
         side: elements of a side of a square that is transposed in registers.
         extent: elements of a side of a tile, which consists of such squares.
-        least: extent of both loops from which on tiles pay.
+        least: extent of both loops from which on tiles pay, unless ``rows`` has more than `TALL`
+            times the extent of ``lane``.
         loops: the loops around ``lane``, in order; one of them is ``rows``.
     """
 
@@ -73,6 +75,9 @@ def choose_tiling(nest: Nest) -> Tiling | None:
     # Without tiles, another loop may be innermost, and do well on few rows.
     least = 2 * side if lane in nest.stages[0].parallel else _LARGEST
     if any(isinstance(g.extent, int) and g.extent < least for g in (rows, lane)):
+        return None
+    high, wide = rows.extent, lane.extent
+    if isinstance(high, int) and isinstance(wide, int) and high > TALL * wide:
         return None
     extent = min(_LARGEST, _RUN // widest)
     return Tiling(rows, lane, side, extent, least, tuple(g for g in loops if g is not lane))

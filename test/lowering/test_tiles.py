@@ -12,14 +12,14 @@ from profuse.dialect.ir.dtypes import BOOL, F16, F32, F64, I8, I16, I32, I64, dt
 from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.emit.transposes import rounds
-from profuse.lowering.schedule.tiles import MOST
+from profuse.lowering.schedule.tiles import MOST, TALL
 from profuse.lowering.target import Target, host_target
 
 RNG = np.random.default_rng(5)
 BF16 = dtype_named("bf16")
 DTYPES = [F32, F64, F16, BF16, I8, I16, I32, I64, BOOL]
 SIZES = [(1, 1), (16, 16), (17, 33), (33, 17), (15, 40), (40, 15), (64, 64), (65, 129), (130, 71),
-         (0, 20), (20, 0), (3, 300), (300, 3), (128, 96)]  # fmt: skip
+         (1100, 18), (18, 1100), (0, 20), (20, 0), (3, 300), (300, 3), (128, 96)]  # fmt: skip
 TILE = "call @transpose_"
 
 
@@ -64,10 +64,10 @@ def test_symbolic_sizes(dtype):
 
 
 @pytest.mark.parametrize("dtype", [F32, F64, BF16, I8], ids=str)
-@pytest.mark.parametrize("n,m", [(17, 33), (64, 64), (65, 129), (3, 300), (300, 3)])
+@pytest.mark.parametrize("n,m", [(17, 33), (64, 64), (65, 129), (3, 300), (300, 3), (1100, 18)])
 def test_numbers_for_sizes(n, m, dtype):
     kernel = check(added(n, m, dtype), drawn((n, m), dtype), drawn((m, n), dtype))
-    large_enough = min(n, m) >= 2 * min(16, 32 // np.dtype(dtype.numpy).itemsize)
+    large_enough = n <= TALL * m and min(n, m) >= 2 * min(16, 32 // np.dtype(dtype.numpy).itemsize)
     assert (TILE in loops(kernel)) == large_enough
 
 
