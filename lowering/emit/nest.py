@@ -12,8 +12,10 @@ from ..schedule.graph import Buffer, Compute, Graph, Tensor, buffer_of, strides_
 from ..schedule.groups import Loop, loop_index
 from ..schedule.index import Index, row_major
 from ..schedule.nests import TILE, Nest, Scratch, Stage
+from ..schedule.tiles import Tiling
 from .base import Ops
 from .reduce import Carried, StageReduction
+from .tiles import TiledNest
 from .values import Evaluator
 
 
@@ -36,6 +38,7 @@ class NestEmitter(Evaluator):
         self.scratch: dict[Tensor, ir.Value] = {}
         self.cells: dict[Tensor, ir.Value] = {}
         self.tile_end: ir.Value | None = None
+        self.tiles: TiledNest | None = None
 
     def run(self) -> None:
         """Emit everything."""
@@ -43,9 +46,24 @@ class NestEmitter(Evaluator):
             self.scratch[tensor] = self._temporary(scratch)
         for op in self.nest.accumulated:
             self._start_accumulator(op)
-        self._outer(list(self.nest.outer))
+        if self.nest.tiling is None or not self._tiled(self.nest.tiling):
+            self._outer(list(self.nest.outer))
         for op in self.nest.accumulated:
             self._finish_accumulator(op)
+
+    def _tiled(self, tiling: Tiling) -> bool:
+        """Emit the nest in tiles; True if they cover arrays of any size."""
+        self.tiles = TiledNest(self, tiling)
+        self.tiles.run()
+        self.tiles = None
+        return tiling.covers_all
+
+    def load(self, buffer: Buffer, base: ir.Value, offset: Index) -> ir.Value:
+        if self.tiles is not None:
+            found = self.tiles.load(buffer, offset)
+            if found is not None:
+                return found
+        return super().load(buffer, base, offset)
 
     def _temporary(self, scratch: Scratch) -> ir.Value:
         if scratch.buffer is not None:

@@ -8,11 +8,15 @@ stage; operations in one stage pass values in registers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...dialect.ir.symbolic import Dim
 from .access import Access
 from .graph import Buffer, Compute, Element, Tensor
 from .groups import Group, Grouper, Loop, add_scores, loop_index
+
+if TYPE_CHECKING:
+    from .tiles import Tiling
 
 TILE = 1024  # elements of a column tile: a few rows of accumulators fit into the L1 cache
 
@@ -78,6 +82,7 @@ class Nest:
             first stage that can follow it.
         scratch: tensor -> temporary array.
         accumulated: reductions over outer loops; their results are complete after the nest.
+        tiling: the loops that run in tiles where arrays are large enough; None = none.
     """
 
     group: Group
@@ -88,6 +93,7 @@ class Nest:
     place: dict[Compute, int] = field(default_factory=dict)
     scratch: dict[Tensor, Scratch] = field(default_factory=dict)
     accumulated: list[Compute] = field(default_factory=list)
+    tiling: Tiling | None = None
 
     def inner(self, op: Compute) -> list[Loop]:
         """A member's loops inside the outer loops, without loops of size 1."""

@@ -41,6 +41,7 @@ from .groups import Group, Grouper, stored_roots
 from .halves import narrow_products
 from .nests import Nest, Scratch, build_nest
 from .read import read_graph
+from .tiles import choose_tiling
 
 ALIGNMENT = 64
 STACK_BYTES = 64 * 1024  # largest size of all temporaries of one nest on the stack
@@ -85,7 +86,7 @@ class Schedule:
 def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
-    biases: bool = False,
+    biases: bool = False, tiles: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``.
 
@@ -99,6 +100,7 @@ def schedule(
         one_row: operations of at most this many elements may share a nest without a shared loop.
         halves: True = library products can take f16 and bf16.
         biases: True = library products can add a number per column of their result.
+        tiles: True = nests that read memory across rows may do so in tiles.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
@@ -119,6 +121,8 @@ def schedule(
             result.steps.append(step)
             continue
         nest = build_nest(step, grouper, stored)
+        if tiles:
+            nest.tiling = choose_tiling(nest)
         for temporary in (temporaries or _large_scratch)(nest):
             temporary.buffer = _workspace_buffer(temporary.element, temporary.dims, len(lives) + 1)
             lives[temporary] = _Life(number, number)

@@ -1,0 +1,118 @@
+"""A function that transposes a tile: squares of vectors, each in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from .base import Ops
+
+_LANES = 128  # bits that x86 shuffles with the cheapest instructions
+
+
+def transposer(ops: Ops, module: ir.Operation, side: int, extent: int, bits: int) -> str:
+    """The name of a function in a module that stores a tile of a matrix, transposed.
+
+    Its arguments are the matrix: the first element, and the distance of its rows in elements; the
+    array, whose rows have ``extent`` elements; and the rows and columns of the array that are
+    written, which are at least ``side``. Elements are moved as integers of so many bits.
+
+    It is a function of its own, which is not inlined, because loops around so long a body would
+    take LLVM long.
+    """
+    name = f"transpose_{side}x{side}xi{bits}_into_{extent}"
+    block = module.regions[0].blocks[0]
+    for view in block.operations:
+        if ir.StringAttr(view.operation.attributes["sym_name"]).value == name:
+            return name
+    types = [ops.pointer, ops.i64, ops.pointer, ops.i64, ops.i64]
+    noalias, nothing = ir.Attribute.parse("{llvm.noalias}"), ir.DictAttr.get({})
+    with ir.InsertionPoint(block):
+        function = ir.Operation.create(
+            "func.func", regions=1,
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+                "arg_attrs": ir.ArrayAttr.get([noalias, nothing, noalias, nothing, nothing]),
+                "llvm.linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+                "passthrough": ir.ArrayAttr.get([ir.StringAttr.get("noinline")]),
+            },
+        )  # fmt: skip
+    body = function.regions[0].blocks.append(*types)
+    matrix, distance, array, rows, columns = body.arguments
+    element = ir.IntegerType.get_signless(bits)
+    with ir.InsertionPoint(body):
+        zero, by, width = ops.constant(0), ops.constant(side), ops.constant(extent)
+        last_row = ops.create("arith.subi", ops.word, rows, by)
+        last_column = ops.create("arith.subi", ops.word, columns, by)
+        across = ops.loop(zero, columns, by, [])
+        with ir.InsertionPoint(across.body):
+            # The last squares overlap those before them, so that no square is partial.
+            column = ops.least(across.induction_variable, last_column)
+            sources = [ops.offset(matrix, ops.mul(column, distance), element)]
+            while len(sources) < side:
+                sources.append(ops.offset(sources[-1], distance, element))
+            targets = ops.offset(array, column, element)
+            down = ops.loop(zero, rows, by, [])
+            with ir.InsertionPoint(down.body):
+                row = ops.least(down.induction_variable, last_row)
+                source = [ops.offset(pointer, row, element) for pointer in sources]
+                target = ops.offset(targets, ops.mul(row, width), element)
+                _square(ops, element, source, target, width)
+                ir.Operation.create("scf.yield")
+            ir.Operation.create("scf.yield")
+        ir.Operation.create("func.return")
+    return name
+
+
+def _square(
+    ops: Ops, element: ir.Type, source: list[ir.Value], target: ir.Value, width: ir.Value
+) -> None:
+    """Store a square; ``source``: its rows; ``target``: the first element, in rows of ``width``."""
+    side = len(source)
+    vector = ir.VectorType.get([side], element)
+    aligned = ir.IntegerAttr.get(ops.i64, element.width // 8)
+    rows = [ops.create("llvm.load", vector, pointer, alignment=aligned) for pointer in source]
+    for n, low, high in rounds(side, min(side, _LANES // element.width)):
+        for a in (a for a in range(side) if not a & n):
+            b = a + n
+            rows[a], rows[b] = _shuffled(rows[a], rows[b], low), _shuffled(rows[a], rows[b], high)
+    for column in rows:
+        ir.Operation.create(
+            "llvm.store", operands=[column, target], attributes={"alignment": aligned}
+        )
+        target = ops.offset(target, width, element)
+
+
+def rounds(side: int, lanes: int) -> Iterator[tuple[int, list[int], list[int]]]:
+    """How to transpose a square in registers.
+
+    Each round is a distance n and the lanes of two shuffles: they replace the rows a and a + n, for
+    each a without the bit n. The rounds within blocks of ``lanes`` elements interleave two rows,
+    the others move whole blocks: each shuffle is one instruction of x86.
+    """
+    n = lanes // 2
+    while n:
+        mixed = [
+            k + row
+            for half in (0, lanes // 2)
+            for block in range(0, side, lanes)
+            for k in range(block + half, block + half + lanes // 2)
+            for row in (0, side)
+        ]
+        yield n, mixed[:side], mixed[side:]
+        n //= 2
+    n = lanes
+    while n < side:
+        even = [k for k in range(2 * side) if k // lanes % 2 == 0]
+        yield n, even, [k + lanes for k in even]
+        n *= 2
+
+
+def _shuffled(a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
+    return ir.Operation.create(
+        "llvm.shufflevector", results=[a.type], operands=[a, b],
+        attributes={"mask": ir.DenseI32ArrayAttr.get(lanes)},
+    ).results[0]  # fmt: skip

@@ -1,0 +1,148 @@
+"""Tiles: pointwise nests that read memory across rows do so in squares.
+
+`x + y.T` reads `y` along a column: each element is in another cache line. A nest with such a read
+goes through two of its loops in tiles: the innermost one, and the one along which the read is
+contiguous. A tile of the operand is transposed, square by square in registers, into a small array,
+from which the members read it in the order of the innermost loop (`emit.tiles`).
+
+Reads in branches, at computed indices, and with strides that are only known at run time remain as
+they are, and so do nests with reductions or several stages, and stores across rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from . import index as ix
+from .graph import Buffer, Compute, Reshape, Tensor, buffer_or_none, direct_reads, strides_of
+from .groups import Loop, loop_index
+from .index import Index
+from .nests import Nest
+
+MOST = 4  # operands of one nest in tiles: their arrays have to stay in the L1 and L2 caches
+_RUN = 256  # bytes: reading less in a row at a time leaves hardware prefetching behind
+_LARGEST = 64  # elements of a side of a tile
+_VECTOR = 32  # bytes of a row of a square; wider vectors were no faster
+_WIDEST = 16  # elements of a side of a square: that many registers hold it
+TALL = 32  # rows per column; more are as well read along: few columns stay in cache for next rows
+_NEAR = 4  # elements; a step of less is no read across rows
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Two loops of a nest that are run in tiles.
+
+    Attributes:
+        rows: the loop along which the reads are contiguous.
+        lane: the innermost loop; all stores are contiguous along it.
+        side: elements of a side of a square that is transposed in registers.
+        extent: elements of a side of a tile, which consists of such squares.
+        least: extent of both loops from which on tiles pay, unless ``rows`` has more than `TALL`
+            times the extent of ``lane``.
+        loops: the loops around ``lane``, in order; one of them is ``rows``.
+    """
+
+    rows: Loop
+    lane: Loop
+    side: int
+    extent: int
+    least: int
+    loops: tuple[Loop, ...]
+
+    @property
+    def covers_all(self) -> bool:
+        """True if tiles are known to pay."""
+        return isinstance(self.rows.extent, int) and isinstance(self.lane.extent, int)
+
+    def crosses(self, offset: Index) -> bool:
+        """True if a read at this offset is contiguous along the rows, and far from it otherwise."""
+        return _crosses(offset, self.rows, self.lane)
+
+
+def choose_tiling(nest: Nest) -> Tiling | None:
+    """The tiling of a nest that reads memory across rows; None = there is nothing to gain."""
+    loops = _loops(nest)
+    lane = _lane(nest) if len(loops) > 1 else None
+    if lane is None:
+        return None
+    reads = [(b, o) for b, o in set(_direct(nest)) if any(_crosses(o, g, lane) for g in loops)]
+    if not reads:
+        return None
+    rows = max(loops, key=lambda g: sum(_crosses(o, g, lane) for _, o in reads))
+    widest = max(_bytes(b) for b, o in reads if _crosses(o, rows, lane))
+    side = min(_WIDEST, _VECTOR // widest)
+    # Without tiles, another loop may be innermost, and do well on few rows.
+    least = 2 * side if lane in nest.stages[0].parallel else _LARGEST
+    if any(isinstance(g.extent, int) and g.extent < least for g in (rows, lane)):
+        return None
+    high, wide = rows.extent, lane.extent
+    if isinstance(high, int) and isinstance(wide, int) and high > TALL * wide:
+        return None
+    extent = min(_LARGEST, _RUN // widest)
+    return Tiling(rows, lane, side, extent, least, tuple(g for g in loops if g is not lane))
+
+
+def _crosses(offset: Index, rows: Loop, lane: Loop) -> bool:
+    step = offset.coefficient(lane)
+    # LLVM reads small distances as whole vectors, and selects from these.
+    near = isinstance(step, int) and abs(step) < _NEAR
+    known = all(isinstance(atom, Loop) for atom in offset.terms)
+    return rows is not lane and known and not near and offset.coefficient(rows) == 1
+
+
+def _bytes(buffer: Buffer) -> int:
+    return max(1, buffer.element.width // 8)
+
+
+def _loops(nest: Nest) -> list[Loop]:
+    """All loops of a nest without reductions whose members pass values in registers; else empty."""
+    stages = nest.stages
+    if nest.scratch or nest.tail or nest.accumulated or nest.tile or len(stages) != 1:
+        return []
+    if stages[0].reductions or len(stages[0].parallel) != 1:
+        return []
+    return [g for g in nest.group.outer if g.extent != 1]
+
+
+def _lane(nest: Nest) -> Loop | None:
+    """The loop along which all stores are contiguous; None = there is no such loop."""
+    found: set[Loop | None] = set()
+    for op in nest.stages[0].maps:
+        loops = nest.group.loops[op]
+        for number, tensor in enumerate(op.outputs):
+            if tensor.buffer is not None:
+                index = [loop_index(loops[k]) for k in op.axes[number]]
+                terms = ix.linear(index, tensor.buffer.strides).terms
+                near = [g for g, step in terms.items() if step == 1 and isinstance(g, Loop)]
+                found.add(near[0] if near else None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _direct(nest: Nest) -> Iterator[tuple[Buffer, Index]]:
+    """The reads of memory that every iteration makes."""
+    seen: set[tuple[Tensor, tuple[Index, ...]]] = set()
+    waiting: list[tuple[Compute, list[Index]]] = [
+        (op, [loop_index(g) for g in nest.group.loops[op]]) for op in nest.stages[0].maps
+    ]
+    while waiting:
+        op, loops = waiting.pop()
+        for tensor, index in direct_reads(op, loops):
+            producer = tensor.producer
+            while (
+                isinstance(producer, Reshape)
+                and producer.mapping is not None
+                and not producer.source.required
+            ):
+                tensor, index = producer.source, ix.substituted(producer.mapping, index.__getitem__)
+                producer = tensor.producer
+            if (tensor, index) in seen:
+                continue
+            seen.add((tensor, index))
+            if isinstance(producer, Compute) and not producer.anchor:
+                values = producer.loop_values(tensor.number, index)
+                waiting.append((producer, [ix.constant(0) if v is None else v for v in values]))
+            elif producer not in nest.group.loops:
+                buffer = buffer_or_none(tensor)
+                if buffer is not None:
+                    yield buffer, ix.linear(index, strides_of(tensor))
