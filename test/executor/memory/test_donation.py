@@ -49,13 +49,13 @@ IN_PLACE = {
     "residual": lambda x, w: np.tanh(x @ w) * 0.5 + x,
     "running sum": lambda x, w: np.cumsum(x, axis=0) + w,
     "choice": lambda x, w: np.where(x > w, x, 0.5 * w),
+    "column scales": lambda x, w: x.sum(axis=1) * w,
 }
 APART = {
     "transposed": lambda x, w: x.T * 2 + x,
     "reversed": lambda x, w: x[::-1] * w,
     "shifted": lambda x, w: np.concatenate([x[1:], x[:1]]) * w,
     "bare product": lambda x, w: x @ w,
-    "row sums": lambda x, w: x.sum(axis=1) * w,
     "other type": lambda x, w: (x * w).astype(np.float32),
     "other shape": lambda x, w: (x * w)[1:],
     "gathered": lambda x, w: x[:, np.array([1, 0] * (N // 2))] + x,
