@@ -13,13 +13,13 @@ from ...dialect.importers.tracing.pytree import LEAF
 from ...dialect.ir.device import HOST
 from ...dialect.ir.symbolic import Dim, Dimension, symbol
 from ...lowering.abi import KernelABI, KernelArtifact
-from ..cuda.launching.launches import Action, DeviceKernel, Multiply
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
 from .refs import Inside, OnDevice, Position, Ref, Stride
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
+    from ..cuda.launching.launches import Action, DeviceKernel
     from .arguments import Arguments
 
 
@@ -134,7 +134,7 @@ class HostKernel:
         return self.artifact.abi
 
 
-Kernel = Union[HostKernel, DeviceKernel]
+Kernel = Union[HostKernel, "DeviceKernel"]
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,8 @@ class Step:
         """Number of library products (BLAS calls) per kernel call."""
         if isinstance(self.kernel, HostKernel):
             return self.kernel.artifact.library_calls
+        from ..cuda.launching.launches import Multiply
+
         return sum(isinstance(action, Multiply) for action in self.actions)
 
 

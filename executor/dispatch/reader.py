@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
@@ -19,11 +20,23 @@ from ...dialect.ops.device_guards import SizeEq
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
-from ..cuda.launching.launches import DeviceKernel
 from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
-from .leaf_spec import ArrayValue, Kernel, Leaf, MadeValue, NumberValue, Step, Test, Value
+from .leaf_spec import (
+    ArrayValue,
+    HostKernel,
+    Kernel,
+    Leaf,
+    MadeValue,
+    NumberValue,
+    Step,
+    Test,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from ..cuda.launching.launches import DeviceKernel
 
 # Kind of a kernel scalar's dtype -> the Python types whose 8 bytes the kernel can read as it.
 _NUMBERS: dict[str, tuple[type, ...]] = {
@@ -228,10 +241,10 @@ class _Reader:
         made = Step(kernel, operands, results, guard)
         sizes = self.leaf.sizes(made)
         made = replace(made, workspace=size_of(parse_dim(kernel.abi.workspace), sizes))
-        if isinstance(kernel, DeviceKernel):
+        if not isinstance(kernel, HostKernel):
             made = replace(made, actions=kernel.actions(sizes, self.strides(kernel, operands)))
         self.leaf.steps.append(made)
-        if kernel.abi.can_violate and isinstance(kernel, DeviceKernel):
+        if kernel.abi.can_violate and not isinstance(kernel, HostKernel):
             raise Refused("a kernel reports indices out of range, which the host has to look at")
         for result, spec in zip(results, kernel.abi.results, strict=True):
             wanted = tuple(map(parse_dim, spec.dims))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ...dialect.errors import ArgumentError
 from ...dialect.ir.device import HOST
 from ...dialect.ir.types import TensorType
 from ...dialect.reasons import Reason
-from ...lowering.gpu.artifact import Usage
 from ..compile.request import CompileResult
 from ..compile.timings import grouped
 from ..plans.plan import Guard, Plan
@@ -18,6 +18,9 @@ from ..settings.events import Counters
 from ..tiers.choice import AnyExecutor
 from ..tiers.keyed import KeyedState
 from ..tiers.profiling import DebugState
+
+if TYPE_CHECKING:
+    from ...lowering.gpu.artifact import Usage
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...dialect.ir.device import HOST as HOST_DEVICE
 from ...dialect.ir.program import Module, Program
-from ...lowering.gpu.artifact import GpuArtifact
+from ...lowering.abi import KernelArtifact
 from ...lowering.placement import GPU, device_of_function
 from ..interpret.evaluate import Adapt
 from ..settings.events import Counters
 
 if TYPE_CHECKING:
-    from ...lowering.abi import KernelArtifact
+    from ...lowering.gpu.artifact import GpuArtifact
     from ...lowering.target import Target
     from ..cuda.exchange.dlpack_exchange import Exchange
 
@@ -127,7 +127,7 @@ class Processor:
         interpreted: Callable[..., Any],
     ) -> Callable[..., Any]:
         """A callable that runs a compiled group on the processor for which it was compiled."""
-        on_device = isinstance(artifact, GpuArtifact)
+        on_device = not isinstance(artifact, KernelArtifact)
         device = device_of_function(function, self.device) if on_device else HOST_DEVICE
         return backend_of(device).runner(artifact, device, counters, interpreted)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....dialect import ops  # noqa: F401  (fills the op table)
 from ....dialect.errors import Loc, ProfuseError
 from ....dialect.ir.serialize import module_from_json, module_to_json
 from ....dialect.reasons import Reason
 from ....lowering.abi import KernelArtifact
-from ....lowering.gpu.artifact import GpuArtifact
 from ..proof.verdict import Verdict
 from ..request import CompileResult
 from .entry import OBJECT, CorruptEntry, Entry
 from .profiles import Profile, is_profile
+
+if TYPE_CHECKING:
+    from ....lowering.gpu.artifact import GpuArtifact
 
 _PLAIN = ("trace", "seconds", "faulty")
 _OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -71,7 +73,11 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
 
 def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:
     """The class of a kernel's artifact; only the header of a GPU kernel names a chip."""
-    return GpuArtifact if "chip" in header else KernelArtifact
+    if "chip" not in header:
+        return KernelArtifact
+    from ....lowering.gpu.artifact import GpuArtifact
+
+    return GpuArtifact
 
 
 def check_entry(entry: Entry) -> None:
