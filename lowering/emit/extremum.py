@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from ..schedule import index as ix
-from ..schedule.graph import Compute, Tensor, read_at
+from ..schedule.graph import Compute, Tensor, read_at, viewed
 from ..schedule.groups import Loop, loop_index
 from ..schedule.index import Index
 
@@ -52,7 +52,7 @@ class Search:
             self.ops.store(nest.size(0), self.turn)
 
     def _is_computed(self) -> bool:
-        tensor, _ = self.nest.viewed(*self._read())
+        tensor, _ = viewed(*self._read())
         producer = tensor.producer
         return isinstance(producer, Compute) and self.nest.is_inlined(producer)
 

@@ -20,12 +20,12 @@ from ..schedule.graph import (
     Buffer,
     Compute,
     Graph,
-    Reshape,
     Source,
     Tensor,
     buffer_of,
     direct_reads,
     strides_of,
+    viewed,
 )
 from ..schedule.index import Atom, Index
 from .base import Ops, Sizes, is_splat
@@ -256,7 +256,7 @@ class Evaluator:
 
     def value(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
         """The element of a tensor."""
-        tensor, index = self.viewed(tensor, tuple(index))
+        tensor, index = viewed(tensor, tuple(index))
         found = self.remembered((tensor, index))
         if found is not None:
             return found
@@ -271,19 +271,6 @@ class Evaluator:
             with self.at(0):
                 return self.ops.undefined(tensor.element)
         return self.stored(tensor, index)
-
-    @staticmethod
-    def viewed(tensor: Tensor, index: Position) -> tuple[Tensor, Position]:
-        """The same element, without the reinterpretations that have a mapping."""
-        producer = tensor.producer
-        while (
-            isinstance(producer, Reshape)
-            and producer.mapping is not None
-            and not producer.source.required
-        ):
-            tensor, index = producer.source, ix.substituted(producer.mapping, index.__getitem__)
-            producer = tensor.producer
-        return tensor, index
 
     def is_inlined(self, op: Compute) -> bool:
         """True if elements of an operation's results are computed where they are read."""
@@ -339,7 +326,7 @@ class Evaluator:
 
     def _missing(self, read: tuple[Tensor, Position]) -> _Element | None:
         """The inlined element that ``read`` needs and that is not computed yet; None = none."""
-        tensor, index = self.viewed(*read)
+        tensor, index = viewed(*read)
         op = tensor.producer
         if not isinstance(op, Compute) or not self.is_inlined(op):
             return None

@@ -312,6 +312,19 @@ def operands(op: Compute | Reshape | Product) -> list[Tensor]:
     return [*reads, *(t for t in op.inits if t is not None), *op.body.extracts]
 
 
+def viewed(tensor: Tensor, index: tuple[Index, ...]) -> tuple[Tensor, tuple[Index, ...]]:
+    """The same element, without the reinterpretations that have a mapping."""
+    producer = tensor.producer
+    while (
+        isinstance(producer, Reshape)
+        and producer.mapping is not None
+        and not producer.source.required
+    ):
+        tensor, index = producer.source, substituted(producer.mapping, index.__getitem__)
+        producer = tensor.producer
+    return tensor, index
+
+
 def direct_reads(op: Compute, loops: Sequence[Index]) -> Iterator[tuple[Tensor, tuple[Index, ...]]]:
     """The elements that the iteration at ``loops`` reads in any case, without those in branches."""
     body = op.body

@@ -15,7 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import index as ix
-from .graph import Buffer, Compute, Reshape, Tensor, buffer_or_none, direct_reads, strides_of
+from .graph import (
+    Buffer,
+    Compute,
+    Tensor,
+    buffer_or_none,
+    direct_reads,
+    strides_of,
+    viewed,
+)
 from .groups import Loop, loop_index
 from .index import Index
 from .nests import Nest
@@ -128,14 +136,8 @@ def _direct(nest: Nest) -> Iterator[tuple[Buffer, Index]]:
     while waiting:
         op, loops = waiting.pop()
         for tensor, index in direct_reads(op, loops):
+            tensor, index = viewed(tensor, index)
             producer = tensor.producer
-            while (
-                isinstance(producer, Reshape)
-                and producer.mapping is not None
-                and not producer.source.required
-            ):
-                tensor, index = producer.source, ix.substituted(producer.mapping, index.__getitem__)
-                producer = tensor.producer
             if (tensor, index) in seen:
                 continue
             seen.add((tensor, index))

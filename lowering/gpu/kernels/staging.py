@@ -14,9 +14,9 @@ from mlir import ir
 
 from ....dialect.ir.symbolic import Dim
 from ...emit.base import is_splat
-from ...emit.values import Evaluator, Position
+from ...emit.values import Position
 from ...schedule import index as ix
-from ...schedule.graph import Compute, Tensor, buffer_or_none, read_at, strides_of
+from ...schedule.graph import Compute, Tensor, buffer_or_none, read_at, strides_of, viewed
 from ...schedule.groups import Loop, loop_index
 from ...schedule.index import Atom, Index
 from ...schedule.nests import Nest, Stage
@@ -197,7 +197,7 @@ def _read(op: Compute, loops: Sequence[Index | None]) -> list[Element]:
     numbers = op.body.direct if op.body.view is None else (op.body.view,)
     # A reduction does not read its accumulator from memory.
     inputs = [n for n in numbers if n < len(op.reads) or not op.is_reduction]
-    return [Evaluator.viewed(*read_at(op, number, known)) for number in inputs]
+    return [viewed(*read_at(op, number, known)) for number in inputs]
 
 
 def _is_memory(tensor: Tensor) -> bool:
