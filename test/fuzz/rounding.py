@@ -25,6 +25,7 @@ _UNROUNDED = {
     "arctan", "arctan2", "cos", "cosh", "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2",
     "logaddexp", "mean", "power", "sin", "sinh", "std", "tanh", "var",
 }  # fmt: skip
+_PRODUCTS = {"dot", "einsum", "inner", "tensordot", "vdot"}
 _OPERATORS = {ast.Mult: ("mul", "imul"), ast.Pow: ("pow", "ipow")}
 
 
@@ -105,6 +106,8 @@ class Rounding:
         if name == "multiply":
             times = self._rounded("mul")
             return lambda *args, **kwargs: found(*args, **kwargs) if kwargs else times(*args)
+        if name in _PRODUCTS:
+            return lambda *args, **kwargs: self._product(found, args, kwargs)
         if name not in _UNROUNDED:
             return found
 
@@ -117,6 +120,19 @@ class Rounding:
             return (exact * noise).astype(np.asarray(exact).dtype)
 
         return call
+
+    def _product(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A product and sum whose integers are off once they are floats: its order is open."""
+        exact = function(*args, **kwargs)
+        dtype = np.asarray(exact).dtype
+        if dtype.name not in EPS:
+            return exact
+        moved = [
+            (a * (1 + self._rng.uniform(-1, 1, a.shape) * EPS[dtype.name])).astype(dtype)
+            if isinstance(a, np.ndarray) and a.dtype.kind in "iu" else a
+            for a in args
+        ]  # fmt: skip
+        return function(*moved, **kwargs)
 
     def _of_any_sign(self, x: Any) -> Any:
         """``x``, whose NaNs have signs that nothing determines."""

@@ -98,6 +98,13 @@ def test_products_are_off_where_they_are_rounded(source):
     assert type(scope["_pow"](2.5, 1.5)) is float and scope["_mul"](3, 5) == 15
 
 
+def test_the_order_of_products_of_integers_and_floats_is_open():
+    """-(2**63) - 2 + 2**63 - 1 is -2, or 0, in floats, as the terms are grouped."""
+    z, y = np.array([[-(2**63), -2, 2**63 - 1]]), np.float32([[0.75]])
+    found = [Rounding(k).einsum("ij,ij->i", z, y)[0] for k in range(4)]
+    assert np.ptp(found) > 100
+
+
 def _replaced(source: str, right: str, wrong: str) -> str:
     """A module's source with a statement of its function replaced."""
     return source.replace(right.replace("\n", "\n    "), wrong)
