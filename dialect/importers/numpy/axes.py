@@ -63,6 +63,21 @@ def zero_of(x: Any) -> Any:
     return np.zeros((), x.dtype)[()]
 
 
+MISSING = object()
+"""The default of a parameter for which NumPy has no value that users could give."""
+
+
+def check_order(order: Any, known: str = "CFAK") -> None:
+    """Raise ValueError for a memory order that NumPy does not know."""
+    if order not in (*known, *known.lower(), None):
+        raise ValueError(f"order must be one of {', '.join(map(repr, known))} (got {order!r})")
+
+
+def sizes_now(x: Any) -> tuple[int | None, ...]:
+    """The sizes of this call, without a guard; None for one that is not known."""
+    return tuple(getattr(x, "hint", x.shape))
+
+
 def as_array(x: Any) -> Any:
     """``x`` with ndarray attributes: a traced or an ordinary array."""
     if isinstance(x, (Traced, np.ndarray)):

@@ -14,13 +14,11 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.leaves import NUMBERS
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, axis_number, axis_of, check_cast, dtype_like, ndim, sizes
+from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, sizes
 from .creation import iota
 from .registry import creation_function, numpy_function
 from .selection import result_type
 from .shape_functions import at_least, ravel, reshape
-
-_MISSING = object()
 
 # --- joining ----------------------------------------------------------------------------------
 
@@ -140,12 +138,12 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 @creation_function("pad")  # the array may be ordinary and the widths traced
 @numpy_function("pad")
-def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = _MISSING) -> Any:
+def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = MISSING) -> Any:
     """`np.pad` with a constant, the edge, or by reflection."""
     rank = ndim(array)
-    if mode != "constant" and constant_values is not _MISSING:
+    if mode != "constant" and constant_values is not MISSING:
         raise ValueError(f"unsupported keyword arguments for mode {mode!r}: constant_values")
-    constant_values = 0 if constant_values is _MISSING else constant_values
+    constant_values = 0 if constant_values is MISSING else constant_values
     if isinstance(pad_width, dict):
         if any(not -rank <= k < rank for k in pad_width):
             raise BoundsError(f"pad_width has axes that rank {rank} lacks", loc=user_loc())

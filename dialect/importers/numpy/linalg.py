@@ -24,6 +24,7 @@ from .axes import (
     check_cast,
     dtype_like,
     ndim,
+    sizes_now,
     zero_of,
 )
 from .creation import eye, iota
@@ -104,7 +105,7 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
     of_a = tuple(axis_of(x, ra) for x in of_a)
     of_b = tuple(axis_of(x, rb) for x in of_b)
     arrays = [as_array(a), as_array(b)]
-    sizes_a, sizes_b = (getattr(x, "hint", x.shape) for x in arrays)
+    sizes_a, sizes_b = map(sizes_now, arrays)
     for x, y in zip((sizes_a[k] for k in of_a), (sizes_b[k] for k in of_b), strict=True):
         if x != y and None not in (x, y):  # einsum would stretch a 1
             raise size_error(ShapeError, "shape-mismatch for sum")
@@ -308,7 +309,7 @@ def cross(
 def _components(x: Any, axis: Any) -> tuple[Any, Any, Any]:
     """The three components of vectors along ``axis``."""
     place = axis_of(axis, x.ndim)
-    size = getattr(x, "hint", x.shape)[place]
+    size = sizes_now(x)[place]
     if size == 2:
         raise trace_error(
             "np.cross of vectors of two components is not supported while tracing",

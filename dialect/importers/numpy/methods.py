@@ -16,18 +16,12 @@ from ..tracing.outputs import write_out
 from ..tracing.traced import Traced
 from . import joins, linalg, selection
 from . import shape_functions as shapes
-from .axes import ndim
+from .axes import check_order, ndim
 from .registry import array_method, refuse_parameter
 
 
 def _sizes_of(args: tuple) -> Any:
     return args[0] if len(args) == 1 else args
-
-
-def check_order(order: Any) -> None:
-    """Raise ValueError for a memory order that NumPy does not know."""
-    if order not in (*"CFAKcfak", None):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
 
 
 @array_method("astype")

@@ -15,6 +15,7 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op, recorder_of
 from ..tracing.traced import Traced, TracedScalar
 from .axes import (
+    MISSING,
     as_array,
     axis_number,
     axis_of,
@@ -23,6 +24,7 @@ from .axes import (
     ndim,
     reduced_axes,
     setting,
+    sizes_now,
 )
 from .creation import broadcast, full_of
 from .registry import array_method, creation_function, numpy_function
@@ -48,9 +50,6 @@ def _attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
     return out
 
 
-_MISSING = object()
-
-
 def _accumulation(name: str, join: str) -> Handler:
     """Register `np.sum` or `np.prod`; ``join`` is the op of two elements."""
 
@@ -58,7 +57,7 @@ def _accumulation(name: str, join: str) -> Handler:
     @numpy_function(name)
     def accumulate(
         a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
-        initial: Any = _MISSING,
+        initial: Any = MISSING,
     ) -> Any:  # fmt: skip
         attrs = _ufunc_attrs(a, axis, keepdims)
         if dtype is not None:
@@ -70,7 +69,7 @@ def _accumulation(name: str, join: str) -> Handler:
             out = op(name, a, **attrs)
         if initial is None:
             _need_elements(a, attrs.get("axes"))
-        if initial in (None, _MISSING):
+        if initial is None or initial is MISSING:
             return out
         return op(join, out, setting(initial, out.dtype) if isinstance(out, Traced) else initial)
 
@@ -168,12 +167,12 @@ def _spread(name: str) -> None:
     @numpy_function(name)
     def spread(
         a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
-        correction: Any = _MISSING,
+        correction: Any = MISSING,
     ) -> Any:  # fmt: skip
         attrs = _attrs(a, axis, keepdims)
         if dtype is not None:
             attrs["dtype"] = _float_dtype(f"np.{name}", a, dtype, real=False)
-        if correction is not _MISSING:
+        if correction is not MISSING:
             if ddof != 0:
                 raise ValueError("ddof and correction can't be provided simultaneously.")
             ddof = correction
@@ -244,7 +243,7 @@ def average(
     axis = None if axis is None else tuple(axis_of(k, a.ndim) for k in axis_tuple(axis))
     if weights is None:
         out = mean(a, axis, None, keepdims)
-        if 0 in _sizes_known(out):
+        if 0 in sizes_now(out):
             raise size_error(DivisionError, "division by zero")
         if not returned:
             return out
@@ -256,25 +255,20 @@ def average(
     total = sum_(op("cast", weights, dtype=dtype_of(dtype)), axis, None, keepdims)
     weighted = op("mul", op("cast", a, dtype=dtype_of(dtype)), weights)
     out = op("div", sum_(weighted, axis, None, keepdims), total)
-    if 0 in _sizes_known(a) and 0 not in _sizes_known(out):
+    if 0 in sizes_now(a) and 0 not in sizes_now(out):
         raise size_error(DivisionError, "Weights sum to zero, can't be normalized")
     if not returned:
         return out
     return out, op("copy", broadcast(total, out.shape))
 
 
-def _sizes_known(x: Any) -> tuple[Any, ...]:
-    """The sizes of this call, without a guard; None for one that is not known."""
-    return tuple(getattr(x, "hint", x.shape))
-
-
 def _weights(a: Any, weights: Any, axis: tuple[int, ...] | None) -> Any:
     """Weights in a shape that broadcasts to that of ``a``."""
-    if _sizes_known(weights) == _sizes_known(a):
+    if sizes_now(weights) == sizes_now(a):
         return weights
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    if _sizes_known(weights) != tuple(_sizes_known(a)[k] for k in axis):
+    if sizes_now(weights) != tuple(sizes_now(a)[k] for k in axis):
         what = "Shape of weights must be consistent with shape of a along specified axis."
         raise size_error(ShapeError, what)
     if len(axis) == a.ndim:

@@ -15,20 +15,19 @@ from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, axis_number, axis_of, check_cast, dtype_like, ndim, zero_of
+from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, zero_of
 from .creation import iota, whole_diagonal
 from .registry import creation_function, numpy_function
 from .shape_functions import ravel
 
-_MISSING = object()
 # What NumPy takes for the modes of `np.take`: words, and the numbers np.CLIP, np.WRAP, np.RAISE.
 _MODES = {"clip": "clip", "wrap": "wrap", "raise": "raise", 0: "clip", 1: "wrap", 2: "raise"}
 
 
 @numpy_function("where")
-def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
+def where(condition: Any, x: Any = MISSING, y: Any = MISSING) -> Any:
     """`np.where` of three operands."""
-    if x is _MISSING or y is _MISSING:
+    if x is MISSING or y is MISSING:
         raise trace_error(
             "np.where(condition) gives arrays whose size depends on contents",
             "use np.where(condition, x, y)",
@@ -45,14 +44,14 @@ def _strong(x: Any, other: Any) -> Any:
 
 @numpy_function("clip")
 def _clip(
-    a: Any, a_min: Any = _MISSING, a_max: Any = _MISSING, min: Any = _MISSING, max: Any = _MISSING,
+    a: Any, a_min: Any = MISSING, a_max: Any = MISSING, min: Any = MISSING, max: Any = MISSING,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    if a_min is not a_max and _MISSING in (a_min, a_max):
-        name = "a_min" if a_min is _MISSING else "a_max"
+    if a_min is not a_max and MISSING in (a_min, a_max):
+        name = "a_min" if a_min is MISSING else "a_max"
         raise TypeError(f"clip() missing 1 required positional argument: {name!r}")
-    if a_min is _MISSING:
-        a_min, a_max = (None if bound is _MISSING else bound for bound in (min, max))
+    if a_min is MISSING:
+        a_min, a_max = (None if bound is MISSING else bound for bound in (min, max))
     elif min is not max:
         raise ValueError("np.clip is given its bounds twice, by position and as min or max")
     if dtype is not None:

@@ -15,10 +15,20 @@ from ...errors import AxisError, DivisionError, ShapeError
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_array, as_traced, axis_of, axis_tuple, dtype_like, ndim, reduced_axes, sizes
+from .axes import (
+    MISSING,
+    as_array,
+    as_traced,
+    axis_of,
+    axis_tuple,
+    check_order,
+    dtype_like,
+    ndim,
+    reduced_axes,
+    sizes,
+)
 from .registry import numpy_function
 
-_MISSING = object()
 _MOST_PIECES = 1 << 12  # each is a value of the graph
 
 
@@ -27,8 +37,7 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Any:
     """`np.reshape` in C or Fortran order; one size may be -1."""
     if not isinstance(order, str | None):
         raise TypeError(f"order must be str, not {type(order).__name__}")
-    if order not in (*"CFAcfa", None):
-        raise ValueError(f"order must be one of 'C', 'F', or 'A' (got {order!r})")
+    check_order(order, "CFA")
     if shape is None:
         raise trace_error("np.reshape to None is not supported while tracing", "say the shape")
     order = order.upper() if order else order
@@ -310,9 +319,7 @@ def _is_scalar(x: Any) -> bool:
 
 
 @numpy_function("diff", weak=True)
-def diff(
-    a: Any, n: int = 1, axis: Any = -1, prepend: Any = _MISSING, append: Any = _MISSING
-) -> Any:
+def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = MISSING, append: Any = MISSING) -> Any:
     """`np.diff`."""
     count = operator.index(n)
     if count == 0:
@@ -325,7 +332,7 @@ def diff(
     where = axis_of(axis, out.ndim)
     before = (slice(None),) * where
     ends = [prepend, out, append]
-    if len(given := [as_array(x) for x in ends if x is not _MISSING]) > 1:
+    if len(given := [as_array(x) for x in ends if x is not MISSING]) > 1:
         # One number stands for as many as the other axes have elements.
         one = op("sum", op("ne", out[(*before, slice(0, 0))], 0), axes=(where,), keepdims=True)
         given = [x if x.ndim else broadcast_to(x, one.shape) for x in given]

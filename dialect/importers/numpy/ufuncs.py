@@ -17,7 +17,7 @@ from ..tracing.operators import op, recorder_of
 from ..tracing.outputs import traced_out
 from ..tracing.traced import Traced, TracedScalar
 from ..tracing.unsupported import is_supported, unsupported_call
-from .axes import as_array, dtype_like, ndim, zero_of
+from .axes import as_array, check_order, dtype_like, ndim, zero_of
 from .creation import broadcast
 from .registry import array_method, refuse_parameter
 
@@ -136,8 +136,7 @@ def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
         ) or name == "subok":  # fmt: skip
             continue
         if name == "order":
-            if value not in (*"CFAKcfak",):
-                raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {value!r})")
+            check_order(value)
             continue
         raise refuse_parameter(where, name)
 
