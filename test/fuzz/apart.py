@@ -90,9 +90,16 @@ def is_square_of_bools(program: Program, what: str) -> bool:
     return what == "dtype int64 for int8" and "**" in program.source()
 
 
-def is_of_objects(numpy: Outcome) -> bool:
-    """Whether NumPy has a result of dtype object: of numbers whose dtypes have none in common."""
-    return any(getattr(v, "dtype", None) == np.dtype(object) for _, v in numpy.value)
+def is_of_objects(program: Program, numpy: Outcome) -> bool:
+    """Whether NumPy has a result of dtype object: of numbers whose dtypes have none in common.
+
+    A product of two vectors, one of them of bfloat16, is then a number of Python.
+    """
+    product = re.search(r"\b(dot|inner|vdot)\(", program.source()) is not None
+    return any(
+        getattr(v, "dtype", None) == np.dtype(object) or (product and type(v) is float)
+        for _, v in numpy.value
+    )
 
 
 def is_dot_with_zero(program: Program, what: str) -> bool:

@@ -114,7 +114,7 @@ def _check_mode(
                 counts["calls that refuse a cast or a shape before an index"] += 1
             elif what and is_of_huge_integers(ours):
                 counts["calls whose Python integers need more than 64 bits"] += 1
-            elif what and is_of_objects(reference.outcomes[number]):
+            elif what and is_of_objects(program, reference.outcomes[number]):
                 counts["calls whose results are objects in NumPy"] += 1
             elif what and is_dot_with_zero(program, what):
                 counts["calls of np.dot that may multiply by zero"] += 1
