@@ -54,11 +54,13 @@ def vdot(a: Any, b: Any) -> Any:
 
 
 def _product(a: Any, b: Any) -> Any:
-    """A product in the operands' own dtype: np.dot keeps bfloat16, the op does not."""
-    out, dtype = op("matmul", a, b), dtype_like(a)
-    if dtype_like(b) != dtype or out.dtype == dtype:
-        return out
-    return op("cast", out, dtype=dtype_of(dtype))
+    """A product in the operands' common dtype: np.dot keeps bfloat16, the op does not."""
+    out = op("matmul", a, b)
+    try:
+        dtype = np.result_type(dtype_like(a), dtype_like(b))
+    except TypeError:
+        return out  # NumPy multiplies Python objects: bfloat16 has nothing in common with int32
+    return out if out.dtype == dtype else op("cast", out, dtype=dtype_of(dtype))
 
 
 def _scaled(a: Any, b: Any) -> Any:

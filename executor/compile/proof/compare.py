@@ -104,7 +104,9 @@ class Result:
         # Elements of which only the order of magnitude is known do not count as judged.
         usual = np.where(np.isfinite(e), np.abs(e), 0).mean() if e.size else 0.0
         weak = unstable | (_FACTOR * range_ > np.abs(e) + 0.01 * usual)
-        return near | edge | unstable, weak
+        # A divisor of which only the order of magnitude is known may be zero.
+        divided = np.isinf(f) & np.isfinite(e) & (_FACTOR * range_ > np.abs(e)) & (range_ > 0)
+        return near | edge | unstable | divided, weak
 
     def _in_words(self, place: int, count: int) -> str:
         at = np.unravel_index(place, self._found.shape)

@@ -1,5 +1,7 @@
 """NumPy functions and ndarray methods: traced once at one size, evaluated at others."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import profuse as pf
@@ -323,6 +325,13 @@ def test_diagonals_and_paddings_of_empty_axes():
             with pytest.raises(ValueError, match="can't extend empty axis 0"):
                 padded(x)
         assert padded.state().counters["traces"] == 1
+
+
+@pytest.mark.parametrize("function", [np.dot, np.inner, np.vdot])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "f4", "f8"])
+def test_products_with_bfloat16_have_the_common_dtype(function, dtype):
+    for x, y in itertools.permutations([np.ones(3, ml_dtypes.bfloat16), np.ones(3, dtype)]):
+        assert pf.jit(function)(x, y).dtype == function(x, y).dtype
 
 
 def test_products_of_bfloat16_stay_so():

@@ -97,6 +97,21 @@ def test_what_is_decided_at_single_points():
     assert result.judge([]).wrong == 1
 
 
+def test_a_divisor_may_vanish_of_which_rounding_decides_the_size():
+    """1 / (tanh(x) - x) is infinite wherever tanh(x) is rounded to x."""
+    values = np.full(1, 3e-3, np.float32)
+    g = Graph(tensor(1))
+    (x,) = g.inputs
+    reference = Reference(g.returning(g.div(g.number(1.0), g.sub(g.tanh(x), x))))
+    expected = reference([values])[0]
+    nearby = [n[0] for n in reference.nearby([values], 16, 1)]
+    finite = [n for n in nearby if np.isfinite(n).all()]
+    for found in (np.inf, -np.inf):
+        result = Result(np.full_like(expected, found), expected, rounds=True, moves=False)
+        assert result.judge(finite).wrong == 0
+        assert result.judge([]).wrong == 1
+
+
 def test_products_that_overflow_may_be_fused_with_the_sum():
     """inf - inf is NaN; without the rounding of one product it is an infinity."""
     most = np.finfo(np.float32).max
