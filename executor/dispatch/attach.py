@@ -8,9 +8,9 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ProfuseError
 from ...dialect.ir.device import HOST
 from ..arguments.device_kinds import kinds_met

@@ -10,9 +10,10 @@ import functools
 import itertools
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from ....dialect.dataclass import dataclass
 from .key import Key
 
 MAGIC = b"profuse-cache 1\n"

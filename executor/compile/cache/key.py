@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ....dialect.dataclass import dataclass
 from ....lowering.target import host_target
 from ...settings.fingerprint import sources, versions
 from ..user_extensions import users_own

@@ -15,9 +15,9 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from ....dialect.dataclass import dataclass
 from ...settings.knobs import knobs
 from .entry import CorruptEntry, Entry, Header, read_header
 from .key import Key
