@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ....dialect.dataclass import dataclass
-from ....lowering.target import host_target
-from ...settings.fingerprint import sources, versions
+from ...settings.fingerprint import versions
 from ..user_extensions import users_own
+from .facts import host_target, sources
 from .source_locations import Places
 
 if TYPE_CHECKING:
