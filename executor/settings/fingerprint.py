@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import platform
 import re
 import sys
 from pathlib import Path
+
+from .digest import blake2b
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -78,7 +79,7 @@ def sources() -> str:
 
 def sources_seen() -> str:
     """What changes whenever `sources` may: names, sizes and times of the files."""
-    digest = hashlib.blake2b(str(_PACKAGE).encode(), digest_size=16)
+    digest = blake2b(str(_PACKAGE).encode(), digest_size=16)
     for part in _SOURCES:
         path = _PACKAGE / part
         digest.update(_seen(path.name, path.stat()) if path.suffix else _seen_below(path))
@@ -109,7 +110,7 @@ def _seen_below(folder: Path | str) -> bytes:
 
 def digest_of(root: Path, parts: tuple[str, ...]) -> str:
     """Digest of names and content of the Python files below parts of a folder."""
-    digest = hashlib.blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for part in parts:
         path = root / part
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):

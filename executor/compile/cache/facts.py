@@ -13,13 +13,13 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import astuple
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from ....lowering import target
 from ....lowering.target import Target
 from ...settings import fingerprint
+from ...settings.digest import blake2b
 from ...settings.knobs import knobs
 from .folder import FORMAT, UnusableCache, check_owner, default_root, make_folder
 

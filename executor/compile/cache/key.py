@@ -5,13 +5,13 @@ The names let the explanation of a miss say which part differs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ....dialect.dataclass import dataclass
+from ...settings.digest import blake2b
 from ...settings.fingerprint import versions
 from ..user_extensions import users_own
 from .facts import host_target, sources
@@ -98,7 +98,7 @@ def outdated(key: Key) -> list[str]:
 
 
 def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
 def obstacle(request: CompileRequest) -> str:

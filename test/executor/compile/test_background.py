@@ -17,7 +17,7 @@ import pytest
 from internals import shared_pool_now
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.executor.compile import worker
-from profuse.executor.dispatch.attach import Dispatcher
+from profuse.executor.dispatch.dispatcher import Dispatcher
 from profuse.executor.plans import link
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
