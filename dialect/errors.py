@@ -7,8 +7,9 @@ raises for the same mistake, so ``except ValueError`` written for NumPy code kee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from .dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

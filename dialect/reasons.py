@@ -9,10 +9,11 @@ into words, from the table of this module; what a user can do about one is looke
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
+from .dataclass import dataclass
 from .errors import Loc, ProfuseError
 
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ..dialect.dataclass import dataclass
 from ..dialect.errors import LoweringError
 from ..dialect.ir.size_algebra import parse_dim
 from ..dialect.ir.symbolic import evaluate

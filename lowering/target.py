@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+
+from ..dialect.dataclass import dataclass
 
 _FAST_SUBNORMALS = ("znver", "btver", "bdver", "amdfam")
 

@@ -611,7 +611,7 @@ MUTATIONS = (
         ("executor/compile/test_cache.py::test_moved_code_is_found_and_told_at_its_new_place",),
     ),
     Mutation(
-        "others may put code into the cache", "executor/compile/cache/store.py",
+        "others may put code into the cache", "executor/compile/cache/folder.py",
         "if found.st_mode & stat.S_IWOTH:", "if False:",
         ("executor/compile/test_cache_faults.py::test_a_folder_that_others_can_write_is_refused",),
     ),

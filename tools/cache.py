@@ -19,9 +19,10 @@ from typing import Any
 from ..dialect.errors import ArgumentError, FileError, ProfuseError
 from ..executor.compile.cache.codec import check_entry
 from ..executor.compile.cache.entry import CorruptEntry, Header
+from ..executor.compile.cache.folder import UnusableCache, default_root
 from ..executor.compile.cache.key import outdated
 from ..executor.compile.cache.profiles import is_profile
-from ..executor.compile.cache.store import Evicted, File, Store, UnusableCache, default_root
+from ..executor.compile.cache.store import Evicted, File, Store
 from ..executor.settings.knobs import knobs
 from .console import tool
 from .quantities import UNITS, size

@@ -10,10 +10,10 @@ like a variable: `functional` makes it one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..dataclass import dataclass
 from ..ir.attrs import DYNAMIC
 from ..ir.program import Block, Instr
 from ..ir.types import ScalarType, TensorType, Type

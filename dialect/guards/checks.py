@@ -8,10 +8,11 @@ writes quick Python source, and `executor.dispatch.conditions.guards` the tests 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, repeat, zip_longest
 from typing import Any, Literal, TypeVar, get_args
 
+from ..dataclass import dataclass
 from ..errors import InternalError
 from ..ir.device import HOST
 from ..ir.symbolic import Dim, Sym, symbol

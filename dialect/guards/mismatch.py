@@ -7,9 +7,10 @@ Guards answer, they never raise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Union
 
+from ..dataclass import dataclass
 from ..ir.symbolic import evaluate
 from ..ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
 from .checks import LIST, TENSOR_WORDS, UNDEFINED, Check, Kind, checks_of, table

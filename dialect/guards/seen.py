@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Union
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..errors import DTypeError
 from ..ir.device import HOST, DeviceTensor
 from ..ir.gradient_mode import requires_grad

@@ -11,11 +11,11 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..errors import IRError
 from .dtypes import F32, DType, dtype_of, dtype_of_mlir
 from .dtypes import F64 as FLOAT64

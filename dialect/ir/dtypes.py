@@ -6,12 +6,12 @@ ones); `lowering` maps them to signless storage and picks unsigned operations by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import ml_dtypes
 import numpy as np
 
+from ..dataclass import dataclass
 from ..errors import DTypeError
 
 

@@ -17,10 +17,11 @@ for it one day::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..dataclass import dataclass
 from ..errors import InternalError, IRError, ProfuseError
 from ..reasons import Kind, Reason
 from .attrs import AttrKind

@@ -8,9 +8,10 @@ functions it names by symbol, exactly as the IR text does; `to_mlir` prints it, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ..dataclass import dataclass
 from ..errors import Loc
 from .attrs import quoted
 from .op import Op

@@ -11,9 +11,9 @@ a ShapeError: whoever infers types takes such a size for unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Union
 
+from ..dataclass import dataclass
 from ..errors import ShapeError
 
 Leaf = Union[str, "Read"]  # the name of a symbol, or what is read from an argument

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Union
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..errors import IRError
 from .device import HOST, DeviceTensor
 from .dtypes import BOOL, C128, F64, I64, DType, dtype_of, dtype_of_mlir

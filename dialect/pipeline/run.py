@@ -15,10 +15,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Union
 
+from ..dataclass import dataclass
 from ..errors import InternalError, PipelineError, ProfuseError
 from ..mlir.context import context, near, one_line, position_of
 from ..passes.base import PASSES, Pass

@@ -6,9 +6,9 @@ import dataclasses
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from ..dataclass import dataclass
 from ..errors import PipelineError
 from ..mlir.context import near
 from ..passes.base import Pass

@@ -8,11 +8,11 @@ is part of what the graph was traced for; so a recipe walks over leaves (R2.7, R
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.dtypes import dtype_of
 from ...dialect.ir.gradient_mode import requires_grad

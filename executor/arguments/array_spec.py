@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ArgumentError, FileError
 from ...dialect.ir.dtypes import DType, dtype_named
 

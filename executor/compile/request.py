@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError, ProfuseError
 from ...dialect.ir.program import Module
 from ...dialect.reasons import Reason

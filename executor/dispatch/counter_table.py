@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import HOST
 from .leaf_spec import Leaf
 from .llvm_writer import Writer

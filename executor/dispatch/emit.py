@@ -12,10 +12,10 @@ same arguments. The Python dispatcher then acts as if this function did not exis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import HOST
 from .conditions.host_reads import emit_test
 from .counter_table import LeafCells, Settings, Shared, cells_of

@@ -12,9 +12,9 @@ import ctypes
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ...lowering.cpu.loader import link_object
 from ..settings.fork_lock import ForkLock
 from .counter_table import LeafCells, Settings

@@ -15,11 +15,11 @@ import platform
 import struct
 import sys
 import sysconfig
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import DTYPES
 
 C_CONTIGUOUS = 0x0001

@@ -6,9 +6,10 @@ A plan that needs more than guards, kernels, sizes and fallbacks is refused, wit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ir.size_algebra import parse_dim

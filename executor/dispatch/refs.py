@@ -8,9 +8,10 @@ captured (`Held`). Sizes are expressions (`dialect.ir.symbolic`) over the leaves
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.symbolic import Read
 
 if TYPE_CHECKING:

@@ -1,1 +1,29 @@
-"""What an executor says of itself: state, explanations, advice, stages."""
+"""What an executor says of itself: state, explanations, advice, stages.
+
+A call needs nothing of this: each name is loaded when somebody asks for it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .explain import explain as explained
+    from .stages import stage_text, stages_of
+    from .state import debug_state_of, state_of
+    from .summary import dropped_traces
+
+__all__ = [
+    "debug_state_of", "dropped_traces", "explained", "stage_text", "stages_of", "state_of",
+]  # fmt: skip
+
+_HOME = {
+    "debug_state_of": "state", "dropped_traces": "summary", "explained": "explain",
+    "stage_text": "stages", "stages_of": "stages", "state_of": "state",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = import_module(f".{_HOME[name]}", __name__)
+    return getattr(found, "explain" if name == "explained" else name)

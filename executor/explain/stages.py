@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ArgumentError
 from ...dialect.ir.program import Module
 from ..compile.compiler import compile_graph

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ArgumentError
 from ...dialect.ir.device import HOST
 from ...dialect.ir.types import TensorType

@@ -7,8 +7,8 @@ them outwards, so that one array has one name, and one identity, on every level 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.program import Instr, Module
 from ...dialect.ops.speculation import CallFallback, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp

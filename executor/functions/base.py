@@ -14,10 +14,8 @@ from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.importers.tracing.tracer import is_tracing
 from ...dialect.ir.device import HOST
 from ...dialect.reasons import Kind, Reason
+from .. import explain
 from ..arguments.checks import check_environment, check_path
-from ..explain.explain import explain
-from ..explain.state import DebugState, ExecutorState, debug_state_of, state_of
-from ..explain.summary import dropped_traces
 from ..memory import thread_block
 from ..memory.destinations import Destinations
 from ..memory.output_pool import readable
@@ -34,6 +32,7 @@ from .device_arguments import home_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.tracing.pytree import TreeDef
+    from ..explain.state import DebugState, ExecutorState
     from .saved.file import StoredGraph
 
 _LOOK_SECONDS = 0.05  # a compile can become obsolete while it is waited for
@@ -152,14 +151,14 @@ class GraphFunction:
 
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
-        return state_of(self._executors(), self._current, (self._own,), self._reasons)
+        return explain.state_of(self._executors(), self._current, (self._own,), self._reasons)
 
     def debug_state(self) -> DebugState | KeyedState:
         """A snapshot of the graph used last: its optimised plan, or its plans (R1.15, R2.16).
 
         Raises ArgumentError while there is no plan.
         """
-        return debug_state_of(self._current, self._name)
+        return explain.debug_state_of(self._current, self._name)
 
     def explain(self) -> str:
         """Text that says which parts run as native code, which do not, why, and what to do."""
@@ -168,11 +167,11 @@ class GraphFunction:
             return f"{self._name} has not been called yet."
         texts = [f"{self._name} runs {reason}." for reason in self._reasons]
         texts += self._explained(executors) + self._remarks()
-        return "\n".join(texts + dropped_traces(self._own.dropped_traces, self._name))
+        return "\n".join(texts + explain.dropped_traces(self._own.dropped_traces, self._name))
 
     def _explained(self, executors: list[AnyExecutor]) -> list[str]:
         """The text of `explain` on each graph."""
-        return [explain(e, self._name) for e in executors]
+        return [explain.explained(e, self._name) for e in executors]
 
     def _remarks(self) -> list[str]:
         """The text of `explain` on all graphs together."""
@@ -239,13 +238,11 @@ class GraphFunction:
 
         Raises ArgumentError if the graph has not reached that stage, or if there is no such stage.
         """
-        from ..explain.stages import stage_text, stages_of
-
         if self._current is None:
             raise ArgumentError(f"{self._name} has no IR yet", hint="call it first")
-        made = stages_of(self._current)
+        made = explain.stages_of(self._current)
         if not 0 <= specialization < len(made):
             raise ArgumentError(
                 f"specialization {specialization} does not exist", hint=f"there are {len(made)}"
             )
-        return stage_text(made[specialization], stage)
+        return explain.stage_text(made[specialization], stage)

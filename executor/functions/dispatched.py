@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch.attach import Dispatcher
 from ..dispatch.debounce import Later
-from ..explain.state import ExecutorState
+from ..dispatch.dispatcher import Dispatcher
 from ..observe import registry
 from ..plans.options import Options
 from ..plans.plan import PLANS
@@ -20,6 +19,7 @@ from ..tiers.choice import AnyExecutor
 from .base import GraphFunction
 
 if TYPE_CHECKING:
+    from ..explain.state import ExecutorState
     from .variants import Variant
 
 _FOREVER = threading.TIMEOUT_MAX

@@ -24,10 +24,10 @@ from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
 from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
 from ...dialect.ir.device import HOST
+from .. import explain
 from ..arguments.checks import check_arity, check_path, check_settings
 from ..arguments.plain_calls import flat_key
-from ..dispatch.attach import unserved
-from ..explain.explain import explain
+from ..dispatch.dispatcher import unserved
 from ..memory.donation import parameter_names, positions
 from ..memory.output_pool import readable
 from ..observe import registry
@@ -76,7 +76,9 @@ class JitFunction(DispatchedFunction):
         with self._lock:
             traces = {v.executor: v.trace for v in self._graphs_met()}
         return [
-            explain(e, self._name, f"{self._name}({call_text(self._fn, t.in_tree, t.kinds)})")
+            explain.explained(
+                e, self._name, f"{self._name}({call_text(self._fn, t.in_tree, t.kinds)})"
+            )
             for e in executors
             if (t := traces.get(e)) is not None  # None: the graph was dropped meanwhile
         ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.tracer import Trace
 from ...dialect.reasons import Kind, Reason

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import IRError
 from ...dialect.ir.attrs import TYPE, VALUE
 from ...dialect.ir.device import device_of

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...dialect.analysis.alias import uses
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ShapeError
 from ...dialect.guards.checks import symbol_name
 from ...dialect.ir.dtypes import dtype_named

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import NamedTuple
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ShapeError
 from ...dialect.ir.size_algebra import OPERATORS, sym_max
 from ...dialect.ir.symbolic import Dim

@@ -17,10 +17,10 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ...dialect.dataclass import dataclass
 from ..settings.events import Event, subscribe
 from ..settings.knobs import knobs
 from . import registry

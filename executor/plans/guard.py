@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.guards.checks import TENSOR_WORDS, Check, Kind, table
 from ...dialect.ir.device import HOST
 from ...dialect.ir.types import TensorType, Type

@@ -20,7 +20,7 @@ def unavailable(device: str) -> str:
 
 def target(device: str) -> Target:
     """The CPU of this process."""
-    from ...lowering.target import host_target
+    from ..compile.cache.facts import host_target
 
     return host_target()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ops.speculation import CallFallback
 from ...dialect.reasons import Reason, summed

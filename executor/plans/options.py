@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...dialect.dataclass import dataclass
 from ..settings.strategy import Strategy
 from .processor import HOST, Processor
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.guards.checks import checks_of
 from ...dialect.guards.mismatch import holds

@@ -8,9 +8,9 @@ all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import HOST as HOST_DEVICE
 from ...dialect.ir.program import Module, Program
 from ...lowering.abi import KernelArtifact

@@ -11,9 +11,10 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from . import event_log
 from .fork_lock import hold_over_forks
 from .knobs import knobs

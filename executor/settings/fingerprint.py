@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import platform
 import re
 import sys
 from pathlib import Path
+
+from .digest import blake2b
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -76,9 +77,40 @@ def sources() -> str:
     return digest_of(_PACKAGE, _SOURCES)
 
 
+def sources_seen() -> str:
+    """What changes whenever `sources` may: names, sizes and times of the files."""
+    digest = blake2b(str(_PACKAGE).encode(), digest_size=16)
+    for part in _SOURCES:
+        path = _PACKAGE / part
+        digest.update(_seen(path.name, path.stat()) if path.suffix else _seen_below(path))
+    return digest.hexdigest()
+
+
+def _seen(name: str, status: os.stat_result) -> bytes:
+    # The time of the last change of the inode, which no tool sets back, tells a file that another
+    # one of the same size and time has replaced.
+    numbers = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+    return f"{name}\0{numbers}\0".encode()
+
+
+def _seen_below(folder: Path | str) -> bytes:
+    """The same of all Python files below a folder."""
+    found, folders = [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                found.append(_seen(entry.name, entry.stat()))
+            elif entry.name != "__pycache__" and entry.is_dir():
+                folders.append(entry.path)
+    return b"".join(sorted(found)) + b"".join(
+        folder.encode("utf-8", "surrogateescape") + _seen_below(folder)
+        for folder in sorted(folders)
+    )
+
+
 def digest_of(root: Path, parts: tuple[str, ...]) -> str:
     """Digest of names and content of the Python files below parts of a folder."""
-    digest = hashlib.blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for part in parts:
         path = root / part
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):

@@ -10,9 +10,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import KnobError
 from .fork_lock import hold_over_forks
 from .stress import Stress, parse_stress

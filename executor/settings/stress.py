@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from ...dialect.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
 from ...dialect.ir.program import Module
 from ...dialect.reasons import Kind, Reason

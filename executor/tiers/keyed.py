@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ArgumentError, ProfuseError
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Module

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError, KnobError, ProfuseError
 from ...dialect.ir.program import Module
 from ...dialect.profiling.observers import instrument

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from ...dialect.dataclass import dataclass
 from ..settings.events import Counters
 from ..settings.fork_lock import ForkLock
 

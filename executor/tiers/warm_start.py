@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import IRError, Loc
 from ...dialect.ir.program import Module
 from ...dialect.profiling.observers import has_claims

@@ -1,4 +1,7 @@
-"""Object code into callable memory, with LLVM's linker; nothing of MLIR is imported.
+"""Object code into callable memory; nothing of MLIR is imported.
+
+Kernels from disk are placed by `elf`: importing LLVM's linker takes half as long as a first call.
+What that cannot place is for LLVM's linker, which also says why an object does not link.
 
 Library products are looked up in scipy-openblas32, everything else (libm) in the process.
 """
@@ -10,10 +13,12 @@ import functools
 import itertools
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
+from . import elf
 
 if TYPE_CHECKING:
     from ..abi import KernelArtifact
@@ -45,13 +50,31 @@ def load(artifact: KernelArtifact) -> Loaded:
     if artifact.library_calls:
         _openblas()
     try:
+        mapped = elf.map_object(artifact.object, (artifact.entry,), _outside)
+        return Loaded(mapped.symbols[artifact.entry], mapped.memory)
+    except (elf.Unsupported, OSError):
+        pass
+    try:
         return link_object(artifact.object, artifact.entry)
     except RuntimeError as error:
         raise InternalError(f"kernel {artifact.name} does not link: {error}") from error
 
 
+def _outside(name: str) -> int:
+    """Address of a symbol of a library, or of this process; raises elf.Unsupported."""
+    if name in _library_symbols:
+        return _library_symbols[name]
+    try:
+        return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+    except AttributeError:
+        raise elf.Unsupported(f"no symbol {name}") from None
+
+
+_library_symbols: dict[str, int] = {}  # of libraries that only this module has loaded
+
+
 def link_object(code: bytes, entry: str, *others: str) -> Loaded:
-    """Link object code into this process; raises RuntimeError.
+    """Link any object code into this process, with LLVM's linker; raises RuntimeError.
 
     Args:
         entry: symbol of the function.
@@ -59,6 +82,8 @@ def link_object(code: bytes, entry: str, *others: str) -> Loaded:
     """
     import llvmlite.binding as llvm
 
+    for symbol, address in _library_symbols.items():
+        llvm.add_symbol(symbol, address)
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in (entry, *others):
         builder.export_symbol(name)
@@ -78,10 +103,9 @@ def _linker() -> Any:
 
 @functools.cache
 def _openblas() -> ctypes.CDLL:
-    """The BLAS library, its products made visible to the linker, limited to one thread."""
+    """The BLAS library, its products made visible to kernels, limited to one thread."""
     import os
 
-    import llvmlite.binding as llvm
     import scipy_openblas32
 
     folder = scipy_openblas32.get_lib_dir()
@@ -89,7 +113,7 @@ def _openblas() -> ctypes.CDLL:
     library = ctypes.CDLL(os.path.join(folder, name))
     for symbol in BLAS_SYMBOLS:
         address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
-        llvm.add_symbol(symbol, address)
+        _library_symbols[symbol] = address or 0
     return library
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import LoweringError
 from ..abi import KernelArtifact
 from ..stages import GRAPH, LINALG, Compile, Stage, read, run

@@ -7,11 +7,11 @@ stays near that of pairwise summation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlir import ir
 
+from ...dialect.dataclass import dataclass
 from ..schedule.graph import Combiner, Compute, Tensor
 from ..schedule.groups import Loop
 from ..schedule.nests import Stage

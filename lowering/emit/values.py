@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from mlir import ir
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..schedule import index as ix
 from ..schedule.graph import (

@@ -8,9 +8,10 @@ Sizes are texts of size expressions over the size symbols and the names of run-t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Union
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import evaluate
 from ..abi import KernelABI

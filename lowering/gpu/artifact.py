@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from ...dialect.dataclass import dataclass
 from ..abi import abi_from_json, abi_to_json
 from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from mlir import ir
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..stages import run_passes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...dialect.dataclass import dataclass
 from ..stages import GRAPH, LINALG, Compile, Stage, run
 from .artifact import GpuArtifact
 

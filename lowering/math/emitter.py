@@ -7,10 +7,11 @@ loop vectoriser turns the loop around it into SIMD code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith, math
+
+from ...dialect.dataclass import dataclass
 
 _FLOAT_PREDICATES = arith.CmpFPredicate
 

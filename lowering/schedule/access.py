@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .body import CHEAP

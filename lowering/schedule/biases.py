@@ -10,8 +10,9 @@ adds the bias at no cost. And for products with a vector, a pass over the result
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...dialect.dataclass import dataclass
 from . import index as ix
 from .access import operand_view
 from .graph import Body, Compute, Graph, Product, Read, Reshape, Tensor, reshape_root

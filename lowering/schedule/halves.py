@@ -7,10 +7,11 @@ adds up halves in f32 and rounds once computes the same result from the halves t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mlir import ir
 
+from ...dialect.dataclass import dataclass
 from .graph import Compute, Graph, Product, Reshape, Tensor, definition, results
 
 _HALVES = {"f16": "f16", "i16": "bf16"}  # by storage type

@@ -7,9 +7,10 @@ stage; operations in one stage pass values in registers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from ...dialect.dataclass import dataclass
 from ...dialect.ir.symbolic import Dim
 from .access import Access
 from .graph import Buffer, Compute, Element, Tensor

@@ -12,9 +12,10 @@ The steps, each with its module:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Union
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import LoweringError
 from ...dialect.ir.size_algebra import sym_max
 from ...dialect.ir.symbolic import Dim, Sym

@@ -12,8 +12,8 @@ they are, and so do nests with reductions or several stages, and stores across r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ...dialect.dataclass import dataclass
 from . import index as ix
 from .graph import (
     Buffer,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import BoundsError, DTypeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of

@@ -13,12 +13,12 @@ import sys
 import types
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
 from .generators import is_generator

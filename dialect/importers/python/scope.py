@@ -12,11 +12,11 @@ import builtins
 import functools
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import Traced, TracedScalar
 from .calls import CALLEE, with_callees

@@ -7,11 +7,11 @@ Outside of a trace they run in Python. Inside one they become ``scf.if``, ``scf.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import ArgumentError
 from ...ir.dtypes import BOOL, I64
 from ...ir.op import op_named

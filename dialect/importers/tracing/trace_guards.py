@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Union
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import Loc
 from ...ir import symbolic
 from ...ir.op import op_named

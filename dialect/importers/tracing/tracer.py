@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ... import ops
+from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs

@@ -10,13 +10,14 @@ sizes are compared only where other ones would need another graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import mul
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import DTypeError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of

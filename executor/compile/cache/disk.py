@@ -16,8 +16,9 @@ from typing import TypeVar
 from ...settings.events import log
 from ...settings.knobs import knobs
 from .entry import CorruptEntry, Entry, Header
+from .folder import UnusableCache, default_root
 from .key import Key, describe, nearest
-from .store import Store, TooLarge, UnusableCache, default_root
+from .store import Store, TooLarge
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ cover.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from ....dialect.dataclass import dataclass
+from ...settings.digest import blake2b
 from .key import Key
 
 MAGIC = b"profuse-cache 1\n"
@@ -129,4 +129,4 @@ def _header(data: dict[str, Any]) -> Header:
 
 
 def _checksum(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=32).digest()
+    return blake2b(data, digest_size=32).digest()

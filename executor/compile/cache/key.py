@@ -5,16 +5,16 @@ The names let the explanation of a miss say which part differs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ....lowering.target import host_target
-from ...settings.fingerprint import sources, versions
+from ....dialect.dataclass import dataclass
+from ...settings.digest import blake2b
+from ...settings.fingerprint import versions
 from ..user_extensions import users_own
+from .facts import host_target, sources
 from .source_locations import Places
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def outdated(key: Key) -> list[str]:
 
 
 def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
 def obstacle(request: CompileRequest) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from ....dialect.dataclass import dataclass
 from ....dialect.errors import IRError
 from ....dialect.ir.device import HOST
 from ....dialect.ir.types import TensorType, type_from_mlir, type_to_mlir

@@ -9,8 +9,8 @@ unambiguous, the key contains which ops share a location.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from ....dialect.dataclass import dataclass
 from ....dialect.errors import Loc
 
 # The form in which `Module.to_mlir` prints a location, at the end of a line.

@@ -12,25 +12,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from ...settings.knobs import knobs
+from ....dialect.dataclass import dataclass
 from .entry import CorruptEntry, Entry, Header, read_header
+from .folder import FORMAT, check_owner, make_folder
 from .key import Key
 
-_FORMAT = "v1"  # name of the subfolder: versions of profuse with other formats use other ones
 _SUFFIX = ".entry"
 _TEMPORARY = ".tmp"
 _ABANDONED = 3600.0  # seconds after which the writer of a temporary file is taken to have died
 _serial = itertools.count()
-
-
-class UnusableCache(Exception):
-    """A folder cannot hold a cache, for the reason in the message; never passed to users."""
 
 
 class TooLarge(Exception):
@@ -70,7 +64,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.folder = root / _FORMAT
+        self.folder = root / FORMAT
 
     # --- one entry ----------------------------------------------------------------------------
 
@@ -85,7 +79,7 @@ class Store:
         """
         path = self.path(key.digest)
         try:
-            self._check_owner()
+            check_owner(self.folder)
             with open(path, "rb") as file:
                 entry = Entry.from_file(file)
                 used = os.fstat(file.fileno()).st_mtime_ns
@@ -106,8 +100,8 @@ class Store:
         data = entry.to_bytes()
         if len(data) > limit:
             raise TooLarge(f"its {len(data)} bytes are more than the {limit} that are allowed")
-        self._make_folder()
-        self._check_owner()
+        make_folder(self.folder)
+        check_owner(self.folder)
         name = f"{entry.key.digest}.{os.getpid()}.{next(_serial)}{_TEMPORARY}"
         temporary, path = self.folder / name, self.path(entry.key.digest)
         try:
@@ -120,15 +114,6 @@ class Store:
         finally:
             temporary.unlink(missing_ok=True)
         return self.prune(limit, keep=path)
-
-    def _make_folder(self) -> None:
-        """Make the folder; raises UnusableCache if a parent cannot be made, and OSError."""
-        for _ in range(2):  # a second attempt, in case another process has deleted a parent
-            try:
-                return self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except FileNotFoundError as error:
-                reason = error.strerror or error
-        raise UnusableCache(f"{self.folder} cannot be made: {reason}")
 
     def check(self, file: File) -> Entry:
         """The whole entry in a file; raises CorruptEntry, OSError."""
@@ -145,16 +130,6 @@ class Store:
         except OSError:
             return False
         return True
-
-    def _check_owner(self) -> None:
-        """Raise UnusableCache if other users could put object code into the folder."""
-        if os.name != "posix":
-            return
-        found = self.folder.stat()
-        if found.st_uid not in (os.geteuid(), 0):
-            raise UnusableCache(f"{self.folder} belongs to another user (uid {found.st_uid})")
-        if found.st_mode & stat.S_IWOTH:
-            raise UnusableCache(f"{self.folder} can be written by every user")
 
     # --- all entries --------------------------------------------------------------------------
 
@@ -209,18 +184,3 @@ class Store:
         for file in self._scan():
             if file.path.name.endswith(_TEMPORARY) and time.time() - file.used / 1e9 > _ABANDONED:
                 self.remove(file.path)
-
-
-def default_root() -> Path:
-    """The folder that the `cache_dir` knob names, or else ``profuse`` in the user's cache folder.
-
-    Raises UnusableCache if the user has no cache folder.
-    """
-    if knobs.cache_dir:
-        return Path(os.path.abspath(os.path.expanduser(knobs.cache_dir)))
-    import platformdirs
-
-    found = Path(platformdirs.user_cache_dir("profuse", appauthor=False))
-    if not found.is_absolute():
-        raise UnusableCache("there is no home directory; PROFUSE_CACHE_DIR can name a folder")
-    return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.program import Module, Program
 from ....dialect.ir.size_algebra import parse_dim

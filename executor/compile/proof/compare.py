@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from .reference import is_float
 
 _FACTOR = 8  # results may lie within this many times the range of nearby evaluations

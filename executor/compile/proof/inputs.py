@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.dtypes import DType
 from ....dialect.ir.program import Program
 from ....dialect.ir.symbolic import evaluate

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.size_algebra import parse_dim
 from ....dialect.ir.symbolic import evaluate

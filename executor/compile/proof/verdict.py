@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any
+
+from ....dialect.dataclass import dataclass
 
 CHECKED, PARTLY, UNCHECKED, FAILED = "checked", "partly", "unchecked", "failed"
 

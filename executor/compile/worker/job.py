@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from ....dialect.dataclass import dataclass
 from ....dialect.errors import WorkerError
 from ...settings.events import Counters
 from ..timings import QUEUE, WORKER, add

@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
 
+from ....dialect.dataclass import dataclass
 from ....dialect.errors import InternalError, ProfuseError, WorkerError
 from ...settings.events import Counters, log
 from ...settings.fork_gate import fork_allowed

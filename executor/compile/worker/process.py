@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from ....dialect.dataclass import dataclass
 from .frames import FrameError, FrameReader, frame
 from .protocol import WireError, decode_hello
 

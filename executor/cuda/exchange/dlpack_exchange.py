@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.device import index_of
 from ...memory.placement import Refused
 from ..nvidia.driver_api import DriverError

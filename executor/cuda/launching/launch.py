@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.device import index_of
 from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.size_algebra import parse_dim

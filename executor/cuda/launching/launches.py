@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.size_algebra import parse_dim
 from ....dialect.ir.symbolic import Dim
 from ....lowering.abi import KernelABI

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....dialect.dataclass import dataclass
 from ....lowering.gpu.abi import LibraryProduct, Matrix
 from ..nvidia.driver_api import Driver, DriverError
 

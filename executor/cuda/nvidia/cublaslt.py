@@ -12,9 +12,10 @@ import threading
 import weakref
 from collections import OrderedDict
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from ....dialect.dataclass import dataclass
 from ..launching.products import ITEMSIZE, Gemm
 from .cublas import COMPUTE, TYPES, check, factor, load
 from .driver_api import DriverError, NoEpilogueError

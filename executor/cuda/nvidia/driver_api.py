@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from ....dialect.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ..launching.argument_block import ArgumentBlock

@@ -8,9 +8,9 @@ definition, `dialect.guards.mismatch`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Union
 
+from ....dialect.dataclass import dataclass
 from ....dialect.guards.checks import TENSOR_WORDS, Check, Kind, checks_of, table
 from ....dialect.ir.symbolic import Dim
 from ....dialect.ir.types import TensorType, Type, contiguous_strides

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ....dialect.dataclass import dataclass
 from ....dialect.importers.tracing.pytree import LEAF
 from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride

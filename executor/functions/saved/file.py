@@ -14,13 +14,13 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from ....dialect.errors import FileError
 from ....dialect.ir.dtypes import dtype_of, dtype_of_mlir
 from ...compile.cache.entry import MAGIC, Entry

@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from mlir import ir
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.symbolic import Dim
 from ...emit.nest import NestEmitter
 from ...emit.reduce import Carried

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from ....dialect.dataclass import dataclass
 from ...schedule.nests import Nest
 from ..abi import Condition, Launch
 from .kernel import Kernel, Memory, Temporary

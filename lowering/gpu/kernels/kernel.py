@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from mlir import ir
 
+from ....dialect.dataclass import dataclass
 from ....dialect.errors import InternalError, LoweringError
 from ....dialect.ir.symbolic import Dim, Sym
 from ...emit.base import is_splat

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mlir import ir
 
+from ....dialect.dataclass import dataclass
 from ...emit.base import Ops
 from ...schedule.plan import element_bytes
 

@@ -10,10 +10,9 @@ The size of a row decides where one stage keeps data for the next:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mlir import ir
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.symbolic import Dim
 from ...emit.module import buffers_of
 from ...emit.reduce import Carried

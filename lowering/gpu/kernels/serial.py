@@ -7,8 +7,9 @@ iteration of the outer loops has a place of its own in the workspace for tempora
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.size_algebra import sym_min
 from ....dialect.ir.symbolic import Dim
 from ...emit.module import buffers_of

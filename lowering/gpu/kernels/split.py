@@ -7,10 +7,11 @@ are deterministic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mlir import ir
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.size_algebra import sym_max, sym_min
 from ....dialect.ir.symbolic import Dim
 from ...emit.module import buffers_of

@@ -8,10 +8,11 @@ stored itself, and no barrier is needed. The layout avoids bank conflicts of nei
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mlir import ir
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.symbolic import Dim
 from ...emit.base import is_splat
 from ...emit.values import Position

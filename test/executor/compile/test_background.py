@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -16,8 +17,8 @@ import profuse as pf
 import pytest
 from internals import shared_pool_now
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
-from profuse.executor.compile import worker
-from profuse.executor.dispatch.attach import Dispatcher
+from profuse.executor.compile import pending, worker
+from profuse.executor.dispatch.dispatcher import Dispatcher
 from profuse.executor.plans import link
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
@@ -366,3 +367,16 @@ def test_a_dispatcher_that_gets_no_thread_is_told(monkeypatch):
     assert event.reason == "no thread to emit code on: can't start new thread"
     assert not f.state().emitted
     right(f)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_the_first_profiled_run_starts_a_worker(monkeypatch, tmp_path, cache):
+    """Not the second call: the worker starts while the program goes on."""
+    started = []
+    pool = SimpleNamespace(warm=lambda: started.append(1))
+    monkeypatch.setattr(pending, "_pool", lambda: pool)
+    with pf.knobs.override(cache=cache, cache_dir=str(tmp_path)):
+        f = pf.jit(lambda x: np.tanh(x) * 3, background=True)
+        assert not started
+        f(np.ones(3))
+    assert started == [1]

@@ -275,7 +275,8 @@ def test_all_of_the_compiler_is_among_the_sources():
     aside = {
         "", ".compile", ".compile.compiler", ".compile.request", ".compile.ir_dump",
         ".compile.timings", ".interpret",
-        ".settings", ".settings.events", ".settings.event_log", ".settings.fingerprint",
+        ".settings", ".settings.digest", ".settings.events", ".settings.event_log",
+        ".settings.fingerprint",
         ".settings.fork_lock", ".settings.knobs", ".settings.stress",
     }  # fmt: skip
     digested = (

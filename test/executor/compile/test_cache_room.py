@@ -18,6 +18,7 @@ from cached_graphs import (
 from profuse.dialect.ir import serialize
 from profuse.executor.compile.cache import codec, store
 from profuse.executor.compile.cache.entry import Header
+from profuse.executor.compile.cache.folder import default_root
 from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import Target
 
@@ -84,10 +85,10 @@ def test_what_a_dead_writer_left_is_swept_up(folder):
 def test_the_folder_is_the_one_for_caches_of_this_user(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with knobs.override(cache_dir=""):
-        assert store.default_root() == tmp_path / "profuse"
+        assert default_root() == tmp_path / "profuse"
     monkeypatch.setenv("HOME", str(tmp_path))
     with knobs.override(cache_dir="~/here"):
-        assert store.default_root() == tmp_path / "here"
+        assert default_root() == tmp_path / "here"
 
 
 def test_without_a_home_there_is_no_cache(monkeypatch):

@@ -1,0 +1,83 @@
+"""What each process would find out anew about this installation and this machine, kept on disk.
+
+The digest of our sources takes as long to compute as a call takes otherwise, and the target of the
+host needs LLVM. Both are kept beside the cache entries, each with a signature, quickly read, that
+differs wherever the fact may. A fact that is damaged, or of another signature, is found out anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+from collections.abc import Callable
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+from ....lowering import target
+from ....lowering.target import Target
+from ...settings import fingerprint
+from ...settings.digest import blake2b
+from ...settings.knobs import knobs
+from .folder import FORMAT, UnusableCache, check_owner, default_root, make_folder
+
+_SUFFIX = ".fact"
+_CPU = "/sys/devices/system/cpu/modalias"  # family, model and every feature, in one line
+
+
+@functools.cache
+def sources() -> str:
+    """`fingerprint.sources`."""
+    found = _known("sources", fingerprint.sources_seen, fingerprint.sources)
+    return found if isinstance(found, str) else fingerprint.sources()
+
+
+@functools.cache
+def host_target() -> Target:
+    """`lowering.target.host_target`."""
+    found = _known("host", _host_seen, lambda: astuple(target.host_target()))
+    try:
+        made = Target(*found)
+    except TypeError:  # of another process's making
+        return target.host_target()
+    return made if all(isinstance(part, str) for part in astuple(made)) else target.host_target()
+
+
+def _host_seen() -> str:
+    """What the host's target depends on; raises OSError where the system does not tell."""
+    with open(_CPU, encoding="ascii") as file:
+        machine = file.read()
+    return f"{os.uname().machine} llvmlite {fingerprint.versions()['llvmlite']} {machine}"
+
+
+def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:
+    """A fact: from disk if its signature holds there, else found and kept."""
+    if not knobs.cache:
+        return find()
+    try:
+        signature = blake2b(seen().encode(), digest_size=16).hexdigest()
+        folder = default_root() / FORMAT
+        path = folder / f"{name}-{_place()}{_SUFFIX}"
+    except (OSError, UnusableCache, ValueError):
+        return find()
+    with contextlib.suppress(OSError, UnusableCache, ValueError, TypeError, KeyError):
+        check_owner(folder)
+        kept = json.loads(path.read_bytes())
+        if kept["signature"] == signature:
+            return kept["fact"]
+    fact = find()
+    with contextlib.suppress(OSError, UnusableCache):
+        make_folder(folder)
+        check_owner(folder)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps({"signature": signature, "fact": fact}), encoding="ascii")
+        os.replace(temporary, path)
+    return fact
+
+
+def _place() -> str:
+    """A name for this installation on this machine: others overwrite no fact of it."""
+    here = f"{Path(__file__)}\0{os.uname().nodename}"
+    return blake2b(here.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

@@ -1,0 +1,170 @@
+"""Relocatable x86-64 ELF objects into callable memory, without LLVM: what kernels from disk need.
+
+Kernels are position independent, refer to their constants relative to the instruction, and call at
+most library functions. What goes beyond that raises `Unsupported`, and is for LLVM's linker. Tables
+for unwinding are left away, so nothing may be thrown through the code: dispatchers, in which the
+interpreter may end a thread, are for LLVM's linker, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+_IDENT = b"\x7fELF\x02\x01\x01"  # 64 bits, little endian
+_RELOCATABLE, _X86_64 = 1, 62
+_PROGBITS, _SYMTAB, _RELA, _NOBITS, _UNWIND = 1, 2, 4, 8, 0x70000001
+_WRITE, _ALLOC, _EXEC, _KNOWN_FLAGS = 1, 2, 4, 0x37  # also MERGE, STRINGS
+_ABS64, _PC32, _PLT32 = 1, 2, 4
+_UNDEFINED, _RESERVED = 0, 0xFF00
+_PAGE = mmap.PAGESIZE
+_STUB = struct.Struct("<6sQ2x")  # jmp *(%rip) and the address
+
+
+class Unsupported(Exception):
+    """The object has something that kernels do not have."""
+
+
+class Mapped(NamedTuple):
+    """Code in memory.
+
+    Attributes:
+        symbols: addresses of the symbols that were asked for.
+        memory: owner of the memory.
+    """
+
+    symbols: Mapping[str, int]
+    memory: mmap.mmap
+
+
+class _Section(NamedTuple):
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry_size: int
+
+
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+
+
+def map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]) -> Mapped:
+    """Place an object in memory.
+
+    Args:
+        code: the object file.
+        wanted: names of symbols whose addresses are asked for.
+        find: address of a symbol that the object does not define; raises Unsupported.
+
+    Raises Unsupported, also for a damaged object, and OSError if no memory may be executed.
+    """
+    try:
+        return _map_object(code, wanted, find)
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
+        raise Unsupported(f"not an object as LLVM writes it: {error}") from error
+
+
+def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]) -> Mapped:
+    if code[:7] != _IDENT or struct.unpack_from("<HH", code, 16) != (_RELOCATABLE, _X86_64):
+        raise Unsupported("no relocatable object of x86-64")
+    (table,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    if size != _SECTION.size:
+        raise Unsupported("sections of another size")
+    sections = [_Section(*_SECTION.unpack_from(code, table + k * size)) for k in range(count)]
+    symbols, names = _symbols(code, sections)
+    outside = [n for n, s in zip(names, symbols, strict=True) if n and s[3] == _UNDEFINED]
+
+    places, end = _layout(sections, write=False)
+    stubs = {name: end + k * _STUB.size for k, name in enumerate(outside)}
+    executable = -(-(end + len(stubs) * _STUB.size) // _PAGE) * _PAGE
+    data, end = _layout(sections, write=True, at=executable)
+    places |= data
+    memory = mmap.mmap(-1, max(end, _PAGE), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for number, place in places.items():
+        section = sections[number]
+        if section.type == _PROGBITS:
+            content = code[section.offset : section.offset + section.size]
+            memory[place : place + section.size] = content
+    known = {name: find(name) for name in outside}
+    for name, at in stubs.items():
+        memory[at : at + _STUB.size] = _STUB.pack(b"\xff\x25\0\0\0\0", known[name])
+
+    def address(index: int, through_stub: bool) -> int:
+        _, _, _, section, value, _ = symbols[index]
+        if section == _UNDEFINED:
+            name = names[index]
+            return base + stubs[name] if through_stub else known[name]
+        if section not in places:
+            raise Unsupported("a symbol outside of what is loaded")
+        return base + places[section] + value
+
+    for section in sections:
+        if section.type == _RELA and section.info in places:
+            body = code[section.offset : section.offset + section.size]
+            for offset, info, addend in _RELOCATION.iter_unpack(body):
+                at, kind = places[section.info] + offset, info & 0xFFFFFFFF
+                if kind == _ABS64:
+                    value = address(info >> 32, through_stub=False) + addend
+                    struct.pack_into("<Q", memory, at, value)
+                elif kind in (_PC32, _PLT32):
+                    value = address(info >> 32, kind == _PLT32) + addend - base - at
+                    struct.pack_into("<i", memory, at, value)
+                else:
+                    raise Unsupported(f"relocation {kind}")
+    _protect(base, executable)
+    found = {n: address(k, through_stub=False) for k, n in enumerate(names) if n in wanted}
+    if missing := [name for name in wanted if name not in found]:
+        raise Unsupported(f"no symbol {missing[0]}")
+    return Mapped(found, memory)
+
+
+def _symbols(
+    code: bytes, sections: list[_Section]
+) -> tuple[list[tuple[int, int, int, int, int, int]], list[str]]:
+    """The symbols of an object and their names; "" for those that only LLVM's files need."""
+    (table,) = [s for s in sections if s.type == _SYMTAB]
+    body = code[table.offset : table.offset + table.size]
+    strings = sections[table.link].offset
+    symbols = list(_SYMBOL.iter_unpack(body))
+    names = [code[strings + s[0] : code.index(0, strings + s[0])].decode() for s in symbols]
+    return symbols, names
+
+
+def _layout(sections: list[_Section], *, write: bool, at: int = 0) -> tuple[dict[int, int], int]:
+    """Offsets of the sections that are, or are not, written to, and the end of the last one."""
+    places: dict[int, int] = {}
+    for number, section in enumerate(sections):
+        if not section.flags & _ALLOC or section.type == _UNWIND:
+            continue
+        if section.type not in (_PROGBITS, _NOBITS) or section.flags & ~_KNOWN_FLAGS:
+            raise Unsupported("a section that needs more than a place")  # constructors, say
+        if section.align > _PAGE:
+            raise Unsupported("alignment beyond that of pages")
+        if bool(section.flags & _WRITE) == write:
+            at = -(-at // max(section.align, 1)) * max(section.align, 1)
+            places[number] = at
+            at += section.size
+    return places, at
+
+
+def _protect(base: int, size: int) -> None:
+    """Make memory executable and read-only; raises OSError."""
+    if not size:
+        return
+    kind = ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, use_errno=True
+    )
+    if kind(("mprotect", ctypes.pythonapi))(base, size, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise OSError(ctypes.get_errno(), "memory cannot be made executable")
