@@ -34,6 +34,11 @@ class Target:
         """
         return self.triple.startswith("x86_64") and not self.cpu.startswith(_FAST_SUBNORMALS)
 
+    @property
+    def fused(self) -> bool:
+        """True for CPUs known to have fused multiply-add: on x86-64 by the features, else all."""
+        return not self.triple.startswith("x86_64") or "+fma" in self.features.split(",")
+
 
 @functools.cache
 def host_target() -> Target:

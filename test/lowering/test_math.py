@@ -14,7 +14,7 @@ from graphs import Graph, tensor
 from mlir import ir
 from profuse.lowering import math
 from profuse.lowering.cpu.stages import compile_program
-from profuse.lowering.target import Target
+from profuse.lowering.target import Target, host_target
 
 BINARY = {"powf": np.power, "atan2": np.arctan2}
 UNARY = {
@@ -27,7 +27,7 @@ CASES = [
     pytest.param(name, FLOATS[dtype], id=f"{name}-{dtype}")
     for name in math.EXPANSIONS
     for dtype, bound in zip(FLOATS, math.ULP_BOUNDS[name], strict=True)
-    if bound is not None
+    if bound is not None and (host_target().fused or dtype == "f32" or name not in math.FUSED_F64)
 ]
 # f(x) is x near 0.
 LIKE_X = ("asin", "asinh", "atan", "atanh", "expm1", "log1p", "sin", "sinh", "tan", "tanh")
@@ -183,6 +183,12 @@ def test_loop_is_vectorised(name, dtype):
     compiled = kernel(name, dtype)
     element = "float" if dtype is np.float32 else "double"
     assert re.search(rf"store <\d+ x {element}>", compiled.llvm_ir)
+    if name in math.FUSED_F64 and dtype is np.float64:
+        # libm serves blocks with huge arguments, in the first of the two versions.
+        blocks = compiled.llvm_ir.split("\n\n")
+        usual = [b for b in blocks if b.startswith("vector.body") and f"@llvm.{name}." not in b]
+        assert any(re.search(r"store <\d+ x double>", block) for block in usual)
+        return
     assert not re.search(r"^\s+(call|bl)\w*\s", compiled.assembly, re.MULTILINE)
 
 
