@@ -201,6 +201,17 @@ class K:
         result.owner.attributes[RARE] = ir.UnitAttr.get()
         return result
 
+    def unusual(self, x) -> ir.Value:
+        """Whether x is zero, negative, subnormal, infinite or NaN."""
+        least = self.bits(self.const(self.format.smallest_normal))
+        above = self.isub(self.bits(x), least)
+        normal = self.integer((2 * self.format.bias) << self.format.mantissa)
+        return arith.cmpi(arith.CmpIPredicate.uge, above, normal)
+
+    def if_unusual(self, condition, rare, usual) -> ir.Value:
+        """`rarely`, or ``rare`` itself where there is one form for all arguments."""
+        return self.rarely(condition, rare, usual) if self.fused else rare
+
     both = staticmethod(arith.andi)
     either = staticmethod(arith.ori)
 
