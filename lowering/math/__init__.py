@@ -65,7 +65,7 @@ ULP_BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "acos": (1.5, 1.5),
     "atan": (2.5, 2.5),
     "atan2": (2.5, 2.5),
-    "powf": (0.75, 2.0),
+    "powf": (1.5, 2.0),
 }
 
 

@@ -184,6 +184,10 @@ class K:
     def gt(self, a, b) -> ir.Value:
         return self.compare("OGT", a, b)
 
+    def not_lt(self, a, b) -> ir.Value:
+        """a >= b, or either is NaN."""
+        return self.compare("UGE", a, b)
+
     def not_le(self, a, b) -> ir.Value:
         """a > b, or either is NaN."""
         return self.compare("UGT", a, b)
