@@ -5,6 +5,7 @@ import ctypes.util
 import os
 import platform
 import re
+from pathlib import Path
 
 import math_harness
 import numpy as np
@@ -132,6 +133,7 @@ def binary_samples(dtype: type) -> list[np.ndarray]:
         (rng.normal(size=COUNT), rng.integers(-50, 50, COUNT)),
         (np.exp(rng.uniform(-60, 60, COUNT)), rng.uniform(-13, 13, COUNT)),
         (1 + rng.normal(size=COUNT) * 1e-3, rng.normal(size=COUNT) * 1e5),
+        (rng.uniform(0.5, 2.0, 10 * COUNT), rng.uniform(-90, 90, 10 * COUNT)),
         tuple(grid.ravel() for grid in np.meshgrid(specials(dtype), specials(dtype))),
     ]
     return [np.concatenate([r[i].astype(dtype) for r in ranges]) for i in range(2)]
@@ -309,6 +311,17 @@ def test_what_has_no_expansion_is_left_alone():
             assert math.expand("exp", [integer]) is None
             assert math.expand("cbrt", [double]) is None
         assert len(block.operations) == 0
+
+
+def test_the_page_on_accuracy_has_the_bounds_and_no_larger_error():
+    text = (Path(__file__).parents[2] / "docs" / "accuracy.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == list(math.EXPANSIONS)
+    for name, cells in rows:
+        found = cells.split(" | ")
+        for k, stated in enumerate(math.ULP_BOUNDS[name]):
+            assert stated is not None
+            assert float(found[3 * k]) <= stated == float(found[3 * k + 2])
 
 
 def test_every_expansion_states_its_bound():
