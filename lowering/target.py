@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 from ..dialect.dataclass import dataclass
 
+_PREFERENCE = "prefer-256-bit"
 _FAST_SUBNORMALS = ("znver", "btver", "bdver", "amdfam")
 
 
@@ -35,14 +37,40 @@ class Target:
         """
         return self.triple.startswith("x86_64") and not self.cpu.startswith(_FAST_SUBNORMALS)
 
+    @property
+    def fused(self) -> bool:
+        """True for CPUs known to have fused multiply-add: on x86-64 by the features, else all."""
+        return not self.triple.startswith("x86_64") or "+fma" in self.features.split(",")
+
+    @property
+    def machine(self) -> Target:
+        """The target without what is merely preferred of it."""
+        kept = (f for f in self.features.split(",") if f[1:] != _PREFERENCE)
+        return replace(self, features=",".join(kept))
+
+    def preferring(self, width: int) -> Target:
+        """The target with vectors of ``width`` bits; 0 = 512 where they pay, else as LLVM has it.
+
+        The same target where there is no choice. LLVM has 256 bits for all of Intel's CPUs, since
+        their older ones lower the clock for more; those that came later have bfloat16 or VNNI for
+        AVX, too.
+        """
+        features = self.features.split(",")
+        if not {"+avx512f", "+avx512vl"} <= set(features):
+            return self
+        if width == 0 and not {"+avx512bf16", "+avxvnni"} & set(features):
+            return self.machine
+        sign = "+" if width == 256 else "-"
+        return replace(self, features=f"{self.machine.features},{sign}{_PREFERENCE}")
+
 
 @functools.cache
-def host_target() -> Target:
-    """The CPU this process runs on."""
+def host_target(vector_width: int = 0) -> Target:
+    """The CPU this process runs on, with vectors as `Target.preferring` tells."""
     import llvmlite.binding as llvm
 
     return Target(
         triple=llvm.get_process_triple(),
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-    )
+    ).preferring(vector_width)

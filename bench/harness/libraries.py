@@ -9,10 +9,12 @@ import numpy
 
 # Names that are the same everywhere but in torch.
 _NAMES = (
-    "abs", "all", "any", "argmax", "argmin", "astype", "bool", "clip", "concatenate", "cos",
-    "cumsum", "exp", "flip", "float16", "float32", "float64", "int32", "int64", "isfinite", "log",
-    "log1p", "max", "maximum", "mean", "min", "minimum", "reshape", "sin", "sqrt", "stack", "sum",
-    "take", "take_along_axis", "tanh", "transpose", "uint8", "var", "where",
+    "abs", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "argmax", "argmin", "astype", "bool", "clip", "concatenate", "cos", "cosh",
+    "cumsum", "exp", "exp2", "expm1", "flip", "float16", "float32", "float64", "int32", "int64",
+    "isfinite", "log", "log10", "log1p", "log2", "max", "maximum", "mean", "min", "minimum",
+    "reshape", "sin", "sinh", "sqrt", "stack", "sum", "take", "take_along_axis", "tan", "tanh",
+    "transpose", "uint8", "var", "where",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.ir.program import Module
 from ..settings.events import Counters
+from ..settings.knobs import knobs
 
 if TYPE_CHECKING:
     from ...lowering.abi import KernelArtifact
@@ -19,10 +20,11 @@ def unavailable(device: str) -> str:
 
 
 def target(device: str) -> Target:
-    """The CPU of this process."""
+    """The CPU of this process, with vectors of the width that is set."""
     from ..compile.cache.facts import host_target
 
-    return host_target()
+    width = knobs.vector_width
+    return host_target().preferring(0 if width == "auto" else int(width))
 
 
 def adapter(module: Module, home: str) -> None:

@@ -88,6 +88,12 @@ def _level(text: str) -> str:
     return text.lower()
 
 
+def _vector_width(text: str) -> str:
+    if text.lower() not in ("auto", "256", "512"):
+        raise ValueError("expected one of auto, 256, 512")
+    return text.lower()
+
+
 def _mode(text: str) -> str:
     if text.lower() in _CHECKS:
         return text.lower()
@@ -149,6 +155,9 @@ KNOBS: dict[str, Knob] = {
     # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
     # that alternate between the two then take tens of milliseconds.
     "library_threads": Knob(_whole(1, 1024), 1, "threads of library products inside kernels"),
+    "vector_width": Knob(
+        _vector_width, "auto", "bits of vectors on CPUs with AVX-512: 256, 512; auto = by the CPU"
+    ),
     "output_pool_bytes": Knob(
         _whole(0, _BYTES), 256 << 20, "memory of dead results kept for new ones"
     ),

@@ -39,8 +39,9 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
             plan = schedule(functions[0], tiles=True)
         with compile_.timed("loops"):
             loops, entry = emit_module(
-                plan, in_place=compile_.in_place, slow_subnormals=compile_.target.slow_subnormals
-            )
+                plan, in_place=compile_.in_place, fused=compile_.target.fused,
+                slow_subnormals=compile_.target.slow_subnormals,
+            )  # fmt: skip
             annotate_loops(loops)
     abi = plan.abi(in_place(plan) if compile_.in_place else ())
     compile_.artifact = KernelArtifact(

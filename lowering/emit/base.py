@@ -27,11 +27,11 @@ def is_splat(buffer: Buffer) -> bool:
 class Ops:
     """Types and constructors of operations, at the current insertion point and location.
 
-    ``word`` is the type of index arithmetic. `math.expand` explains ``slow_subnormals``.
+    ``word`` is the type of index arithmetic. `math.expand` explains the rest.
     """
 
-    def __init__(self, slow_subnormals: bool = False) -> None:
-        self.slow_subnormals = slow_subnormals
+    def __init__(self, slow_subnormals: bool = False, fused: bool = False) -> None:
+        self.slow_subnormals, self.fused = slow_subnormals, fused
         self.i1 = ir.IntegerType.get_signless(1)
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
@@ -170,7 +170,7 @@ class Ops:
 
     def expand(self, function: str, operands: Sequence[ir.Value]) -> ir.Value | None:
         """A function of the `math` dialect, if it has an inline expansion."""
-        return expand(function, operands, slow_subnormals=self.slow_subnormals)
+        return expand(function, operands, slow_subnormals=self.slow_subnormals, fused=self.fused)
 
     def call(self, callee: str, operands: Sequence[ir.Value]) -> None:
         """A call without results."""

@@ -21,6 +21,7 @@ from .body import BodyEmitter
 from .division import hoist_reciprocals
 from .nest import NestEmitter
 from .products import ProductEmitter
+from .rare import version_loops
 from .split import split_loops
 from .values import Evaluator
 
@@ -28,20 +29,21 @@ DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 
 
 def emit_module(
-    schedule: Schedule, *, in_place: bool = False, slow_subnormals: bool = False
-) -> tuple[ir.Module, str]:
+    schedule: Schedule, *, in_place: bool = False, slow_subnormals: bool = False,
+    fused: bool = False,
+) -> tuple[ir.Module, str]:  # fmt: skip
     """Emit a schedule as loops, in the current context.
 
     Returns the module and the name of the entry function.
 
     ``in_place``: True = outputs may be the memory of inputs, as `schedule.in_place` allows.
-    `math.expand` explains ``slow_subnormals``.
+    `math.expand` explains ``slow_subnormals`` and ``fused``.
     """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
     with ir.Location.unknown():
         module = ir.Module.create()
-        emitter = _ModuleEmitter(schedule, module, in_place, Ops(slow_subnormals))
+        emitter = _ModuleEmitter(schedule, module, in_place, Ops(slow_subnormals, fused))
         emitter.run()
     return module, emitter.entry
 
@@ -122,6 +124,7 @@ class _ModuleEmitter:
             ir.Operation.create("func.return")
         split_loops(ops, function)
         hoist_reciprocals(ops, function)
+        version_loops(ops, function)
 
     # --- entry ---------------------------------------------------------------------------------
 

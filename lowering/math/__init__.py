@@ -58,23 +58,28 @@ ULP_BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "acosh": (3.0, 3.0),
     "atanh": (2.5, 2.5),
     "erf": (6.0, 2.0),
-    "sin": (2.5, None),
-    "cos": (2.5, None),
-    "tan": (3.0, None),
+    "sin": (2.5, 1.25),
+    "cos": (2.5, 1.25),
+    "tan": (3.25, 2.5),
     "asin": (3.0, 3.0),
     "acos": (1.5, 1.5),
     "atan": (2.5, 2.5),
     "atan2": (2.5, 2.5),
-    "powf": (0.75, 2.0),
+    "powf": (1.5, 2.0),
 }
 
 
+# Expanded in f64 only where `fused` holds.
+FUSED_F64 = ("sin", "cos", "tan")
+
+
 def expand(
-    name: str, operands: Sequence[ir.Value], *, slow_subnormals: bool = False
+    name: str, operands: Sequence[ir.Value], *, slow_subnormals: bool = False, fused: bool = False
 ) -> ir.Value | None:
     """Emit `math.<name>` inline at the current insertion point.
 
     ``slow_subnormals``: for a target that computes with subnormal numbers in microcode.
+    ``fused``: for a target with fused multiply-add and loops of which `emit.rare` makes versions.
 
     None where there is no expansion for the name and type: the caller keeps the operation itself,
     which becomes a call of libm.
@@ -85,4 +90,6 @@ def expand(
         return None
     if ULP_BOUNDS[name][0 if isinstance(type, ir.F32Type) else 1] is None:
         return None
-    return function(K(type, slow_subnormals), *operands)
+    if name in FUSED_F64 and isinstance(type, ir.F64Type) and not fused:
+        return None
+    return function(K(type, slow_subnormals, fused), *operands)

@@ -14,6 +14,8 @@ from mlir.dialects import arith, math
 from ...dialect.dataclass import dataclass
 
 _FLOAT_PREDICATES = arith.CmpFPredicate
+# Of a select whose first value is rarely taken; `emit.rare` makes loops that do without it.
+RARE = "profuse.rare"
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,14 @@ class K:
 
     ``slow_subnormals``: operations that take or give subnormal numbers are to be avoided at the
     cost of a few others; the results have the same bits.
+
+    ``fused``: the target has fused multiply-add, and `emit.rare` makes two versions of loops, so
+    that a form for most arguments (`rarely`) pays.
     """
 
-    def __init__(self, type: ir.Type, slow_subnormals: bool = False) -> None:
+    def __init__(self, type: ir.Type, slow_subnormals: bool = False, fused: bool = False) -> None:
         self.type = type
-        self.slow_subnormals = slow_subnormals
+        self.slow_subnormals, self.fused = slow_subnormals, fused
         self.format = F32 if isinstance(type, ir.F32Type) else F64
         self.int_type = ir.IntegerType.get_signless(self.format.bits)
         self.contract = ir.Attribute.parse("#arith.fastmath<contract>")
@@ -75,7 +80,7 @@ class K:
 
     def double(self) -> K:
         """The emitter of f64 at the same place."""
-        return K(ir.F64Type.get(), self.slow_subnormals)
+        return K(ir.F64Type.get(), self.slow_subnormals, self.fused)
 
     # constants
 
@@ -166,6 +171,10 @@ class K:
     def eq(self, a, b) -> ir.Value:
         return self.compare("OEQ", a, b)
 
+    def eq_or_nan(self, a, b) -> ir.Value:
+        """True where they are equal or either is NaN."""
+        return self.compare("UEQ", a, b)
+
     def ne(self, a, b) -> ir.Value:
         """True where either is NaN."""
         return self.compare("UNE", a, b)
@@ -176,12 +185,37 @@ class K:
     def gt(self, a, b) -> ir.Value:
         return self.compare("OGT", a, b)
 
+    def not_lt(self, a, b) -> ir.Value:
+        """a >= b, or either is NaN."""
+        return self.compare("UGE", a, b)
+
     def not_le(self, a, b) -> ir.Value:
         """a > b, or either is NaN."""
         return self.compare("UGT", a, b)
 
     def select(self, condition, a, b) -> ir.Value:
         return arith.select(condition, self._value(a), self._value(b))
+
+    def rarely(self, condition, rare, usual) -> ir.Value:
+        """`select` where the condition hardly ever holds.
+
+        A block of elements for none of which it holds does without ``rare``. The condition should
+        follow from the arguments in few operations.
+        """
+        result = self.select(condition, rare, usual)
+        result.owner.attributes[RARE] = ir.UnitAttr.get()
+        return result
+
+    def unusual(self, x) -> ir.Value:
+        """Whether x is zero, negative, subnormal, infinite or NaN."""
+        least = self.bits(self.const(self.format.smallest_normal))
+        above = self.isub(self.bits(x), least)
+        normal = self.integer((2 * self.format.bias) << self.format.mantissa)
+        return arith.cmpi(arith.CmpIPredicate.uge, above, normal)
+
+    def if_unusual(self, condition, rare, usual) -> ir.Value:
+        """`rarely`, or ``rare`` itself where there is one form for all arguments."""
+        return self.rarely(condition, rare, usual) if self.fused else rare
 
     both = staticmethod(arith.andi)
     either = staticmethod(arith.ori)
@@ -248,6 +282,15 @@ class K:
     def truncate(self, x) -> ir.Value:
         """f64 to f32, rounded to nearest."""
         return arith.truncf(ir.F32Type.get(), x)
+
+    def low_half(self, i) -> ir.Value:
+        """The low 32 bits of an integer of 64."""
+        return arith.trunci(ir.IntegerType.get_signless(32), i)
+
+    def is_odd(self, i) -> ir.Value:
+        """Whether the lowest bit of an integer is set."""
+        low = self.iand(i, self.integer(1))
+        return arith.cmpi(arith.CmpIPredicate.ne, low, self.integer(0))
 
     def sign_bit(self, x) -> ir.Value:
         """Whether the sign bit is set: true for -0."""

@@ -65,10 +65,12 @@ def reduce_log(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """e and f, for finite x > 0, subnormal ones included."""
     form = k.format
     lift = form.mantissa + 2
-    subnormal = k.lt(x, form.smallest_normal)
-    biased, significand = split(k, k.select(subnormal, k.mul(x, 2.0**lift), x))
-    e = k.sub(k.to_float(biased), k.select(subnormal, form.bias + lift, form.bias))
-    return e, k.exact_sub(significand, 1.0)
+    subnormal, unusual = k.lt(x, form.smallest_normal), k.unusual(x)
+    lifted = k.if_unusual(unusual, k.select(subnormal, k.mul(x, 2.0**lift), x), x)
+    biased, significand = split(k, lifted)
+    bias = k.const(form.bias)
+    bias = k.if_unusual(unusual, k.select(subnormal, form.bias + lift, bias), bias)
+    return k.sub(k.to_float(biased), bias), k.exact_sub(significand, 1.0)
 
 
 def at_limits(k: K, x: ir.Value, result: ir.Value, pole: float) -> ir.Value:
@@ -85,7 +87,8 @@ def log_of(k: K, e: ir.Value, f: ir.Value, rest: ir.Value) -> ir.Value:
 
 def log(k: K, x: ir.Value) -> ir.Value:
     e, f = reduce_log(k, x)
-    return at_limits(k, x, log_of(k, e, f, tail(k, f)), 0.0)
+    result = log_of(k, e, f, tail(k, f))
+    return k.if_unusual(k.unusual(x), at_limits(k, x, result, 0.0), result)
 
 
 def log_base(
@@ -93,15 +96,13 @@ def log_base(
 ) -> ir.Value:
     """e * per_octave + log(1 + f) * factor, both constants in two parts."""
     e, f = reduce_log(k, x)
-    rest = tail(k, f)
-    natural = k.exact_add(f, rest)
-    error = k.exact_add(k.exact_sub(f, natural), rest)
     high, low = factor
-    low_part = k.fma(error, high, k.mul(natural, low))
+    low_part = k.mul(f, low)
     if per_octave[1]:
         low_part = k.fma(e, per_octave[1], low_part)
-    result = k.fma(natural, high, low_part)
-    return at_limits(k, x, k.fma(e, per_octave[0], result), 0.0)
+    result = k.fma(f, high, k.fma(tail(k, f), high, low_part))
+    result = k.fma(e, per_octave[0], result)
+    return k.if_unusual(k.unusual(x), at_limits(k, x, result, 0.0), result)
 
 
 def log2(k: K, x: ir.Value) -> ir.Value:

@@ -1,8 +1,9 @@
 """powf: |x|**y = 2**(y * log2(|x|)), then the sign and the special cases of C99.
 
-f32 computes in f64. f64 carries the logarithm and its product with y in two parts (error-free
-transformations, Dekker), since an error in it is multiplied by up to 700. Polynomials are own
-minimax fits (Remez). Error bounds: `math.ULP_BOUNDS`.
+f32 computes in f64 or, where the target has fused multiply-add and nothing is unusual, with a
+logarithm in two f32 parts (`usual_f32`). f64 carries the logarithm and its product with y in two
+parts (error-free transformations, Dekker), since an error in it is multiplied by up to 700.
+Polynomials are own minimax fits (Remez). Error bounds: `math.ULP_BOUNDS`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import inf, nan
 from mlir import ir
 
 from .emitter import K
-from .exp import EXP_TAIL, LN2, reduce_exp, scale
+from .exp import EXP2, EXP_TAIL, LN2, reduce_exp, scale
 from .log import LOG2_E, reduce_log, split
 
 # (2 * atanh(s) - 2 * s) / s**3 in s**2; relative error 2**-37 of the logarithm
@@ -30,7 +31,73 @@ TWO_THIRDS = (2.0 / 3.0, 3.700743415417188e-17)
 EXPONENT_RANGE = (-2046 * LN2[64][0], 710.0)
 
 
+# (2 * atanh(s) - 2 * s) / s**3 / ln2 in s**2 for |s| <= 0.1716; relative error 2**-30
+LOG2_CUBIC = (0.4309638738632202, 0.5767537951469421, 0.9617982506752014)
+# 2 / ln2 in two parts
+TWO_LOG2_E = (2.885390043258667, 3.8519259822532534e-08)
+# Least |y * log2(x)| that counts as unusual.
+USUAL = {32: 32.0, 64: 1020.0}
+
+
 def powf(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
+    if not k.fused:
+        return any_power(k, x, y)
+    # Never less than |log2(x)|, by no more than 0.09: the mantissa taken as linear.
+    drop = 0 if k.is_f32 else 20
+    linear = k.to_float(k.shr(k.bits(x), drop))
+    linear = k.sub(k.mul(linear, 2.0 ** (drop - k.format.mantissa)), k.format.bias)
+    bound = k.mul(k.abs(y), k.add(k.abs(linear), 0.09))
+    unusual = k.either(k.unusual(x), k.not_lt(bound, USUAL[k.format.bits]))
+    usual = usual_f32(k, x, y) if k.is_f32 else usual_f64(k, x, y)
+    return k.rarely(unusual, any_power(k, x, y), usual)
+
+
+def usual_f32(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
+    """2**(y * log2(x)) for normal x, y and result: all in f32, the logarithm in two parts."""
+    biased, significand = split(k, x)
+    e = k.sub(k.to_float(biased), k.format.bias)
+    f = k.exact_sub(significand, 1.0)
+    # s = f / (2 + f) in two parts
+    divisor = k.exact_add(f, 2.0)
+    reciprocal = k.div(1.0, divisor)
+    s = k.exact_mul(f, reciprocal)
+    minus_s = k.neg(s)
+    lost = k.exact_sub(f, k.exact_sub(divisor, 2.0))
+    rest = k.exact_fma(minus_s, lost, k.exact_fma(minus_s, divisor, f))
+    s_low = k.exact_mul(rest, reciprocal)
+    square = k.exact_mul(s, s)
+    high, low = TWO_LOG2_E
+    first = k.exact_mul(s, high)
+    second = k.exact_fma(s, low, k.exact_fma(s, high, k.neg(first)))
+    second = k.exact_fma(k.exact_fma(s_low, square, s_low), high, second)
+    square_low = k.exact_fma(s, s, k.neg(square))
+    cubic = k.polynomial(square, LOG2_CUBIC)
+    part = k.exact_mul(square, cubic)
+    part_low = k.exact_fma(square_low, cubic, k.exact_fma(square, cubic, k.neg(part)))
+    second = k.exact_fma(s, part, k.exact_fma(s, part_low, second))
+    log2 = k.exact_add(e, first)
+    log2_low = k.exact_add(k.exact_sub(first, k.exact_sub(log2, e)), second)
+    exponent = k.exact_mul(y, log2)
+    error = k.exact_fma(y, log2_low, k.exact_fma(y, log2, k.neg(exponent)))
+    n, bits = k.round(k.exact_add(exponent, error), 1.0)
+    r = k.exact_add(k.exact_sub(exponent, n), error)
+    power = k.fma(r, k.polynomial(r, EXP2[32]), 1.0)
+    return k.from_bits(k.iadd(k.bits(power), k.shl(bits, k.format.mantissa)))
+
+
+def usual_f64(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
+    """e**(y * log(x)) for normal x, y and result."""
+    log, log_error = log_two_parts(k, x)
+    exponent = k.exact_mul(y, log)
+    error = k.exact_fma(y, log_error, k.exact_fma(y, log, k.neg(exponent)))
+    r, bits = reduce_exp(k, exponent, 0)
+    r = k.add(r, error)
+    power = k.add(k.fma(k.polynomial(r, EXP_TAIL[64]), k.mul(r, r), r), 1.0)
+    return k.from_bits(k.iadd(k.bits(power), k.shl(bits, k.format.mantissa)))
+
+
+def any_power(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
+    """The power of any two numbers."""
     a = k.abs(x)
     magnitude = magnitude_f32(k, a, y) if k.is_f32 else magnitude_f64(k, a, y)
     whole = k.eq(k.floor(y), y)
@@ -82,9 +149,10 @@ def log_two_parts(k: K, a: ir.Value) -> tuple[ir.Value, ir.Value]:
     e, f = reduce_log(k, a)
     divisor = k.exact_add(f, 2.0)
     divisor_error = k.exact_sub(f, k.exact_sub(divisor, 2.0))
-    s = k.div(f, divisor)
+    reciprocal = k.div(1.0, divisor)
+    s = k.exact_mul(f, reciprocal)
     remainder = k.exact_fma(k.neg(s), divisor, f)
-    s_error = k.div(k.exact_fma(k.neg(s), divisor_error, remainder), divisor)
+    s_error = k.exact_mul(k.exact_fma(k.neg(s), divisor_error, remainder), reciprocal)
     square, square_error = two_product(k, s, s)
     square_error = k.exact_fma(k.exact_add(s, s), s_error, square_error)
     # c = 2/3 + s**2 * (2/5 + …)

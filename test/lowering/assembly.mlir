@@ -33,3 +33,25 @@ func.func private @place(%x: tensor<64x4096xf32, {strides = "contiguous"}>) -> t
   %i = "profuse.argmax"(%x) {axis = 1 : i64} : (tensor<64x4096xf32, {strides = "contiguous"}>) -> tensor<64xi64>
   return %i : tensor<64xi64>
 }
+
+// A test of the block chooses between two versions of the loop around sin. The usual one, to which
+// the jump leads, has no operation in f64; neither has a call.
+// CHECK-LABEL: // wave
+// CHECK-NOT:   call
+// CHECK:       vcmp{{.*}}ps {{.*}}%zmm
+// CHECK-NOT:   call
+// CHECK:       je [[USUAL:\.[A-Z0-9_]+]]
+// CHECK-NOT:   call
+// CHECK:       vcvtps2pd
+// CHECK-NOT:   call
+// CHECK:       [[USUAL]]:
+// CHECK-NOT:   {{call|vcvt|[a-z]pd}}
+// CHECK:       vfmadd{{.*}}ps {{.*}}%zmm
+// CHECK-NOT:   {{call|vcvt|[a-z]pd}}
+// CHECK:       vmovups %zmm{{[0-9]+}}, 192({{.*}},
+// CHECK-NOT:   {{call|vcvt|[a-z]pd}}
+// CHECK:       jne
+func.func private @wave(%x: tensor<4096xf32, {strides = "contiguous"}>) -> tensor<4096xf32> {
+  %s = "profuse.sin"(%x) : (tensor<4096xf32, {strides = "contiguous"}>) -> tensor<4096xf32>
+  return %s : tensor<4096xf32>
+}

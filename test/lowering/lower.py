@@ -20,7 +20,8 @@ def main(stage, path, how=None):
     cpu = None if in_place else how
     with open(path) as file:
         module = decode_module(parse_module(file.read(), path))
-    target = Target(_X86, cpu) if cpu else dataclasses.replace(host_target())
+    # Only what a feature string names is relied on.
+    target = Target(_X86, cpu, "+fma") if cpu else dataclasses.replace(host_target())
     for function in (module.main, *module.functions.values()):
         print(f"// {function.name}")
         try:

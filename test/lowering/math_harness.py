@@ -14,6 +14,9 @@ from mlir.dialects import llvm as llvm_dialect
 from mlir.dialects import math as math_dialect
 from mlir.passmanager import PassManager
 from profuse.lowering import math
+from profuse.lowering.emit.base import Ops
+from profuse.lowering.emit.rare import version_loops
+from profuse.lowering.target import host_target
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -88,9 +91,13 @@ def loop(name: str, element: str, arity: int, emit: Callable[..., ir.Value]) -> 
 
 @cache
 def compile_function(
-    name: str, dtype: object, arity: int = 1, inline: bool = True, slow_subnormals: bool = False
-) -> Kernel:
-    """The expansion of `math.<name>`, or with `inline=False` the operation itself (libm)."""
+    name: str, dtype: object, arity: int = 1, inline: bool = True, slow_subnormals: bool = False,
+    fused: bool | None = None,
+) -> Kernel:  # fmt: skip
+    """The expansion of `math.<name>`, or with `inline=False` the operation itself (libm).
+
+    ``fused``: None = as for this machine.
+    """
     global _JIT
     dtype = np.dtype(dtype)
     element = {4: "f32", 8: "f64"}[dtype.itemsize]
@@ -98,12 +105,16 @@ def compile_function(
     def emit(*values: ir.Value) -> ir.Value:
         if not inline:
             return getattr(math_dialect, name)(*values)
-        value = math.expand(name, list(values), slow_subnormals=slow_subnormals)
+        value = math.expand(
+            name, list(values), slow_subnormals=slow_subnormals,
+            fused=host_target().fused if fused is None else fused,
+        )  # fmt: skip
         assert value is not None, f"no expansion of {name} for {element}"
         return value
 
     with ir.Context(), ir.Location.unknown():
         module = loop(name, element, arity, emit)
+        version_loops(Ops(), module.body.operations[0].operation)
         module.operation.verify()
         PassManager.parse(LOWER).run(module.operation)
         text = llvm_dialect.translate_module_to_llvmir(module.operation)

@@ -36,7 +36,7 @@ def prove(
         return OFF
     if not isinstance(artifact, KernelArtifact):
         return _GPU
-    if request.target not in (None, host_target()):
+    if request.target is not None and request.target.machine != host_target().machine:
         return _FOREIGN
     budget = Budget(request.check, request.check_ms / 1e3, request.check_bytes)
     try:

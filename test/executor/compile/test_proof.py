@@ -264,6 +264,8 @@ def test_what_cannot_be_run_here_is_unchecked(right):
     request = replace(request, check="sampled")
     foreign = replace(request, target=replace(host_target(), cpu="z80"))
     assert str(prove(artifact, program, foreign)).startswith("unchecked: it is for another CPU")
+    narrow = replace(request, target=host_target(256))
+    assert prove(artifact, program, narrow).outcome != "unchecked", "it runs here all the same"
     assert str(prove(object(), program, request)).startswith("unchecked: it is for a GPU")
     assert summary([Verdict("checked"), Verdict("unchecked"), Verdict("checked")]) == (
         "2 checked, 1 unchecked"

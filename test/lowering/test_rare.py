@@ -1,0 +1,125 @@
+"""Loops in two versions, with and without what is rarely needed: same bits, and when they occur."""
+
+import dataclasses
+
+import math_harness
+import numpy as np
+import pytest
+from graphs import Graph, tensor
+from native import Kernel
+from profuse.lowering import math
+from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.target import Target, host_target
+
+FUSED = pytest.mark.skipif(not host_target().fused, reason="one version only")
+HUGE = 3e30
+
+
+def bits(x):
+    return x.view(f"u{x.itemsize}")
+
+
+def built(program, **changes):
+    target = dataclasses.replace(host_target(), **changes)
+    return Kernel(compile_program(program, target, keep_stages=True))
+
+
+def arguments(dtype, count=5000):
+    return np.random.default_rng(0).uniform(-40, 40, count).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", list(math.EXPANSIONS))
+def test_results_do_not_depend_on_the_place(name, dtype):
+    arity = 2 if name in ("atan2", "powf") else 1
+    if name in math.FUSED_F64 and dtype is np.float64 and not host_target().fused:
+        pytest.skip("libm")
+    kernel = math_harness.compile_function(name, dtype, arity)
+    x = np.abs(arguments(dtype, 300)) if name == "powf" else arguments(dtype, 300)
+    x[::7] /= 40
+    y = arguments(dtype, 600)[300:]
+    operands = (x, y)[:arity]
+    whole = kernel(*operands)
+    for start in range(150):
+        part = kernel(*(a[start:] for a in operands))
+        np.testing.assert_array_equal(bits(part), bits(whole[start:]))
+    single = [kernel(*(a[k : k + 1] for a in operands))[0] for k in range(300)]
+    np.testing.assert_array_equal(bits(np.array(single, dtype)), bits(whole))
+
+
+@FUSED
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("at", [0, 2047, 2048, 4999])
+def test_both_versions_have_the_same_bits(name, dtype, at):
+    kernel = math_harness.compile_function(name, dtype)
+    x = arguments(dtype)
+    usual = kernel(x)
+    for value in (HUGE, np.inf, np.nan):
+        x[at] = value
+        found = kernel(x)
+        np.testing.assert_array_equal(np.delete(bits(found), at), np.delete(bits(usual), at))
+        with np.errstate(invalid="ignore"):
+            expected = getattr(np, name)(x[at])
+        np.testing.assert_allclose(found[at], expected, rtol=1e-6)
+
+
+def waves(n, m):
+    g = Graph(tensor(n, m))
+    (x,) = g.inputs
+    return g.returning(g.mul(g.sin(x), g.cos(g.mul(x, g.number(3.0)))))
+
+
+@FUSED
+@pytest.mark.parametrize("shape", [(3, 1000), (2, 9001)])
+def test_one_test_serves_several_functions(shape):
+    x = arguments(np.float32, shape[0] * shape[1]).reshape(shape)
+    kernel = built(waves(*shape))
+    loops = kernel.stages["loops"]
+    assert loops.count("arith.ori") == 2 and "profuse.rare" not in loops
+    for value in (1.0, 2.0**15, 1e9, HUGE):
+        x[1, 7] = value
+        (found,) = kernel(x)
+        wide = x.astype(np.float64)
+        expected = np.sin(wide) * np.cos((x * np.float32(3)).astype(np.float64))
+        np.testing.assert_allclose(found, expected, atol=3e-7)
+
+
+@FUSED
+def test_reductions_are_carried_through_blocks():
+    g = Graph(tensor(3, 9001))
+    kernel = built(g.returning(g.sum(g.sin(*g.inputs), axes=(1,))))
+    x = arguments(np.float32, 3 * 9001).reshape(3, 9001)
+    for value in (1.0, HUGE):
+        x[1, 8000] = value
+        (found,) = kernel(x)
+        np.testing.assert_allclose(found, np.sin(x.astype(np.float64)).sum(1), rtol=1e-4)
+
+
+@FUSED
+def test_what_is_dear_to_test_has_one_version():
+    g = Graph(tensor(64))
+    kernel = built(g.returning(g.sin(g.exp(*g.inputs))))
+    assert "arith.ori" not in kernel.stages["loops"]
+    x = np.linspace(-3, 2, 64, dtype=np.float32)
+    (found,) = kernel(x)
+    np.testing.assert_allclose(found, np.sin(np.exp(x.astype(np.float64))), atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("target", "fused"),
+    [
+        (Target("x86_64-unknown-linux-gnu", "z", "+avx2,+fma"), True),
+        (Target("x86_64-unknown-linux-gnu", "z", "+avx2,-fma,+fma4"), False),
+        (Target("aarch64-unknown-linux-gnu", "neoverse-n1"), True),
+    ],
+)
+def test_features_tell_of_fused_multiply_add(target, fused):
+    assert target.fused is fused
+
+
+def test_targets_without_fused_multiply_add_have_one_version():
+    target = Target("x86_64-unknown-linux-gnu", "nehalem")
+    artifact = compile_program(waves(4, 64), target, keep_stages=True)
+    assert "arith.ori" not in artifact.stages["loops"]
+    assert "math.fma" not in artifact.stages["loops"]
