@@ -41,6 +41,7 @@ from .groups import Group, Grouper, stored_roots
 from .halves import narrow_products
 from .nests import Nest, Scratch, build_nest
 from .read import read_graph
+from .scans import choose_scan_tiling
 from .tiles import choose_tiling
 
 ALIGNMENT = 64
@@ -122,7 +123,7 @@ def schedule(
             continue
         nest = build_nest(step, grouper, stored)
         if tiles:
-            nest.tiling = choose_tiling(nest)
+            nest.tiling = choose_tiling(nest) or choose_scan_tiling(nest)
         for temporary in (temporaries or _large_scratch)(nest):
             temporary.buffer = _workspace_buffer(temporary.element, temporary.dims, len(lives) + 1)
             lives[temporary] = _Life(number, number)
