@@ -39,6 +39,7 @@ from .graph import (
 )
 from .groups import Group, Grouper, stored_roots
 from .halves import narrow_products
+from .merges import merge_loops
 from .nests import Nest, Scratch, build_nest
 from .read import read_graph
 from .scans import choose_scan_tiling
@@ -101,7 +102,7 @@ def schedule(
         one_row: operations of at most this many elements may share a nest without a shared loop.
         halves: True = library products can take f16 and bf16.
         biases: True = library products can add a number per column of their result.
-        tiles: True = nests that read memory across rows may do so in tiles.
+        tiles: True = nests may merge loops, and run those that cross rows of memory in tiles.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
@@ -121,6 +122,8 @@ def schedule(
         if isinstance(step, Product):
             result.steps.append(step)
             continue
+        if tiles:
+            merge_loops(step, grouper)
         nest = build_nest(step, grouper, stored)
         if tiles:
             nest.tiling = choose_tiling(nest) or choose_scan_tiling(nest)
