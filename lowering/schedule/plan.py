@@ -23,6 +23,7 @@ from ..abi import KernelABI, size_bindings
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
+from .channels import channels_innermost
 from .graph import (
     Body,
     Buffer,
@@ -127,6 +128,8 @@ def schedule(
         nest = build_nest(step, grouper, stored)
         if tiles:
             nest.tiling = choose_tiling(nest) or choose_scan_tiling(nest)
+            if nest.tiling is None:
+                channels_innermost(nest, grouper)
         for temporary in (temporaries or _large_scratch)(nest):
             temporary.buffer = _workspace_buffer(temporary.element, temporary.dims, len(lives) + 1)
             lives[temporary] = _Life(number, number)
