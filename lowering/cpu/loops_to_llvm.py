@@ -21,7 +21,8 @@ TO_LLVM = (
 )
 ANNOTATION = "llvm.loop_annotation"
 INTERLEAVE = 4
-SHORT = 16  # iterations
+SHORT = 16  # iterations of a reduction
+FEW = 7  # iterations of another loop: less than a vector of most dtypes
 _NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 
 
@@ -82,11 +83,15 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
 
 
 def _is_short(loop: ir.Operation) -> bool:
-    """True for loops with so few iterations that LLVM had better unroll them."""
+    """True for loops with so few iterations that LLVM had better unroll them.
+
+    Having done so, it vectorises the loop around them, by gathers and scatters.
+    """
     bound = definition(loop.operands[1])
     if bound is None or bound.name != "arith.constant":
         return False
-    return ir.IntegerAttr(bound.attributes["value"]).value <= SHORT
+    most = SHORT if len(loop.results) else FEW
+    return ir.IntegerAttr(bound.attributes["value"]).value <= most
 
 
 def to_llvm_dialect(module: ir.Module) -> None:

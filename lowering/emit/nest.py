@@ -12,9 +12,11 @@ from ..schedule.graph import Buffer, Compute, Graph, Tensor, buffer_of, strides_
 from ..schedule.groups import Loop, loop_index
 from ..schedule.index import Index, row_major
 from ..schedule.nests import TILE, Nest, Scratch, Stage
+from ..schedule.scans import ScanTiling
 from ..schedule.tiles import Tiling
 from .base import Ops
 from .reduce import Carried, StageReduction
+from .scans import TiledScan
 from .tiles import TiledNest
 from .values import Evaluator
 
@@ -53,8 +55,10 @@ class NestEmitter(Evaluator):
 
     def _tiled(self, tiling: Tiling) -> bool:
         """Emit the nest in tiles; True if they cover arrays of any size."""
-        self.tiles = TiledNest(self, tiling)
-        self.tiles.run()
+        self.tiles = tiles = (
+            TiledScan(self, tiling) if isinstance(tiling, ScanTiling) else TiledNest(self, tiling)
+        )
+        tiles.run()
         self.tiles = None
         return tiling.covers_all
 
@@ -87,7 +91,7 @@ class NestEmitter(Evaluator):
         elif self.nest.tile is not None and self.tile_end is None:
             self._tiles(self.nest.tile)
         else:
-            self._row()
+            self.iteration()
 
     def _tiles(self, loop: Loop) -> None:
         low, high = self.size(0), self.size(loop.extent)
@@ -97,10 +101,11 @@ class NestEmitter(Evaluator):
             start = self.atoms["tile", loop][0]
             end = self.ops.add(start, self.size(TILE))
             self.tile_end = self.ops.least(end, high)
-            self._row()
+            self.iteration()
             self.end_loop()
 
-    def _row(self) -> None:
+    def iteration(self) -> None:
+        """Emit one iteration of the outer loops: all stages."""
         for number, stage in enumerate(self.nest.stages):
             self.stage_number = number
             self.stage(stage)

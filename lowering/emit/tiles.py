@@ -27,8 +27,8 @@ from .transposes import transposer
 if TYPE_CHECKING:
     from .nest import NestEmitter
 
-_BAND, _STRIP = "band", "strip"  # loops
-_TOP, _LEFT = "top", "left"  # of a tile
+BAND, STRIP = "band", "strip"  # loops
+TOP, LEFT = "top", "left"  # of a tile
 
 
 class TiledNest:
@@ -54,7 +54,8 @@ class TiledNest:
         self._outer(list(self.tiling.loops))
         emitter.first = end, high
 
-    def _bounds(self, loop: Loop) -> tuple[ir.Value, ir.Value]:
+    def bounds(self, loop: Loop) -> tuple[ir.Value, ir.Value]:
+        """Where a loop begins and ends."""
         emitter = self.emitter
         if loop is emitter.nest.outer[0]:
             return self.first
@@ -65,20 +66,20 @@ class TiledNest:
             self._strips()
             return
         emitter, tiling, loop = self.emitter, self.tiling, loops[0]
-        low, high = self._bounds(loop)
+        low, high = self.bounds(loop)
         of_tiles = loop is tiling.rows
         step = tiling.extent if of_tiles else 1
-        with emitter.loop(_BAND if of_tiles else loop, low, high, step):
+        with emitter.loop(BAND if of_tiles else loop, low, high, step):
             self._outer(loops[1:])
             emitter.end_loop()
 
     def _strips(self) -> None:
         emitter, tiling = self.emitter, self.tiling
-        with emitter.loop(_STRIP, *self._bounds(tiling.lane), tiling.extent):
-            top, bottom = self._ends(_BAND, tiling.rows)
-            left, right = self._ends(_STRIP, tiling.lane)
-            self._inside(_TOP, top, tiling.rows)
-            self._inside(_LEFT, left, tiling.lane)
+        with emitter.loop(STRIP, *self.bounds(tiling.lane), tiling.extent):
+            top, bottom = self._ends(BAND, tiling.rows)
+            left, right = self._ends(STRIP, tiling.lane)
+            self._inside(TOP, top, tiling.rows)
+            self._inside(LEFT, left, tiling.lane)
             with emitter.loop(tiling.rows, top, bottom) as row:
                 with emitter.loop(tiling.lane, left, right):
                     emitter.maps(emitter.nest.stages[0])
@@ -86,15 +87,15 @@ class TiledNest:
                 emitter.end_loop()
             emitter.scope.before = row.operation
             for (buffer, offset), array in self.operands.items():
-                self._fill(buffer, offset, *array, bottom, right)
+                self.fill(buffer, offset, *array, bottom, right)
             emitter.scope.before = None
             emitter.end_loop()
-            del emitter.atoms[_TOP], emitter.atoms[_LEFT]
+            del emitter.atoms[TOP], emitter.atoms[LEFT]
 
     def _ends(self, tiles: str, loop: Loop) -> tuple[ir.Value, ir.Value]:
         """Where the current tile of a loop begins and ends."""
         emitter, ops = self.emitter, self.emitter.ops
-        start, high = emitter.atoms[tiles][0], self._bounds(loop)[1]
+        start, high = emitter.atoms[tiles][0], self.bounds(loop)[1]
         size = emitter.size(self.tiling.extent)
         with emitter.scope.point():
             return start, ops.least(ops.add(start, size), high)
@@ -109,6 +110,12 @@ class TiledNest:
             value = emitter.ops.least(start, last)
         emitter.atoms[name] = value, len(emitter.scopes) - 1
 
+    def offset_of_tile(self, offset: Index) -> Index:
+        """The offset of a tile's first element, from that of any of its elements."""
+        names = {self.tiling.rows: TOP, self.tiling.lane: LEFT}
+        terms = {names.get(atom, atom): c for atom, c in offset.terms.items()}  # type: ignore[call-overload]
+        return Index(terms, offset.const)
+
     # --- operands ------------------------------------------------------------------------------
 
     def load(self, buffer: Buffer, offset: Index) -> ir.Value | None:
@@ -119,15 +126,15 @@ class TiledNest:
         if (buffer, offset) not in self.operands:
             if len(self.operands) == MOST:
                 return None
-            dims = (tiling.extent, tiling.extent)
+            dims = (tiling.height, tiling.extent)
             array = Buffer("tile", len(self.operands), buffer.element, dims, row_major(dims))
             with emitter.scopes[0].point():
                 pointer = ops.alloca(dims[0] * dims[1], buffer.element)
             self.operands[buffer, offset] = array, pointer
         array, pointer = self.operands[buffer, offset]
         width = array.strides[0]
-        row = Index({tiling.rows: width, _TOP: -width})
-        column = Index({tiling.lane: 1, _LEFT: -1})
+        row = Index({tiling.rows: width, TOP: -width})
+        column = Index({tiling.lane: 1, LEFT: -1})
 
         def read() -> ir.Value:
             start = emitter.once(
@@ -139,17 +146,15 @@ class TiledNest:
 
         return emitter.once(("element", array), [row, column], read)
 
-    def _fill(
+    def fill(
         self, buffer: Buffer, offset: Index, array: Buffer, target: ir.Value, bottom: ir.Value,
         right: ir.Value,
     ) -> None:  # fmt: skip
         """Store the tile of an operand, transposed, in its array."""
         emitter, ops, tiling = self.emitter, self.emitter.ops, self.tiling
-        names = {tiling.rows: _TOP, tiling.lane: _LEFT}
-        terms = {names.get(atom, atom): c for atom, c in offset.terms.items()}  # type: ignore[call-overload]
-        source = emitter.address(buffer, emitter.pointer(buffer), Index(terms, offset.const))
+        source = emitter.address(buffer, emitter.pointer(buffer), self.offset_of_tile(offset))
         step = emitter.size(offset.coefficient(tiling.lane))
-        top, left = emitter.atoms[_TOP][0], emitter.atoms[_LEFT][0]
+        top, left = emitter.atoms[TOP][0], emitter.atoms[LEFT][0]
         with emitter.scope.point():
             module = emitter.scopes[0].block.owner.operation.parent
             name = transposer(ops, module, tiling.side, tiling.extent, max(8, buffer.element.width))

@@ -11,23 +11,28 @@ from .base import Ops
 _LANES = 128  # bits that x86 shuffles with the cheapest instructions
 
 
-def transposer(ops: Ops, module: ir.Operation, side: int, extent: int, bits: int) -> str:
+def transposer(ops: Ops, module: ir.Operation, side: int, extent: int | None, bits: int) -> str:
     """The name of a function in a module that stores a tile of a matrix, transposed.
 
     Its arguments are the matrix: the first element, and the distance of its rows in elements; the
     array, whose rows have ``extent`` elements; and the rows and columns of the array that are
-    written, which are at least ``side``. Elements are moved as integers of so many bits.
+    written, which are at least ``side``. Where ``extent`` is None, the distance of the array's rows
+    is a further argument. Elements are moved as integers of so many bits.
 
     It is a function of its own, which is not inlined, because loops around so long a body would
     take LLVM long.
     """
-    name = f"transpose_{side}x{side}xi{bits}_into_{extent}"
+    name = f"transpose_{side}x{side}xi{bits}_into_{extent or 'rows'}"
     block = module.regions[0].blocks[0]
     for view in block.operations:
         if ir.StringAttr(view.operation.attributes["sym_name"]).value == name:
             return name
-    types = [ops.pointer, ops.i64, ops.pointer, ops.i64, ops.i64]
     noalias, nothing = ir.Attribute.parse("{llvm.noalias}"), ir.DictAttr.get({})
+    types = [ops.pointer, ops.i64, ops.pointer, ops.i64, ops.i64]
+    attributes = [noalias, nothing, noalias, nothing, nothing]
+    if extent is None:
+        types.append(ops.i64)
+        attributes.append(nothing)
     with ir.InsertionPoint(block):
         function = ir.Operation.create(
             "func.func", regions=1,
@@ -35,31 +40,35 @@ def transposer(ops: Ops, module: ir.Operation, side: int, extent: int, bits: int
                 "sym_name": ir.StringAttr.get(name),
                 "sym_visibility": ir.StringAttr.get("private"),
                 "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
-                "arg_attrs": ir.ArrayAttr.get([noalias, nothing, noalias, nothing, nothing]),
+                "arg_attrs": ir.ArrayAttr.get(attributes),
                 "llvm.linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
                 "passthrough": ir.ArrayAttr.get([ir.StringAttr.get("noinline")]),
             },
         )  # fmt: skip
     body = function.regions[0].blocks.append(*types)
-    matrix, distance, array, rows, columns = body.arguments
+    matrix, distance, array, rows, columns = list(body.arguments)[:5]
     element = ir.IntegerType.get_signless(bits)
     with ir.InsertionPoint(body):
-        zero, by, width = ops.constant(0), ops.constant(side), ops.constant(extent)
+        zero, by = ops.constant(0), ops.constant(side)
+        width = body.arguments[5] if extent is None else ops.constant(extent)
         last_row = ops.create("arith.subi", ops.word, rows, by)
         last_column = ops.create("arith.subi", ops.word, columns, by)
-        across = ops.loop(zero, columns, by, [])
-        with ir.InsertionPoint(across.body):
-            # The last squares overlap those before them, so that no square is partial.
-            column = ops.least(across.induction_variable, last_column)
-            sources = [ops.offset(matrix, ops.mul(column, distance), element)]
-            while len(sources) < side:
-                sources.append(ops.offset(sources[-1], distance, element))
-            targets = ops.offset(array, column, element)
-            down = ops.loop(zero, rows, by, [])
-            with ir.InsertionPoint(down.body):
-                row = ops.least(down.induction_variable, last_row)
-                source = [ops.offset(pointer, row, element) for pointer in sources]
-                target = ops.offset(targets, ops.mul(row, width), element)
+        # A strip of squares lies along the side with the longer distance: memory, not the array.
+        ends = (rows, columns) if extent is None else (columns, rows)
+        outer = ops.loop(zero, ends[0], by, [])
+        with ir.InsertionPoint(outer.body):
+            inner = ops.loop(zero, ends[1], by, [])
+            with ir.InsertionPoint(inner.body):
+                # The last squares overlap those before them, so that no square is partial.
+                down, across = inner.induction_variable, outer.induction_variable
+                if extent is None:
+                    down, across = across, down
+                row, column = ops.least(down, last_row), ops.least(across, last_column)
+                start = ops.offset(matrix, ops.mul(column, distance), element)
+                source = [ops.offset(start, row, element)]
+                while len(source) < side:
+                    source.append(ops.offset(source[-1], distance, element))
+                target = ops.offset(array, ops.add(ops.mul(row, width), column), element)
                 _square(ops, element, source, target, width)
                 ir.Operation.create("scf.yield")
             ir.Operation.create("scf.yield")

@@ -24,6 +24,7 @@ from ..abi import KernelABI, size_bindings
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
+from .channels import channels_innermost
 from .graph import (
     Body,
     Buffer,
@@ -40,8 +41,10 @@ from .graph import (
 )
 from .groups import Group, Grouper, stored_roots
 from .halves import narrow_products
+from .merges import merge_loops
 from .nests import Nest, Scratch, build_nest
 from .read import read_graph
+from .scans import choose_scan_tiling
 from .tiles import choose_tiling
 
 ALIGNMENT = 64
@@ -101,7 +104,7 @@ def schedule(
         one_row: operations of at most this many elements may share a nest without a shared loop.
         halves: True = library products can take f16 and bf16.
         biases: True = library products can add a number per column of their result.
-        tiles: True = nests that read memory across rows may do so in tiles.
+        tiles: True = nests may merge loops, and run those that cross rows of memory in tiles.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
@@ -121,9 +124,13 @@ def schedule(
         if isinstance(step, Product):
             result.steps.append(step)
             continue
+        if tiles:
+            merge_loops(step, grouper)
         nest = build_nest(step, grouper, stored)
         if tiles:
-            nest.tiling = choose_tiling(nest)
+            nest.tiling = choose_tiling(nest) or choose_scan_tiling(nest)
+            if nest.tiling is None:
+                channels_innermost(nest, grouper)
         for temporary in (temporaries or _large_scratch)(nest):
             temporary.buffer = _workspace_buffer(temporary.element, temporary.dims, len(lives) + 1)
             lives[temporary] = _Life(number, number)

@@ -31,8 +31,8 @@ from .nests import Nest
 MOST = 4  # operands of one nest in tiles: their arrays have to stay in the L1 and L2 caches
 _RUN = 256  # bytes: reading less in a row at a time leaves hardware prefetching behind
 _LARGEST = 64  # elements of a side of a tile
-_VECTOR = 32  # bytes of a row of a square; wider vectors were no faster
-_WIDEST = 16  # elements of a side of a square: that many registers hold it
+VECTOR = 32  # bytes of a row of a square; wider vectors were no faster
+WIDEST = 16  # elements of a side of a square: that many registers hold it
 TALL = 32  # rows per column; more are as well read along: few columns stay in cache for next rows
 _NEAR = 4  # elements; a step of less is no read across rows
 
@@ -63,6 +63,11 @@ class Tiling:
         """True if tiles are known to pay."""
         return isinstance(self.rows.extent, int) and isinstance(self.lane.extent, int)
 
+    @property
+    def height(self) -> int:
+        """Most rows of an array that holds a tile."""
+        return self.extent
+
     def crosses(self, offset: Index) -> bool:
         """True if a read at this offset is contiguous along the rows, and far from it otherwise."""
         return _crosses(offset, self.rows, self.lane)
@@ -78,8 +83,8 @@ def choose_tiling(nest: Nest) -> Tiling | None:
     if not reads:
         return None
     rows = max(loops, key=lambda g: sum(_crosses(o, g, lane) for _, o in reads))
-    widest = max(_bytes(b) for b, o in reads if _crosses(o, rows, lane))
-    side = min(_WIDEST, _VECTOR // widest)
+    widest = max(element_bytes(b) for b, o in reads if _crosses(o, rows, lane))
+    side = min(WIDEST, VECTOR // widest)
     # Without tiles, another loop may be innermost, and do well on few rows.
     least = 2 * side if lane in nest.stages[0].parallel else _LARGEST
     if any(isinstance(g.extent, int) and g.extent < least for g in (rows, lane)):
@@ -99,7 +104,8 @@ def _crosses(offset: Index, rows: Loop, lane: Loop) -> bool:
     return rows is not lane and known and not near and offset.coefficient(rows) == 1
 
 
-def _bytes(buffer: Buffer) -> int:
+def element_bytes(buffer: Buffer) -> int:
+    """Bytes of one element, in memory."""
     return max(1, buffer.element.width // 8)
 
 

@@ -78,16 +78,16 @@ class _Pointwise(KernelEmitter):
     def run_rows(self, rows: Dim) -> None:
         """Emit everything."""
         if not self.outer_groups:
-            self._row()
+            self.iteration()
             return
         with self.scope.point():
             first, step = self._linear("y")
         with self.loop(ROW, first, self.size(rows), step):
             self.place_spread(self.outer_groups, ix.atom(ROW))
-            self._row()
+            self.iteration()
             self.end_loop()
 
-    def _row(self) -> None:
+    def iteration(self) -> None:
         if self.inner:
             self._columns()
         else:

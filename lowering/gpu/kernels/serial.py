@@ -90,7 +90,7 @@ class _Serial(KernelEmitter):
 
     def _row_or_tiles(self) -> None:
         if self.nest.tile is None:
-            self._row()
+            self.iteration()
         else:
             self._tiles(self.nest.tile)
 
@@ -105,7 +105,7 @@ class _Serial(KernelEmitter):
             with self.scope.point():
                 start = self.atoms["tile", loop][0]
                 self.tile_end = gpu.least(gpu.add(start, self.size(TILE)), high)
-            self._row()
+            self.iteration()
             self.end_loop()
 
     def is_inlined(self, op: Compute) -> bool:

@@ -1,0 +1,101 @@
+"""Merged loops: pointwise nests over contiguous arrays have one loop in place of two.
+
+The rows of an array of (512, 16, 16) numbers are 16 elements long: loops over them cost more to
+enter than to run, and LLVM unrolls them and then vectorises across rows, by gathers. Where every
+operand and every result steps from one row to the next as it steps from element to element, two
+loops are one, of more iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...dialect.ir.postorder import postorder
+from ...dialect.ir.symbolic import Dim
+from ...dialect.ops.sizes import is_nonnegative
+from . import index as ix
+from .graph import Compute, Reshape, Tensor, operands, strides_of
+from .groups import Group, Grouper, Loop, loop_index
+from .index import Index
+
+LONG = 256  # iterations of a loop that is as good as one of any length
+
+
+def merge_loops(group: Group, grouper: Grouper) -> None:
+    """Merge loops of a group without reductions, where that does not change what is accessed.
+
+    Of two loops one gets all iterations, and the other one the extent 1.
+    """
+    loops = [loop for loop in group.outer if loop.extent != 1]
+    if len(loops) < 2 or not _is_pointwise(group):
+        return
+    offsets = _offsets(group, grouper)
+    if offsets is None:
+        return
+    while pair := _pair(loops, offsets):
+        outer, inner = pair
+        loops.remove(outer)
+        inner.extent = outer.extent * inner.extent
+        outer.extent = 1
+
+
+def _is_pointwise(group: Group) -> bool:
+    outer = set(group.outer)
+    return not any(
+        op.is_reduction or set(group.loops[op]) != outer or len(outer) != len(group.loops[op])
+        for op in group.members
+    )
+
+
+def _pair(loops: list[Loop], offsets: list[Index]) -> tuple[Loop, Loop] | None:
+    """Two loops that can be one, the one with the longer step first; None = there are none."""
+    known = [loop for loop in loops if is_nonnegative(loop.extent)]
+    for inner in reversed(known):
+        if isinstance(inner.extent, int) and inner.extent >= LONG:
+            continue
+        for outer in known:
+            if outer is not inner and all(_follows(offset, outer, inner) for offset in offsets):
+                return outer, inner
+    return None
+
+
+def _follows(offset: Index, outer: Loop, inner: Loop) -> bool:
+    """True if an iteration of ``outer`` steps over as much as all iterations of ``inner``."""
+    step: Dim = offset.coefficient(inner) * inner.extent
+    return offset.coefficient(outer) == step
+
+
+def _offsets(group: Group, grouper: Grouper) -> list[Index] | None:
+    """Of all that a group reads and stores, over its loops; None = bodies compute some index."""
+    found = []
+    for op in group.members:
+        if any(inlined.body.loops for inlined in _inlined(op)):
+            return None
+        for access in grouper.accesses[op]:
+            if access.index is None or access.reinterpreted:
+                return None
+            index = group.index_of(op, access.index)
+            found.append(ix.linear(index, strides_of(access.tensor)))
+        for number, tensor in enumerate(op.outputs):
+            own = tuple(loop_index(group.loops[op][k]) for k in op.axes[number])
+            found.append(ix.linear(own, strides_of(tensor)))
+    if any(not isinstance(atom, Loop) for offset in found for atom in offset.terms):
+        return None
+    return found
+
+
+def _inlined(op: Compute) -> Iterator[Compute]:
+    """An operation, and all that are inlined into it."""
+
+    def before(tensor: Tensor) -> list[Tensor]:
+        producer = tensor.producer
+        if isinstance(producer, Reshape):
+            return [producer.source]
+        if isinstance(producer, Compute) and (producer is op or not producer.anchor):
+            return operands(producer)
+        return []
+
+    for tensor in postorder([op.outputs[0]], before):
+        producer = tensor.producer
+        if isinstance(producer, Compute) and (producer is op or not producer.anchor):
+            yield producer

@@ -1,0 +1,128 @@
+"""Pointwise nests over contiguous arrays have fewer loops than axes, and compute the same."""
+
+import re
+
+import numpy as np
+import pytest
+from graphs import Graph, tensor
+from native import Kernel
+from profuse.executor.interpret.evaluate import Evaluator
+from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.target import host_target
+
+RNG = np.random.default_rng(3)
+
+
+def build(program, in_place=False):
+    target = host_target()
+    return Kernel(compile_program(program, target, keep_stages=True, in_place=in_place))
+
+
+def drawn(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def check(program, *args, kernel=None):
+    """The same bits as NumPy's."""
+    kernel = kernel or build(program)
+    for found, wanted in zip(kernel(*args), Evaluator(program)(args), strict=True):
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
+    return kernel
+
+
+def loops_of(kernel):
+    return len(re.findall(r"scf\.for", kernel.stages["loops"]))
+
+
+def doubled(*sizes, strides="contiguous"):
+    g = Graph(tensor(*sizes, strides=strides), tensor(*sizes))
+    x, y = g.inputs
+    return g.returning(g.add(g.abs(x), y), g.maximum(x, y))
+
+
+@pytest.mark.parametrize(
+    "shape,loops",
+    [((512, 16, 16), 2), ((512, 8, 16), 1), ((40, 3), 1), ((2, 3, 4, 5), 1), ((7, 300), 2),
+     ((5, 6, 300), 2), ((300, 300, 3), 2), ((300, 1, 9), 1), ((0, 5), 1), ((5, 0), 1), ((1, 1), 0)],
+)  # fmt: skip
+def test_contiguous(shape, loops):
+    kernel = check(doubled(*shape), drawn(*shape), drawn(*shape))
+    assert loops_of(kernel) == loops or 0 in shape
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4])
+def test_symbolic_sizes(rank):
+    program = doubled(*[f"s{k}" for k in range(rank)])
+    kernel = build(program)
+    assert loops_of(kernel) == 1
+    for shape in [(3, 5, 7, 2), (1, 1, 1, 1), (8, 1, 300, 1), (0, 4, 4, 4), (4, 4, 4, 0)]:
+        arrays = drawn(*shape[-rank:]), drawn(*shape[-rank:])
+        check(program, *arrays, kernel=kernel)
+
+
+def mixed(shapes, make):
+    g = Graph(*[tensor(*shape) for shape in shapes])
+    return g.returning(make(g, *g.inputs))
+
+
+@pytest.mark.parametrize(
+    "shapes,loops",
+    [
+        ([(6, 4, 16), (16,)], 2),  # the first two axes are one
+        ([(6, 4, 16), (4, 16)], 2),
+        ([(6, 4, 16), (6, 1, 1)], 2),
+        ([(6, 4, 16), (6, 4, 1)], 2),
+        ([(6, 4, 16), (1, 4, 1)], 3),
+        ([(6, 4, 16), ()], 1),
+        ([(2, 8, 5, 7), (8, 1, 1)], 3),
+    ],
+)
+def test_broadcasts(shapes, loops):
+    program = mixed(shapes, lambda g, x, y: g.mul(g.abs(x), y))
+    kernel = check(program, *(drawn(*shape) for shape in shapes))
+    assert loops_of(kernel) == loops
+
+
+def test_views_of_rows():
+    g = Graph(tensor(9, 10, 12))
+    (x,) = g.inputs
+    part = g.slice(x, starts=(2,), stops=(7,), axes=(1,))
+    kernel = check(g.returning(g.abs(part)), drawn(9, 10, 12))
+    assert loops_of(kernel) == 2
+
+
+def test_turned_axes():
+    g = Graph(tensor(5, 6, 20, 30), tensor(5, 6, 30, 20))
+    x, y = g.inputs
+    program = g.returning(g.add(x, g.transpose(y, perm=(0, 1, 3, 2))))
+    check(program, drawn(5, 6, 20, 30), drawn(5, 6, 30, 20))
+
+
+def test_joined_axes_keep_their_indices():
+    g = Graph(tensor(9, 4), tensor(9, 5))
+    x, y = g.inputs
+    program = g.returning(g.concatenate(g.abs(x), y, axis=1))
+    check(program, drawn(9, 4), drawn(9, 5))
+
+
+@pytest.mark.parametrize("strides", [(16, 1), (1, 9), (None, 1), (None, None), (0, 1), (4, 0)])
+def test_strides(strides):
+    x = np.lib.stride_tricks.as_strided(
+        drawn(200), (9, 4), tuple(4 * (5 if s is None else s) for s in strides)
+    )
+    check(doubled(9, 4, strides=strides), x, drawn(9, 4))
+
+
+def test_in_place():
+    g = Graph(tensor(32, 8, 8), tensor(32, 8, 8))
+    kernel = build(g.returning(g.add(g.abs(g.inputs[0]), g.inputs[1])), in_place=True)
+    assert set(kernel.artifact.abi.in_place) == {(0, 0), (0, 1)}
+    assert loops_of(kernel) == 1
+
+
+def test_short_rows_are_vectors():
+    """A loop over sixteen numbers is not unrolled, which makes LLVM gather from sixteen rows."""
+    program = mixed([(4096, 16), (16,)], lambda g, x, y: g.mul(g.abs(x), y))
+    kernel = check(program, drawn(4096, 16), drawn(16))
+    assert "gather" not in kernel.stages["asm"]
