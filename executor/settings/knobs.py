@@ -149,6 +149,9 @@ KNOBS: dict[str, Knob] = {
     # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
     # that alternate between the two then take tens of milliseconds.
     "library_threads": Knob(_whole(1, 1024), 1, "threads of library products inside kernels"),
+    "threads": Knob(
+        _whole(0, 1024), 0, "threads that share a kernel's loops and products; 0 = one per core"
+    ),
     "output_pool_bytes": Knob(
         _whole(0, _BYTES), 256 << 20, "memory of dead results kept for new ones"
     ),

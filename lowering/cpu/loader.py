@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import InternalError
+from ..thread_pool import POOL
+from .pool_block import block_address
 
 if TYPE_CHECKING:
     from ..abi import KernelArtifact
@@ -60,6 +62,7 @@ def link_object(code: bytes, entry: str, *others: str) -> Loaded:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    builder.import_symbol(POOL, block_address())
     for name in (entry, *others):
         builder.export_symbol(name)
     with _lock:

@@ -23,6 +23,7 @@ from ..abi import KernelABI, size_bindings
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
+from .chunks import nest_chunks, product_chunks
 from .graph import (
     Body,
     Buffer,
@@ -67,6 +68,11 @@ class Schedule:
     def library_calls(self) -> int:
         return sum(isinstance(step, Product) for step in self.steps)
 
+    @property
+    def shared_steps(self) -> int:
+        """Steps that several threads may share."""
+        return sum(step.chunks is not None for step in self.steps)
+
     def abi(self, in_place: tuple[tuple[int, int], ...] = ()) -> KernelABI:
         """The ABI of the function, on any processor; `KernelABI` explains ``in_place``.
 
@@ -86,7 +92,7 @@ class Schedule:
 def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
-    biases: bool = False, tiles: bool = False,
+    biases: bool = False, tiles: bool = False, threads: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``.
 
@@ -101,6 +107,7 @@ def schedule(
         halves: True = library products can take f16 and bf16.
         biases: True = library products can add a number per column of their result.
         tiles: True = nests that read memory across rows may do so in tiles.
+        threads: True = several threads may share a step.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
@@ -118,13 +125,17 @@ def schedule(
     stored = set(lives) | {t for op in _computes(graph) for t in op.outputs if t.buffer}
     for number, step in enumerate(grouper.steps):
         if isinstance(step, Product):
+            step.chunks = product_chunks(step) if threads else None
             result.steps.append(step)
             continue
         nest = build_nest(step, grouper, stored)
         if tiles:
             nest.tiling = choose_tiling(nest)
-        for temporary in (temporaries or _large_scratch)(nest):
-            temporary.buffer = _workspace_buffer(temporary.element, temporary.dims, len(lives) + 1)
+        own = (temporaries or _large_scratch)(nest)
+        nest.chunks = chunks = nest_chunks(nest, own) if threads else None
+        for temporary in own if chunks is None else chunks.in_memory:
+            dims = temporary.dims if chunks is None else chunks.dims(temporary)
+            temporary.buffer = _workspace_buffer(temporary.element, dims, len(lives) + 1)
             lives[temporary] = _Life(number, number)
         result.steps.append(nest)
     _plan_workspace(result, lives)
