@@ -89,6 +89,7 @@ class KernelArtifact:
         stages: stage name -> text, when they were kept.
         seconds: stage name -> seconds spent.
         library_calls: calls of library products per run (a batch counts once).
+        shared_steps: steps that several threads may share.
     """
 
     name: str
@@ -98,6 +99,7 @@ class KernelArtifact:
     stages: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     library_calls: int = 0
+    shared_steps: int = 0
 
     def header(self) -> dict[str, Any]:
         """All but the object code, as JSON data; see `from_header`."""
@@ -108,6 +110,7 @@ class KernelArtifact:
             "stages": self.stages,
             "seconds": self.seconds,
             "library_calls": self.library_calls,
+            "shared_steps": self.shared_steps,
         }
 
     @classmethod

@@ -20,6 +20,7 @@ from ..interpret.evaluate import Adapt, Evaluator
 from ..memory import output_pool
 from ..settings.events import Counters
 from ..settings.knobs import knobs
+from .threads import provide_threads
 
 if TYPE_CHECKING:
     from ...dialect.ir.program import Module
@@ -48,6 +49,8 @@ def kernel_runner(
     loaded = load(artifact)
     if artifact.library_calls:
         set_library_threads(knobs.library_threads)
+    if artifact.shared_steps:
+        provide_threads()
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(loaded.address)
     source, scope = call_source(artifact)
     scope |= {"fn": function, "C": counters, "KEEP": loaded, "interpreted": interpreted}

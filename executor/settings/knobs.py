@@ -155,6 +155,9 @@ KNOBS: dict[str, Knob] = {
     # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
     # that alternate between the two then take tens of milliseconds.
     "library_threads": Knob(_whole(1, 1024), 1, "threads of library products inside kernels"),
+    "threads": Knob(
+        _whole(0, 1024), 0, "threads that share a kernel's loops and products; 0 = one per core"
+    ),
     "vector_width": Knob(
         _vector_width, "auto", "bits of vectors on CPUs with AVX-512: 256, 512; auto = by the CPU"
     ),

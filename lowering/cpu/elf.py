@@ -19,9 +19,11 @@ _RELOCATABLE, _X86_64 = 1, 62
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _UNWIND = 1, 2, 4, 8, 0x70000001
 _WRITE, _ALLOC, _EXEC, _KNOWN_FLAGS = 1, 2, 4, 0x37  # also MERGE, STRINGS
 _ABS64, _PC32, _PLT32 = 1, 2, 4
+_VIA_TABLE = (9, 41, 42)  # relative to a place that holds the symbol's address
 _UNDEFINED, _RESERVED = 0, 0xFF00
 _PAGE = mmap.PAGESIZE
-_STUB = struct.Struct("<6sQ2x")  # jmp *(%rip) and the address
+_JUMP = 6  # bytes of jmp *(%rip)
+_STUB = struct.Struct(f"<{_JUMP}sQ2x")  # the jump, and the address that it reads
 
 
 class Unsupported(Exception):
@@ -110,6 +112,11 @@ def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]
             raise Unsupported("a symbol outside of what is loaded")
         return base + places[section] + value
 
+    def table_entry(index: int) -> int:
+        if names[index] not in stubs:
+            raise Unsupported("a table entry of a symbol within")
+        return base + stubs[names[index]] + _JUMP
+
     for section in sections:
         if section.type == _RELA and section.info in places:
             body = code[section.offset : section.offset + section.size]
@@ -118,6 +125,9 @@ def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]
                 if kind == _ABS64:
                     value = address(info >> 32, through_stub=False) + addend
                     struct.pack_into("<Q", memory, at, value)
+                elif kind in _VIA_TABLE:
+                    value = table_entry(info >> 32) + addend - base - at
+                    struct.pack_into("<i", memory, at, value)
                 elif kind in (_PC32, _PLT32):
                     value = address(info >> 32, kind == _PLT32) + addend - base - at
                     struct.pack_into("<i", memory, at, value)

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
+from ..thread_pool import POOL
 from . import elf
+from .pool_block import block_address
 
 if TYPE_CHECKING:
     from ..abi import KernelArtifact
@@ -62,6 +64,8 @@ def load(artifact: KernelArtifact) -> Loaded:
 
 def _outside(name: str) -> int:
     """Address of a symbol of a library, or of this process; raises elf.Unsupported."""
+    if name == POOL:
+        return block_address()
     if name in _library_symbols:
         return _library_symbols[name]
     try:
@@ -82,9 +86,9 @@ def link_object(code: bytes, entry: str, *others: str) -> Loaded:
     """
     import llvmlite.binding as llvm
 
-    for symbol, address in _library_symbols.items():
-        llvm.add_symbol(symbol, address)
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for symbol, address in (*_library_symbols.items(), (POOL, block_address())):
+        builder.import_symbol(symbol, address)
     for name in (entry, *others):
         builder.export_symbol(name)
     with _lock:

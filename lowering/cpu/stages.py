@@ -36,7 +36,7 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
         raise LoweringError("expected a module with one func.func")
     with module.context:
         with compile_.timed("schedule"):
-            plan = schedule(functions[0], tiles=True)
+            plan = schedule(functions[0], tiles=True, threads=True)
         with compile_.timed("loops"):
             loops, entry = emit_module(
                 plan, in_place=compile_.in_place, fused=compile_.target.fused,
@@ -45,7 +45,14 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
             annotate_loops(loops)
     abi = plan.abi(in_place(plan) if compile_.in_place else ())
     compile_.artifact = KernelArtifact(
-        plan.graph.name, b"", entry, abi, compile_.stages, compile_.seconds, plan.library_calls
+        plan.graph.name,
+        b"",
+        entry,
+        abi,
+        compile_.stages,
+        compile_.seconds,
+        plan.library_calls,
+        plan.shared_steps,
     )
     return loops
 

@@ -64,6 +64,10 @@ class Ops:
         """Word sum that cannot overflow."""
         return self.create("arith.addi", self.word, a, b, overflowFlags=self._nsw)
 
+    def subtract(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Word difference that cannot overflow."""
+        return self.create("arith.subi", self.word, a, b, overflowFlags=self._nsw)
+
     def mul(self, a: ir.Value, b: ir.Value) -> ir.Value:
         """Word product that cannot overflow."""
         return self.create("arith.muli", self.word, a, b, overflowFlags=self._nsw)

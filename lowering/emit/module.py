@@ -6,23 +6,25 @@ every size; the entry function unpacks the slots (`lowering.abi`) and runs the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ..schedule.access import accesses
-from ..schedule.graph import Buffer, Compute, Product, Source, Tensor, buffer_of, buffer_or_none
+from ..schedule.graph import Buffer, Compute, Product, Source, buffer_of
 from ..schedule.in_place import shared_in_nest
 from ..schedule.nests import Nest
 from ..schedule.plan import Schedule
-from .base import IN_PLACE, Ops, Sizes, is_splat
+from .base import IN_PLACE, Ops, Sizes
 from .body import BodyEmitter
+from .chunks import ChunkEmitter
 from .division import hoist_reciprocals
 from .nest import NestEmitter
-from .products import ProductEmitter
+from .products import emit_product
 from .rare import version_loops
 from .split import split_loops
+from .steps import StepFunction, buffers_of
 from .values import Evaluator
 
 DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
@@ -57,25 +59,27 @@ class _ModuleEmitter:
         self.pointers: dict[Buffer, ir.Value] = {}
         self.declared: set[str] = set()
         self.names: list[str] = [*self.graph.symbols, *self.graph.strides, *self.graph.opaque]
+        self.chunks = ChunkEmitter(ops, module, self._define, self.names)
 
     def run(self) -> None:
         function = self._define(self.entry, [self.ops.pointer], [None])
         block = function.regions[0].blocks[0]
-        nests: list[tuple[str, Nest, list[Buffer]]] = []
+        functions: list[StepFunction] = []
         with ir.InsertionPoint(block):
             names = self._unpack(block)
             self.sizes = Sizes(self.ops, names)
             for number, step in enumerate(self.schedule.steps):
-                if isinstance(step, Product):
-                    self._product(step)
-                else:
-                    name = f"{self.graph.name}_nest{number}"
-                    buffers = buffers_of(step)
-                    nests.append((name, step, buffers))
-                    self._call_nest(name, step, buffers, names)
+                kind = "product" if isinstance(step, Product) else "nest"
+                name = f"{self.graph.name}_{kind}{number}"
+                if step.chunks is None and isinstance(step, Product):
+                    emit_product(self.ops, step, self.sizes, self._address, self._declare)
+                    continue
+                function = StepFunction(name, step, buffers_of(step))
+                functions.append(function)
+                self._call(function)
             ir.Operation.create("func.return")
-        for name, nest, buffers in nests:
-            self._nest(name, nest, buffers)
+        for function in functions:
+            self._step(function)
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -86,9 +90,10 @@ class _ModuleEmitter:
         return ir.Operation.create("func.func", attributes={**known, **attributes}, regions=1)
 
     def _define(
-        self, name: str, types: list[ir.Type], attributes: list[ir.Attribute | None]
+        self, name: str, types: list[ir.Type], attributes: Sequence[ir.Attribute | None] = ()
     ) -> ir.Operation:
         """A function whose body is to be emitted; an argument may have an attribute."""
+        attributes = attributes or [None] * len(types)
         shown = ir.ArrayAttr.get([a or ir.DictAttr.get({}) for a in attributes])
         with ir.InsertionPoint(self.module.body):
             function = self._function(name, types, arg_attrs=shown)
@@ -102,13 +107,16 @@ class _ModuleEmitter:
             with ir.InsertionPoint.at_block_begin(self.module.body):
                 self._function(name, types, sym_visibility=ir.StringAttr.get("private"))
 
-    def _nest(self, name: str, nest: Nest, buffers: list[Buffer]) -> None:
-        ops = self.ops
+    def _step(self, step: StepFunction) -> None:
+        """The function of a step: pointers, the part of its iterations that runs, sizes."""
+        ops, nest, buffers = self.ops, step.step, step.buffers
         noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-        shared = shared_in_nest(self.schedule, nest) if self.in_place else set()
+        shared = set()
+        if self.in_place and isinstance(nest, Nest):
+            shared = shared_in_nest(self.schedule, nest)
         scalars = [ops.i64] * (2 + len(self.names))
         function = self._define(
-            name, [ops.pointer] * len(buffers) + scalars,
+            step.name, [ops.pointer] * len(buffers) + scalars,
             [None if b in shared else noalias for b in buffers] + [None] * len(scalars),
         )  # fmt: skip
         if shared:
@@ -119,12 +127,20 @@ class _ModuleEmitter:
         pointers = dict(zip(buffers, arguments, strict=False))
         low, high, *sizes = arguments[len(buffers) :]
         names = dict(zip(self.names, sizes, strict=True))
-        NestEmitter(ops, self.graph, nest, block, pointers, names, (low, high)).run()
+        if isinstance(nest, Nest):
+            NestEmitter(ops, self.graph, nest, block, pointers, names, (low, high)).run()
+        else:
+            with ir.InsertionPoint(block):
+                known = Sizes(ops, names)
+                emit_product(ops, nest, known, pointers.__getitem__, self._declare, (low, high))
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
-        split_loops(ops, function)
-        hoist_reciprocals(ops, function)
-        version_loops(ops, function)
+        if isinstance(nest, Nest):
+            split_loops(ops, function)
+            hoist_reciprocals(ops, function)
+            version_loops(ops, function)
+        if nest.chunks is not None:
+            self.chunks.part(step)
 
     # --- entry ---------------------------------------------------------------------------------
 
@@ -171,33 +187,21 @@ class _ModuleEmitter:
     def _pointer(self, slots: ir.Value, place: int) -> ir.Value:
         return self.ops.load(self._slot(slots, place), self.ops.pointer)
 
-    def _call_nest(
-        self, name: str, nest: Nest, buffers: list[Buffer], names: dict[str, ir.Value]
-    ) -> None:
-        loop = nest.outer[0] if nest.outer else nest.tile
+    def _call(self, function: StepFunction) -> None:
+        if function.step.chunks is not None:
+            for buffer in (*function.buffers, *function.memory):
+                self._address(buffer)
+            self.chunks.launch(function, self.pointers, self.sizes)
+            return
+        assert isinstance(function.step, Nest)
+        loop = function.step.divided
         point = ir.InsertionPoint.current
         high = self.sizes.value(loop.extent if loop is not None else 1, point)
         self.ops.call(
-            name,
-            [*(self._address(b) for b in buffers), self.sizes.value(0, point), high,
-             *(names[n] for n in self.names)],
+            function.name,
+            [*map(self._address, function.buffers), self.sizes.value(0, point), high,
+             *(self.sizes.names[n] for n in self.names)],
         )  # fmt: skip
-
-    def _product(self, step: Product) -> None:
-        point = ir.InsertionPoint.current
-        # Sizes needed in a batch loop are emitted before it.
-        for dim in (0, 1, *step.output.dims, *step.left.dims, *step.right.dims):
-            self.sizes.value(dim, point)
-        for _, offset in (step.left_view, step.right_view):
-            for coefficient in (*offset.terms.values(), offset.const):
-                self.sizes.value(coefficient, point)
-        dims = step.output.dims
-        if step.kind == "batch_matmul":
-            self.sizes.value(dims[1] * dims[2], point)
-        ProductEmitter(
-            self.ops, lambda d: self.sizes.value(d, ir.InsertionPoint.current),
-            lambda t: self._address(buffer_of(t)), self._declare,
-        ).emit(step)  # fmt: skip
 
     def _address(self, buffer: Buffer) -> ir.Value:
         found = self.pointers.get(buffer)
@@ -227,32 +231,6 @@ class _ModuleEmitter:
         return self.ops.create(
             "llvm.mlir.addressof", self.ops.pointer, global_name=ir.FlatSymbolRefAttr.get(name)
         )
-
-
-def buffers_of(nest: Nest) -> list[Buffer]:
-    """Buffers that a nest reads or writes."""
-    found: dict[Buffer, None] = {}
-
-    def add(tensor: Tensor) -> None:
-        if isinstance(tensor.producer, Source):
-            buffer = tensor.producer.buffer
-            if not is_splat(buffer):
-                found[buffer] = None
-        elif tensor.producer is not None:
-            stored = buffer_or_none(tensor)
-            if stored is not None:  # None: the tensor stays in registers or on the stack
-                found[stored] = None
-
-    for op in nest.group.members:
-        for access in accesses(op):
-            add(access.tensor)
-        for tensor in op.outputs:
-            if tensor.buffer is not None:
-                add(tensor)
-    for scratch in nest.scratch.values():
-        if scratch.buffer is not None:
-            found[scratch.buffer] = None
-    return list(found)
 
 
 def _array_type(buffer: Buffer) -> ir.Type:

@@ -22,7 +22,7 @@ from .values import Evaluator
 
 
 class NestEmitter(Evaluator):
-    """Emits a nest into a function body; `first`: bounds of the first outer loop, if any.
+    """Emits a nest into a function body; `part`: the iterations of the divided loop, or all.
 
     ``searches``: True = `extremum.Search` emits reductions to indices.
     """
@@ -32,10 +32,10 @@ class NestEmitter(Evaluator):
     def __init__(
         self, ops: Ops, graph: Graph, nest: Nest, block: ir.Block,
         pointers: dict[Buffer, ir.Value], names: dict[str, ir.Value],
-        first: tuple[ir.Value, ir.Value],
+        part: tuple[ir.Value, ir.Value] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(ops, graph, block, pointers, names)
-        self.nest, self.first = nest, first
+        self.nest, self.part = nest, part
         self.stage_number = 0
         self.scratch: dict[Tensor, ir.Value] = {}
         self.cells: dict[Tensor, ir.Value] = {}
@@ -79,13 +79,16 @@ class NestEmitter(Evaluator):
 
     # --- loops ---------------------------------------------------------------------------------
 
+    def bounds(self, loop: Loop) -> tuple[ir.Value, ir.Value]:
+        """Where a loop begins and ends."""
+        if self.part is not None and loop is self.nest.divided:
+            return self.part
+        return self.size(0), self.size(loop.extent)
+
     def _outer(self, loops: list[Loop]) -> None:
         if loops:
             loop = loops[0]
-            low, high = self.size(0), self.size(loop.extent)
-            if loop is self.nest.outer[0]:
-                low, high = self.first
-            with self.loop(loop, low, high):
+            with self.loop(loop, *self.bounds(loop)):
                 self._outer(loops[1:])
                 self.end_loop()
         elif self.nest.tile is not None and self.tile_end is None:
@@ -94,9 +97,7 @@ class NestEmitter(Evaluator):
             self.iteration()
 
     def _tiles(self, loop: Loop) -> None:
-        low, high = self.size(0), self.size(loop.extent)
-        if not self.nest.outer:
-            low, high = self.first
+        low, high = self.bounds(loop)
         with self.loop(("tile", loop), low, high, TILE):
             start = self.atoms["tile", loop][0]
             end = self.ops.add(start, self.size(TILE))
@@ -116,7 +117,7 @@ class NestEmitter(Evaluator):
     @contextmanager
     def over(self, loop: Loop):
         """Emit inside a loop of a stage; the caller ends it."""
-        low, high = self.size(0), self.size(loop.extent)
+        low, high = self.bounds(loop)
         if loop is self.nest.tile and self.tile_end is not None:
             low, high = self.atoms["tile", loop][0], self.tile_end
         with self.loop(loop, low, high) as op:

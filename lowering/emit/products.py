@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mlir import ir
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
-from ..schedule.graph import Product, Tensor
+from ..schedule.graph import Buffer, Product, Tensor, buffer_of
 from ..schedule.index import Index
-from .base import Ops
+from .base import Ops, Sizes
 
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """An operand: pointer, strides of its rows and columns (None: of size 1), sizes."""
+    """An operand: pointer, strides of its rows and columns (None: of size 1), sizes.
+
+    ``taken``: number of the rows that take part; None = all.
+    """
 
     pointer: ir.Value
     rows: Dim
     columns: Dim
     height: Dim
     width: Dim
+    taken: ir.Value | None = None
 
 
 class ProductEmitter:
@@ -34,13 +39,17 @@ class ProductEmitter:
         size: value of a size expression (i64).
         pointer: start of a stored tensor.
         declare: makes an external function known, by its name and the types of its arguments.
+        part: the first row of the result that is computed, and the row behind the last one; of a
+            batch, these are the matrices. None = all.
     """
 
     def __init__(
         self, ops: Ops, size: Callable[[Dim], ir.Value], pointer: Callable[[Tensor], ir.Value],
         declare: Callable[[str, list[ir.Type]], None],
+        part: tuple[ir.Value, ir.Value] | None = None,
     ) -> None:  # fmt: skip
         self.ops, self.size, self.pointer, self.declare = ops, size, pointer, declare
+        self.part = part
 
     def emit(self, op: Product) -> None:
         """Emit the call, in a loop over the batch if there is one."""
@@ -51,7 +60,8 @@ class ProductEmitter:
             return
         ops = self.ops
         batch, *shape = op.output.dims
-        loop = ops.loop(self.size(0), self.size(batch), self.size(1), [])
+        low, high = self.part or (self.size(0), self.size(batch))
+        loop = ops.loop(low, high, self.size(1), [])
         with ir.InsertionPoint(loop.body):
             index = loop.induction_variable
             bases = []
@@ -83,6 +93,8 @@ class ProductEmitter:
         }[op.kind]
         a = self._matrix(op.left, op.left_view[1], left, a_axes)
         b = self._matrix(op.right, op.right_view[1], right, b_axes)
+        if self.part is not None and op.kind != "batch_matmul":
+            a, out = self._rows_of(op, a, out, *self.part)
         if op.kind == "matvec":
             self._gemv(op, a, b, b.rows, out)
         elif op.kind == "vecmat":
@@ -90,6 +102,21 @@ class ProductEmitter:
             self._gemv(op, transposed, a, a.columns, out)
         else:
             self._gemm(op, a, b, out)
+
+    def _rows_of(
+        self, op: Product, a: Matrix, out: ir.Value, low: ir.Value, high: ir.Value
+    ) -> tuple[Matrix, ir.Value]:
+        """The rows from ``low`` to ``high`` of the left operand and of the result."""
+        ops = self.ops
+        width = 1 if op.kind == "matvec" else op.output.dims[1]
+        start = ops.offset(a.pointer, ops.mul(low, self.size(a.rows)), op.left.element)
+        out = ops.offset(out, ops.mul(low, self.size(width)), op.output.element)
+        return replace(a, pointer=start, taken=ops.subtract(high, low)), out
+
+    def _rows(self, m: Matrix) -> ir.Value:
+        if m.taken is None:
+            return self._int(m.height)
+        return self.ops.create("arith.trunci", self.ops.i32, m.taken)
 
     def _matrix(
         self, tensor: Tensor, offset: Index, pointer: ir.Value, axes: tuple[int | None, int | None]
@@ -129,7 +156,7 @@ class ProductEmitter:
         b_flag, b_leading = self._layout(b)
         self._call(
             op, "gemm",
-            self._int(_ROW_MAJOR), self._int(a_flag), self._int(b_flag), self._int(a.height),
+            self._int(_ROW_MAJOR), self._int(a_flag), self._int(b_flag), self._rows(a),
             self._int(b.width), self._int(a.width), self._scale(op, 1.0), a.pointer, a_leading,
             b.pointer, b_leading, self._scale(op, 0.0 if op.init is None else 1.0), out,
             self._leading(b.width, 1),
@@ -137,10 +164,12 @@ class ProductEmitter:
 
     def _gemv(self, op: Product, m: Matrix, x: Matrix, stride: Dim, out: ir.Value) -> None:
         flag, leading = self._layout(m)
-        rows, columns = (m.height, m.width) if flag == _NO_TRANS else (m.width, m.height)
+        rows, columns = self._rows(m), self._int(m.width)
+        if flag == _TRANS:
+            rows, columns = columns, rows
         self._call(
             op, "gemv",
-            self._int(_ROW_MAJOR), self._int(flag), self._int(rows), self._int(columns),
+            self._int(_ROW_MAJOR), self._int(flag), rows, columns,
             self._scale(op, 1.0), m.pointer, leading, x.pointer, self._leading(stride, 1),
             self._scale(op, 0.0 if op.init is None else 1.0), out, self._int(1),
         )  # fmt: skip
@@ -150,3 +179,25 @@ class ProductEmitter:
         name = f"scipy_cblas_{kind}{function}"
         self.declare(name, [operand.type for operand in operands])
         self.ops.call(name, operands)
+
+
+def emit_product(
+    ops: Ops, step: Product, sizes: Sizes, pointer: Callable[[Buffer], ir.Value],
+    declare: Callable[[str, list[ir.Type]], None],
+    part: tuple[ir.Value, ir.Value] | None = None,
+) -> None:  # fmt: skip
+    """Emit a product at the current insertion point; `ProductEmitter` explains the arguments."""
+    point = ir.InsertionPoint.current
+    # Sizes needed in a batch loop are emitted before it.
+    for dim in (0, 1, *step.output.dims, *step.left.dims, *step.right.dims):
+        sizes.value(dim, point)
+    for _, offset in (step.left_view, step.right_view):
+        for coefficient in (*offset.terms.values(), offset.const):
+            sizes.value(coefficient, point)
+    dims = step.output.dims
+    if step.kind == "batch_matmul":
+        sizes.value(dims[1] * dims[2], point)
+    ProductEmitter(
+        ops, lambda d: sizes.value(d, ir.InsertionPoint.current),
+        lambda t: pointer(buffer_of(t)), declare, part,
+    ).emit(step)  # fmt: skip

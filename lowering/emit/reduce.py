@@ -128,7 +128,7 @@ class StageReduction:
         """Emit one level of loops; returns the accumulators after it."""
         nest = self.nest
         kind, loop = self.levels[number]
-        low, high, step = nest.size(0), nest.size(loop.extent), 1
+        (low, high), step = nest.bounds(loop), 1
         atom: object = loop
         if kind == "blocks":
             atom, step = ("block", loop), self.block

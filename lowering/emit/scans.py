@@ -45,7 +45,8 @@ class TiledScan(TiledNest):
 
     def run(self) -> None:
         """Emit all rows."""
-        self.first = self.emitter.first
+        assert self.emitter.part is not None
+        self.part = self.emitter.part
         self._around(list(self.tiling.loops))
 
     def _around(self, loops: list[Loop]) -> None:

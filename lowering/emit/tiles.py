@@ -41,7 +41,8 @@ class TiledNest:
     def run(self) -> None:
         """Emit the nest, and leave what the tiles do not cover in the emitter's bounds."""
         emitter, ops = self.emitter, self.emitter.ops
-        low, high = emitter.first
+        assert emitter.part is not None
+        low, high = emitter.part
         end = high
         if not self.tiling.covers_all:
             rows, lane = (emitter.size(g.extent) for g in (self.tiling.rows, self.tiling.lane))
@@ -50,16 +51,14 @@ class TiledNest:
                 few = (ops.less(rows, least), ops.less(lane, least))
                 for without in (*few, ops.less(ops.mul(lane, tall), rows)):
                     end = ops.select(without, low, end)
-        self.first = low, end
+        self.part = low, end
         self._outer(list(self.tiling.loops))
-        emitter.first = end, high
+        emitter.part = end, high
 
     def bounds(self, loop: Loop) -> tuple[ir.Value, ir.Value]:
         """Where a loop begins and ends."""
         emitter = self.emitter
-        if loop is emitter.nest.outer[0]:
-            return self.first
-        return emitter.size(0), emitter.size(loop.extent)
+        return self.part if loop is emitter.nest.divided else emitter.bounds(loop)
 
     def _outer(self, loops: list[Loop]) -> None:
         if not loops:

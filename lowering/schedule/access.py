@@ -105,6 +105,7 @@ def choose_anchors(graph: Graph) -> None:
         # An operand that is constant along a loop is computed outside of it, so it is not counted.
         reads = [r.tensor for k, r in enumerate(op.reads) if k in op.body.used and _covers(op, r)]
         total = op.body.cost + sum(_cost(t, costs) for t in [*reads, *op.body.extracts])
+        op.cost = total
         op.anchor = (
             op.is_reduction
             or any(t.required for t in op.outputs)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
 from ..abi import TensorSpec
 from .index import Index, atom, constant, row_major, substituted
+
+if TYPE_CHECKING:
+    from .chunks import Chunks
 
 Element = Any  # ir.Type of one stored element
 Producer = Union["Source", "Compute", "Reshape", "Product"]
@@ -142,6 +145,7 @@ class Compute:
             operation that makes the extremum of two elements, such as ``"arith.maximumf"``.
         anchor: True if the operation is computed in a place of its own; False = it is inlined into
             its consumers.
+        cost: cost of the body and of the operations that are inlined into it, as in `Body`.
         location: source location, for diagnostics.
     """
 
@@ -157,6 +161,7 @@ class Compute:
     is_scan: bool = False
     extremum: str | None = None
     anchor: bool = False
+    cost: int = 0
     location: Any = None
 
     @property
@@ -231,6 +236,7 @@ class Product:
         left_view: the stored tensor that is read for ``left``, and the offset over its axes.
         right_view: the same for ``right``.
         bias_view: the same for ``bias``.
+        chunks: how threads share the product; None = it runs on one.
     """
 
     kind: str
@@ -245,6 +251,7 @@ class Product:
     left_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
     right_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
     bias_view: tuple[Tensor, Index] | None = None
+    chunks: Chunks | None = None
 
     @property
     def read_through_views(self) -> list[Tensor]:

@@ -17,6 +17,7 @@ from .graph import Buffer, Compute, Element, Tensor
 from .groups import Group, Grouper, Loop, add_scores, loop_index
 
 if TYPE_CHECKING:
+    from .chunks import Chunks
     from .tiles import Tiling
 
 TILE = 1024  # elements of a column tile: a few rows of accumulators fit into the L1 cache
@@ -84,6 +85,7 @@ class Nest:
         scratch: tensor -> temporary array.
         accumulated: reductions over outer loops; their results are complete after the nest.
         tiling: the loops that run in tiles where arrays are large enough; None = none.
+        chunks: how threads share the nest; None = it runs on one.
     """
 
     group: Group
@@ -95,6 +97,14 @@ class Nest:
     scratch: dict[Tensor, Scratch] = field(default_factory=dict)
     accumulated: list[Compute] = field(default_factory=list)
     tiling: Tiling | None = None
+    chunks: Chunks | None = None
+
+    @property
+    def divided(self) -> Loop | None:
+        """The loop of which a call of the nest runs a part; None = it runs everything."""
+        if self.chunks is not None:
+            return self.chunks.loop
+        return self.outer[0] if self.outer else self.tile
 
     def inner(self, op: Compute) -> list[Loop]:
         """A member's loops inside the outer loops, without loops of size 1."""

@@ -25,6 +25,7 @@ from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
 from .channels import channels_innermost
+from .chunks import nest_chunks, product_chunks
 from .graph import (
     Body,
     Buffer,
@@ -71,6 +72,11 @@ class Schedule:
     def library_calls(self) -> int:
         return sum(isinstance(step, Product) for step in self.steps)
 
+    @property
+    def shared_steps(self) -> int:
+        """Steps that several threads may share."""
+        return sum(step.chunks is not None for step in self.steps)
+
     def abi(self, in_place: tuple[tuple[int, int], ...] = ()) -> KernelABI:
         """The ABI of the function, on any processor; `KernelABI` explains ``in_place``.
 
@@ -90,7 +96,7 @@ class Schedule:
 def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
-    biases: bool = False, tiles: bool = False,
+    biases: bool = False, tiles: bool = False, threads: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``.
 
@@ -105,6 +111,7 @@ def schedule(
         halves: True = library products can take f16 and bf16.
         biases: True = library products can add a number per column of their result.
         tiles: True = nests may merge loops, and run those that cross rows of memory in tiles.
+        threads: True = several threads may share a step.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
@@ -122,6 +129,7 @@ def schedule(
     stored = set(lives) | {t for op in _computes(graph) for t in op.outputs if t.buffer}
     for number, step in enumerate(grouper.steps):
         if isinstance(step, Product):
+            step.chunks = product_chunks(step) if threads else None
             result.steps.append(step)
             continue
         if tiles:
@@ -131,8 +139,11 @@ def schedule(
             nest.tiling = choose_tiling(nest) or choose_scan_tiling(nest)
             if nest.tiling is None:
                 channels_innermost(nest, grouper)
-        for temporary in (temporaries or _large_scratch)(nest):
-            temporary.buffer = _workspace_buffer(temporary.element, temporary.dims, len(lives) + 1)
+        own = (temporaries or _large_scratch)(nest)
+        nest.chunks = chunks = nest_chunks(nest, own) if threads else None
+        for temporary in own if chunks is None else chunks.in_memory:
+            dims = temporary.dims if chunks is None else chunks.dims(temporary)
+            temporary.buffer = _workspace_buffer(temporary.element, dims, len(lives) + 1)
             lives[temporary] = _Life(number, number)
         result.steps.append(nest)
     _plan_workspace(result, lives)

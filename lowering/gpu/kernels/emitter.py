@@ -48,7 +48,6 @@ class KernelEmitter(NestEmitter):
     def __init__(self, kernel: Kernel, nest: Nest) -> None:
         super().__init__(
             kernel.ops, kernel.memory.graph, nest, kernel.block, kernel.pointers, kernel.names,
-            None,  # type: ignore[arg-type]  # bounds of a loop that is not emitted
         )  # fmt: skip
         self.kernel = kernel
         self.gpu = kernel.ops

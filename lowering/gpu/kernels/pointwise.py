@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ....dialect.ir.size_algebra import sym_min
 from ....dialect.ir.symbolic import Dim
-from ...emit.module import buffers_of
+from ...emit.steps import buffers_of
 from ...schedule import index as ix
 from ...schedule.groups import Loop
 from ...schedule.nests import Nest, Stage

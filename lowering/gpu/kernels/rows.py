@@ -14,8 +14,8 @@ from mlir import ir
 
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.symbolic import Dim
-from ...emit.module import buffers_of
 from ...emit.reduce import Carried
+from ...emit.steps import buffers_of
 from ...schedule import index as ix
 from ...schedule.groups import Loop
 from ...schedule.index import Atom

@@ -12,8 +12,8 @@ from dataclasses import field
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.size_algebra import sym_min
 from ....dialect.ir.symbolic import Dim
-from ...emit.module import buffers_of
 from ...emit.nest import NestEmitter
+from ...emit.steps import buffers_of
 from ...schedule import index as ix
 from ...schedule.graph import Compute, Tensor
 from ...schedule.groups import Loop

@@ -14,8 +14,8 @@ from mlir import ir
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.size_algebra import sym_max, sym_min
 from ....dialect.ir.symbolic import Dim
-from ...emit.module import buffers_of
 from ...emit.reduce import Carried
+from ...emit.steps import buffers_of
 from ...schedule import index as ix
 from ...schedule.graph import Buffer, Compute, Tensor
 from ...schedule.nests import Nest, Stage

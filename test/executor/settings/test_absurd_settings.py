@@ -17,7 +17,7 @@ HUGE = "9" * 23
 ABSURD = (HUGE, "-1", "0", "", "nan", "inf", "-inf", "1e3", "many", "9" * 5000, "0x10")
 NUMBERS = sorted(name for name, knob in KNOBS.items() if type(knob.default) is int)
 LARGEST = dict.fromkeys(NUMBERS, 2**31 - 1) | {
-    "library_threads": 1024, "workers": 1024, "worker_nice": 19,
+    "library_threads": 1024, "threads": 1024, "workers": 1024, "worker_nice": 19,
     **dict.fromkeys(
         ("cache_bytes", "check_bytes", "output_pool_bytes", "arena_bytes", "release_gil_ns",
          "worker_memory"),

@@ -1,0 +1,87 @@
+"""The pool of threads of this process; `lowering.thread_pool` has its code and layout.
+
+The first launch starts the workers, and so does the first one in a forked child, which has none of
+its parent's. Nothing ends workers but the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import time
+
+from ..target import host_target
+from ..thread_pool import (
+    BUSY,
+    LAUNCH,
+    SLEEPERS,
+    SPIN,
+    STARTED,
+    STATE,
+    WANTED,
+    pool_text,
+    supports,
+)
+from .loader import link_object
+from .pool_block import block
+
+_SPIN = 50e-6  # seconds: longer than the pause between most launches of one call
+_TRIED = 1000  # pauses that are timed
+_LEVEL = 1  # of LLVM: the code is short, and has nothing to vectorise
+
+
+def workers() -> int:
+    """Workers that have been started in this process."""
+    return block()[STARTED]
+
+
+def use_threads(count: int) -> bool:
+    """Let launches from now on use so many threads, the launching one among them.
+
+    The first use compiles the pool, in some milliseconds. Returns False, and leaves everything to
+    the launching threads, where the system has no pool.
+    """
+    shared = block()
+    shared[WANTED] = count - 1
+    if count == 1:
+        shared[LAUNCH] = 0
+    elif supports(host_target().triple):
+        code = _code()
+        shared[SPIN] = code.spins
+        shared[LAUNCH] = code.launch
+    return count == 1 or shared[LAUNCH] != 0
+
+
+def _forget_workers() -> None:
+    """In a forked child: nobody of its parent's workers is there, and nobody is launching."""
+    shared = block()
+    for word in (SLEEPERS, STATE, BUSY, STARTED):
+        shared[word] = 0
+
+
+os.register_at_fork(after_in_child=_forget_workers)
+
+
+class _Code:
+    """The machine code of the pool; it must stay for as long as there are workers."""
+
+    def __init__(self) -> None:
+        from .codegen import optimise, to_object
+
+        target = host_target()
+        code = to_object(optimise(pool_text(target.triple), target, _LEVEL), target)
+        loaded = self._keep = link_object(code, "profuse_launch", "profuse_pauses")
+        self.launch = loaded.address
+        pauses = ctypes.CFUNCTYPE(None, ctypes.c_int64)(loaded.symbols["profuse_pauses"])
+        times = []
+        for _ in range(5):
+            before = time.perf_counter()
+            pauses(_TRIED)
+            times.append(time.perf_counter() - before)
+        self.spins = max(1, int(_SPIN / (min(times) / _TRIED)))
+
+
+@functools.cache
+def _code() -> _Code:
+    return _Code()

@@ -1,0 +1,273 @@
+"""Steps that several threads share: the launch of a step in chunks, and what a chunk calls.
+
+The entry function stores pointers and sizes in an array, and hands that array to `run_chunks` with
+a function of the form ``part(array, begin, end)``. The pool of threads (`lowering.cpu.pool`) calls
+that function with the chunks; without a pool, `run_chunks` does so itself, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+
+from ..schedule import index as ix
+from ..schedule.chunks import CHUNK, Chunks, Merged
+from ..schedule.graph import Buffer, buffer_of
+from ..schedule.nests import Scratch
+from ..thread_pool import LAUNCH, POOL, WORDS
+from .base import Ops, Sizes
+from .steps import StepFunction, memory_of
+
+_RUN = "profuse_run_chunks"
+_IN_REGISTERS = 64  # accumulators of a result; more are merged row by row
+_SUPPORT = f"""
+llvm.mlir.global external @{POOL}() {{addr_space = 0 : i32}} : !llvm.array<{WORDS} x i64>
+llvm.func internal @{_RUN}(
+    %part: !llvm.ptr, %array: !llvm.ptr, %count: i64, %grain: i64) attributes {{no_inline}} {{
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %all = llvm.icmp "sge" %grain, %count : i64
+  llvm.cond_br %all, ^whole, ^several
+^whole:
+  llvm.call %part(%array, %zero, %count) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
+  llvm.return
+^several:
+  %pool = llvm.mlir.addressof @{POOL} : !llvm.ptr
+  %slot = llvm.getelementptr %pool[{LAUNCH}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %launch = llvm.load %slot atomic acquire {{alignment = 8 : i64}} : !llvm.ptr -> !llvm.ptr
+  %null = llvm.mlir.zero : !llvm.ptr
+  %alone = llvm.icmp "eq" %launch, %null : !llvm.ptr
+  llvm.cond_br %alone, ^next(%zero : i64), ^shared
+^shared:
+  llvm.call %launch(%pool, %part, %array, %count, %grain)
+    : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()
+  llvm.return
+^next(%begin: i64):
+  %sum = llvm.add %begin, %grain : i64
+  %end = llvm.intr.smin(%sum, %count) : (i64, i64) -> i64
+  llvm.call %part(%array, %begin, %end) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
+  %more = llvm.icmp "slt" %end, %count : i64
+  llvm.cond_br %more, ^next(%end : i64), ^done
+^done:
+  llvm.return
+}}
+"""
+
+
+class ChunkEmitter:
+    """Emits launches of steps into the entry function, and the functions that these need.
+
+    Args:
+        module: where functions are added.
+        define: adds a function with the given name and argument types.
+        names: names of the sizes that every step is given, in order.
+    """
+
+    def __init__(
+        self, ops: Ops, module: ir.Module,
+        define: Callable[[str, list[ir.Type]], ir.Operation], names: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.ops, self.module, self.define, self.names = ops, module, define, names
+        self._has_support = False
+
+    def launch(self, step: StepFunction, pointers: dict[Buffer, ir.Value], sizes: Sizes) -> None:
+        """Run a step in chunks, at the current insertion point.
+
+        Args:
+            pointers: of the step's buffers, and of the memory that the chunks need.
+            sizes: sizes in the entry function.
+        """
+        ops, chunks = self.ops, step.chunks
+        self._support()
+        grain, count = self._grain(chunks, sizes), sizes.value(chunks.extent, _here())
+        values = [
+            *(pointers[b] for b in (*step.buffers, *step.memory)),
+            *(sizes.names[n] for n in self.names), grain,
+        ]  # fmt: skip
+        array = ops.alloca(len(values), ops.i64, 8)
+        for number, value in enumerate(values):
+            ops.store(value, ops.offset(array, ops.constant(number), ops.i64))
+        type_ = ir.FunctionType.get([ops.pointer, ops.i64, ops.i64], [])
+        name = ir.FlatSymbolRefAttr.get(step.part)
+        function = ops.create("func.constant", type_, value=name)
+        address = ops.create("builtin.unrealized_conversion_cast", ops.pointer, function)
+        ir.Operation.create(
+            "llvm.call", operands=[address, array, count, grain],
+            attributes={
+                "callee": ir.FlatSymbolRefAttr.get(_RUN),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        )  # fmt: skip
+        for merged in chunks.merged:
+            self._merge(merged, pointers, sizes, count, grain)
+
+    def _support(self) -> None:
+        if self._has_support:
+            return
+        self._has_support = True
+        text = ir.Module.parse(_SUPPORT)
+        for view in text.body.operations:
+            view.operation.clone(ir.InsertionPoint.at_block_begin(self.module.body))
+
+    # --- sizes of chunks -----------------------------------------------------------------------
+
+    def _grain(self, chunks: Chunks, sizes: Sizes) -> ir.Value:
+        """Iterations of a chunk, as `Chunks.grain` computes them for known sizes.
+
+        Floats are used because products of the sizes of empty arrays may need more than 64 bits.
+        """
+        ops, known = self.ops, chunks.grain
+        if known is not None:
+            return ops.constant(known)
+        total = ops.float_constant(0.0, ops.f64)
+        for cost, dims in chunks.work:
+            term = ops.float_constant(float(cost), ops.f64)
+            for dim in dims:
+                wide = ops.create("arith.sitofp", ops.f64, sizes.value(dim, _here()))
+                term = ops.create("arith.mulf", ops.f64, term, wide)
+            total = ops.create("arith.addf", ops.f64, total, term)
+        parts = ops.create("arith.divf", ops.f64, total, ops.float_constant(float(CHUNK), ops.f64))
+        for op, limit in (("arith.maxnumf", 1.0), ("arith.minnumf", float(chunks.most))):
+            parts = ops.create(op, ops.f64, parts, ops.float_constant(limit, ops.f64))
+        parts = ops.create("arith.fptosi", ops.i64, parts)
+        unit = ops.constant(chunks.unit)
+        units = self._ceiling(sizes.value(chunks.extent, _here()), unit)
+        grain = ops.mul(self._ceiling(units, parts), unit)
+        return ops.binary("max", grain, unit)
+
+    def _ceiling(self, value: ir.Value, by: ir.Value) -> ir.Value:
+        ops = self.ops
+        above = ops.add(value, ops.subtract(by, ops.constant(1)))
+        return ops.create("arith.divsi", ops.i64, above, by)
+
+    # --- what a chunk calls ----------------------------------------------------------------------
+
+    def part(self, step: StepFunction) -> None:
+        """Add the function that runs one chunk of a step."""
+        ops, chunks = self.ops, step.chunks
+        function = self.define(step.part, [ops.pointer, ops.i64, ops.i64])
+        block = function.regions[0].blocks[0]
+        array, begin, end = block.arguments
+        with ir.InsertionPoint(block):
+            place = iter(range(2**31))
+
+            def load(type_: ir.Type) -> ir.Value:
+                return ops.load(ops.offset(array, ops.constant(next(place)), ops.i64), type_)
+
+            pointers = {buffer: load(ops.pointer) for buffer in step.buffers}
+            memory = [load(ops.pointer) for _ in chunks.in_memory]
+            names = {name: load(ops.i64) for name in self.names}
+            number = ops.create("arith.divsi", ops.i64, begin, load(ops.i64))
+            sizes = Sizes(ops, names)
+            for owner, start in zip(chunks.in_memory, memory, strict=True):
+                step_by = ops.mul(number, sizes.value(ix.product(owner.dims), _here()))
+                mine = ops.offset(start, step_by, owner.element)
+                pointers[_target(owner)] = mine
+            ops.call(
+                step.name,
+                [*(pointers[b] for b in step.buffers), begin, end, *names.values()],
+            )
+            ir.Operation.create("func.return")
+
+    # --- merging -------------------------------------------------------------------------------
+
+    def _merge(
+        self, merged: Merged, pointers: dict[Buffer, ir.Value], sizes: Sizes, count: ir.Value,
+        grain: ir.Value,
+    ) -> None:  # fmt: skip
+        """Merge the accumulators of all chunks, in order, into the result."""
+        ops = self.ops
+        chunks = ops.binary("max", self._ceiling(count, grain), ops.constant(1))
+        extent = ix.product(merged.dims)
+        size = sizes.value(extent, _here())
+        target, source = pointers[_target(merged)], pointers[memory_of(merged)]
+        few = isinstance(extent, int) and extent <= _IN_REGISTERS
+        self._merger(merged, few)
+        ops.call(_merger_name(merged, few), [target, source, size, chunks])
+
+    def _merger(self, merged: Merged, few: bool) -> None:
+        name = _merger_name(merged, few)
+        if any(_symbol(v) == name for v in self.module.body.operations):
+            return
+        ops, element = self.ops, merged.element
+        function = self.define(name, [ops.pointer, ops.pointer, ops.i64, ops.i64])
+        block = function.regions[0].blocks[0]
+        target, source, size, chunks = block.arguments
+        with ir.InsertionPoint(block):
+            zero, one = ops.constant(0), ops.constant(1)
+            if few:
+                self._by_element(merged, target, source, size, chunks)
+            else:
+                self._loop(zero, size, lambda j: ops.store(
+                    ops.load(ops.offset(source, j, element), element),
+                    ops.offset(target, j, element),
+                ))  # fmt: skip
+                self._loop(one, chunks, lambda c: self._add_row(merged, target, source, size, c))
+            ir.Operation.create("func.return")
+
+    def _loop(self, low: ir.Value, high: ir.Value, body: Callable[[ir.Value], object]) -> None:
+        loop = self.ops.loop(low, high, self.ops.constant(1), [])
+        with ir.InsertionPoint(loop.body):
+            body(loop.induction_variable)
+            ir.Operation.create("scf.yield")
+
+    def _add_row(
+        self, merged: Merged, target: ir.Value, source: ir.Value, size: ir.Value, chunk: ir.Value
+    ) -> None:
+        ops, element = self.ops, merged.element
+        row = ops.offset(source, ops.mul(chunk, size), element)
+
+        def add(j: ir.Value) -> None:
+            place = ops.offset(target, j, element)
+            part = ops.load(ops.offset(row, j, element), element)
+            ops.store(
+                ops.create(merged.combiner.op, element, ops.load(place, element), part), place
+            )
+
+        self._loop(ops.constant(0), size, add)
+
+    def _by_element(
+        self, merged: Merged, target: ir.Value, source: ir.Value, size: ir.Value, chunks: ir.Value
+    ) -> None:
+        """Sums of f32 are added up in f64."""
+        ops, element = self.ops, merged.element
+        is_wide = merged.combiner.is_float_sum and isinstance(element, ir.F32Type)
+        type_ = ops.f64 if is_wide else element
+
+        def load(c: ir.Value, j: ir.Value) -> ir.Value:
+            value = ops.load(ops.offset(source, ops.add(ops.mul(c, size), j), element), element)
+            return ops.create("arith.extf", type_, value) if is_wide else value
+
+        def merge(j: ir.Value) -> None:
+            one = ops.constant(1)
+            loop = ops.loop(one, chunks, one, [load(ops.constant(0), j)])
+            with ir.InsertionPoint(loop.body):
+                total = ops.create(
+                    merged.combiner.op, type_, loop.inner_iter_args[0],
+                    load(loop.induction_variable, j),
+                )  # fmt: skip
+                ir.Operation.create("scf.yield", operands=[total])
+            total = loop.results[0]
+            value = ops.create("arith.truncf", element, total) if is_wide else total
+            ops.store(value, ops.offset(target, j, element))
+
+        self._loop(ops.constant(0), size, merge)
+
+
+def _target(owner: Merged | Scratch) -> Buffer:
+    """The buffer in place of which a chunk uses its part of the memory."""
+    return buffer_of(owner.tensor) if isinstance(owner, Merged) else memory_of(owner)
+
+
+def _merger_name(merged: Merged, few: bool) -> str:
+    op = merged.combiner.op.replace(".", "_")
+    return f"merge_{op}_{merged.element}_{'few' if few else 'rows'}"
+
+
+def _symbol(view: ir.OpView) -> str:
+    return ir.StringAttr(view.operation.attributes["sym_name"]).value
+
+
+def _here() -> ir.InsertionPoint:
+    return ir.InsertionPoint.current

@@ -1,0 +1,231 @@
+"""Chunks: which loop of a step several threads share, and how large a part of it one of them takes.
+
+A step runs in chunks if it is estimated to take long enough. The size of a chunk depends on sizes
+alone, and never on the number of threads, so that results are the same bits for any number of them.
+
+A loop whose iterations are independent is divided as it is. If reductions run along the loop, each
+chunk has accumulators of its own, and these are merged in the order of the chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+from typing import Any
+
+from mlir import ir
+
+from ...dialect.dataclass import dataclass
+from ...dialect.ir.size_algebra import sym_max, sym_min
+from ...dialect.ir.symbolic import Dim
+from . import index as ix
+from .access import accesses
+from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, buffer_or_none, definition
+from .groups import Loop
+from .nests import TILE, Nest, Scratch
+
+CHUNK = 12_000_000  # picoseconds of estimated work; a launch of threads takes up to a fifth of it
+MOST = 64  # chunks of a step
+MOST_APART = 32  # chunks that need memory of their own
+_FEW = 8  # chunks; a loop with fewer is divided if there is no better one
+_LINE = 512  # elements of an innermost loop: chunks of fewer would share pages and cache lines
+_MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
+_ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
+
+# Estimates for one core, in picoseconds.
+_CYCLE = 40  # a cycle of `Body.cost`, by element
+_BYTE = 25  # a byte that is read or written
+_MULTIPLY = {4: 20, 8: 40}  # a multiplication and addition of a matrix product, by bytes of element
+
+_IDEMPOTENT = {
+    "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.andi", "arith.ori",
+    "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui",
+}  # fmt: skip
+_NEUTRAL = {"arith.addf": 0, "arith.mulf": 1, "arith.addi": 0, "arith.muli": 1, "arith.xori": 0}
+
+
+@dataclass(eq=False)
+class Merged:
+    """A result of a reduction along the divided loop.
+
+    Attributes:
+        tensor: the result.
+        combiner: how two accumulators become one.
+        buffer: where each chunk has its accumulators; its first axis is that of the chunks.
+    """
+
+    tensor: Tensor
+    combiner: Combiner
+    buffer: Buffer | None = None
+
+    @property
+    def element(self) -> Element:
+        return self.tensor.element
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """Sizes of the accumulators of one chunk."""
+        return self.tensor.dims
+
+
+@dataclass(eq=False)
+class Chunks:
+    """How the iterations of a step are divided.
+
+    Attributes:
+        loop: the loop of the nest; None = the step is a product.
+        extent: iterations.
+        unit: all chunks but the last have a multiple of so many iterations.
+        work: pairs (picoseconds, sizes): their products add up to the estimated time of the step.
+        most: largest number of chunks.
+        merged: results of reductions along the loop.
+        apart: temporaries in the workspace, of which each chunk needs its own.
+    """
+
+    loop: Loop | None
+    extent: Dim
+    unit: int
+    work: tuple[tuple[int, tuple[Dim, ...]], ...]
+    most: int = MOST
+    merged: list[Merged] = field(default_factory=list)
+    apart: list[Scratch] = field(default_factory=list)
+
+    @property
+    def grain(self) -> int | None:
+        """Iterations of a chunk; None = they depend on sizes that are known at run time."""
+        extent, work = self.extent, 0.0
+        for cost, dims in self.work:
+            size = ix.product(dims)
+            if not isinstance(size, int):
+                return None
+            work += cost * size
+        if not isinstance(extent, int):
+            return None
+        parts = int(min(max(work / CHUNK, 1.0), float(self.most)))
+        return _ceiling(_ceiling(extent, self.unit), parts) * self.unit
+
+    @property
+    def is_one(self) -> bool:
+        """True if the sizes say that the whole step is one chunk."""
+        grain = self.grain
+        return grain is not None and isinstance(self.extent, int) and grain >= self.extent
+
+    @property
+    def in_memory(self) -> list[Any]:
+        """What needs memory for each chunk: `Merged` and `Scratch` objects."""
+        return [*self.merged, *self.apart]
+
+    def dims(self, owner: Merged | Scratch) -> tuple[Dim, ...]:
+        """Sizes of the memory of all chunks for one of ``in_memory``."""
+        return (sym_max(sym_min(self.most, self.extent), 1), *owner.dims)
+
+
+def nest_chunks(nest: Nest, apart: list[Scratch]) -> Chunks | None:
+    """How a nest is divided; None = not at all. ``apart``: its temporaries in the workspace."""
+    work = tuple(_work(nest))
+    best: Chunks | None = None
+    for loop in _candidates(nest):
+        merged = _merged(nest, loop)
+        if merged is None:
+            continue
+        found = Chunks(
+            loop, loop.extent, _unit(nest, loop, bool(merged)), work,
+            MOST_APART if merged or apart else MOST, merged, apart,
+        )  # fmt: skip
+        if best is None or _parts(found) > _parts(best):
+            best = found
+        if _parts(best) >= _FEW:
+            break
+    return None if best is None or best.is_one else best
+
+
+def _parts(chunks: Chunks) -> float:
+    """Number of chunks that a loop can have; unknown extents are taken for large."""
+    return chunks.extent / chunks.unit if isinstance(chunks.extent, int) else float(chunks.most)
+
+
+def _candidates(nest: Nest) -> Iterator[Loop]:
+    """Loops whose iterations need nothing of one another, but for reductions; best first."""
+    inside: list[Loop] = []
+    if len(nest.stages) == 1 and not nest.tail and not nest.scratch:
+        stage = nest.stages[0]
+        inside = [*stage.parallel, *stage.reduced]
+        if nest.tile is not None:
+            inside = [*stage.reduced, *(g for g in stage.parallel if g is not nest.tile)]
+    tile = [] if nest.tile is None else [nest.tile]
+    yield from (g for g in (*nest.outer, *inside, *tile) if g.extent != 1)
+
+
+def _unit(nest: Nest, loop: Loop, merges: bool) -> int:
+    if loop is nest.tile:
+        return TILE
+    if nest.tiling is not None and loop in (nest.tiling.rows, nest.tiling.lane):
+        return nest.tiling.extent
+    innermost = any(loop is (*stage.parallel, *stage.reduced)[-1] for stage in nest.stages)
+    if any(stage.in_memory for stage in nest.stages):
+        innermost = any(loop is stage.parallel[-1] for stage in nest.stages if stage.parallel)
+    return _LINE * 8 if innermost and merges else _LINE if innermost else _MERGED if merges else 1
+
+
+def _merged(nest: Nest, loop: Loop) -> list[Merged] | None:
+    """The results of reductions along a loop; None = some of them cannot be merged."""
+    found = []
+    for op in nest.group.members:
+        if loop not in nest.group.reduced(op):
+            continue
+        if op.is_scan or op.extremum:
+            return None
+        for number, tensor in enumerate(op.outputs):
+            combiner = op.combiners[number]
+            if combiner is None or combiner.ordered or buffer_or_none(tensor) is None:
+                return None
+            if not _starts_neutral(op.inits[number], combiner):
+                return None
+            found.append(Merged(tensor, combiner))
+    return found
+
+
+def _starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
+    """True if accumulators may start with the initial value more than once."""
+    if init is not None and combiner.op in _IDEMPOTENT:
+        return True
+    if init is None or combiner.op not in _NEUTRAL or not isinstance(init.producer, Compute):
+        return False
+    constant = None if init.producer.body.fill is None else definition(init.producer.body.fill)
+    if constant is None or constant.name != "arith.constant":
+        return False
+    value = constant.attributes["value"]
+    kind = ir.FloatAttr if isinstance(value, ir.FloatAttr) else ir.IntegerAttr
+    return kind(value).value == _NEUTRAL[combiner.op]
+
+
+def _work(nest: Nest) -> Iterator[tuple[int, tuple[Dim, ...]]]:
+    for op in nest.group.members:
+        loops = tuple(g.extent for g in nest.group.loops[op] if g.extent != 1)
+        moved = sum(_bytes(t.element) for t in op.outputs if t.buffer is not None)
+        for access in accesses(op):
+            if access.tensor.producer not in nest.group.loops:
+                moved += _bytes(access.tensor.element)
+        yield _CYCLE * op.cost + _BYTE * moved, loops
+
+
+def _ceiling(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _bytes(element: Element) -> int:
+    return max(1, element.width // 8)
+
+
+def product_chunks(op: Product) -> Chunks | None:
+    """How a library product is divided: by its batch, or by rows of its result."""
+    if op.kind not in ("matmul", "batch_matmul", "matvec"):
+        return None
+    shared = op.left.dims[-1]
+    size = _bytes(op.output.element)
+    if op.kind == "matvec":
+        work, unit = _BYTE * size, _MERGED
+    else:
+        work, unit = _MULTIPLY[size], 1 if op.kind == "batch_matmul" else _ROWS
+    found = Chunks(None, op.output.dims[0], unit, ((work, (*op.output.dims, shared)),))
+    return None if found.is_one else found
