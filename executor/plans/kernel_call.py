@@ -20,7 +20,6 @@ from ..interpret.evaluate import Adapt, Evaluator
 from ..memory import output_pool
 from ..settings.events import Counters
 from ..settings.knobs import knobs
-from .threads import provide_threads
 
 if TYPE_CHECKING:
     from ...dialect.ir.program import Module
@@ -50,6 +49,8 @@ def kernel_runner(
     if artifact.library_calls:
         set_library_threads(knobs.library_threads)
     if artifact.shared_steps:
+        from .threads import provide_threads
+
         provide_threads()
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(loaded.address)
     source, scope = call_source(artifact)

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
-from ..thread_pool import POOL
 from . import elf
-from .pool_block import block_address
 
 if TYPE_CHECKING:
     from ..abi import KernelArtifact
@@ -64,14 +62,21 @@ def load(artifact: KernelArtifact) -> Loaded:
 
 def _outside(name: str) -> int:
     """Address of a symbol of a library, or of this process; raises elf.Unsupported."""
-    if name == POOL:
-        return block_address()
-    if name in _library_symbols:
-        return _library_symbols[name]
+    known = _known_symbols()
+    if name in known:
+        return known[name]
     try:
         return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
     except AttributeError:
         raise elf.Unsupported(f"no symbol {name}") from None
+
+
+def _known_symbols() -> dict[str, int]:
+    """Addresses of what kernels refer to and the process does not export."""
+    from ..thread_pool import POOL
+    from .pool_block import block_address
+
+    return {**_library_symbols, POOL: block_address()}
 
 
 _library_symbols: dict[str, int] = {}  # of libraries that only this module has loaded
@@ -87,7 +92,7 @@ def link_object(code: bytes, entry: str, *others: str) -> Loaded:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for symbol, address in (*_library_symbols.items(), (POOL, block_address())):
+    for symbol, address in _known_symbols().items():
         builder.import_symbol(symbol, address)
     for name in (entry, *others):
         builder.export_symbol(name)

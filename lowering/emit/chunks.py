@@ -59,7 +59,7 @@ class ChunkEmitter:
 
     Args:
         module: where functions are added.
-        define: adds a function with the given name and argument types.
+        define: adds a function of this module with the given name and argument types.
         names: names of the sizes that every step is given, in order.
     """
 

@@ -59,7 +59,7 @@ class _ModuleEmitter:
         self.pointers: dict[Buffer, ir.Value] = {}
         self.declared: set[str] = set()
         self.names: list[str] = [*self.graph.symbols, *self.graph.strides, *self.graph.opaque]
-        self.chunks = ChunkEmitter(ops, module, self._define, self.names)
+        self.chunks = ChunkEmitter(ops, module, self._define_internal, self.names)
 
     def run(self) -> None:
         function = self._define(self.entry, [self.ops.pointer], [None])
@@ -100,6 +100,14 @@ class _ModuleEmitter:
         function.regions[0].blocks.append(*types)
         return function
 
+    def _define_internal(
+        self, name: str, types: list[ir.Type], attributes: Sequence[ir.Attribute | None] = ()
+    ) -> ir.Operation:
+        """A function that only this module calls."""
+        function = self._define(name, types, attributes)
+        function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        return function
+
     def _declare(self, name: str, types: list[ir.Type]) -> None:
         """Declare a function of a library."""
         if name not in self.declared:
@@ -115,13 +123,12 @@ class _ModuleEmitter:
         if self.in_place and isinstance(nest, Nest):
             shared = shared_in_nest(self.schedule, nest)
         scalars = [ops.i64] * (2 + len(self.names))
-        function = self._define(
+        function = self._define_internal(
             step.name, [ops.pointer] * len(buffers) + scalars,
             [None if b in shared else noalias for b in buffers] + [None] * len(scalars),
         )  # fmt: skip
         if shared:
             function.attributes[IN_PLACE] = ir.UnitAttr.get()
-        function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         block = function.regions[0].blocks[0]
         arguments = list(block.arguments)
         pointers = dict(zip(buffers, arguments, strict=False))

@@ -9,8 +9,7 @@ always, so the results have the same bits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...dialect.dataclass import dataclass
 from . import index as ix
 from .graph import Compute
 from .groups import loop_index
