@@ -68,10 +68,11 @@ def _use_threads() -> None:
 
 def _tell_pool() -> None:
     from ...lowering.cpu.pool import use_threads
+    from ..compile.cache.facts import thread_pool
 
     with no_fork():
         count = wanted_threads()
-        if not use_threads(count):
+        if not use_threads(count, thread_pool):
             log("threads", "", "kernels run on one core: this system has no pool of threads")
         elif count > 1:
             log("threads", "", "kernels may use several cores", threads=count)

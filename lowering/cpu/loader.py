@@ -50,14 +50,18 @@ def load(artifact: KernelArtifact) -> Loaded:
     if artifact.library_calls:
         _openblas()
     try:
-        mapped = elf.map_object(artifact.object, (artifact.entry,), _outside)
-        return Loaded(mapped.symbols[artifact.entry], mapped.memory)
-    except (elf.Unsupported, OSError):
-        pass
-    try:
-        return link_object(artifact.object, artifact.entry)
+        return load_code(artifact.object, artifact.entry)
     except RuntimeError as error:
         raise InternalError(f"kernel {artifact.name} does not link: {error}") from error
+
+
+def load_code(code: bytes, entry: str, *others: str) -> Loaded:
+    """Link object code through which nothing is thrown; `link_object` explains the arguments."""
+    try:
+        mapped = elf.map_object(code, (entry, *others), _outside)
+    except (elf.Unsupported, OSError):
+        return link_object(code, entry, *others)
+    return Loaded(mapped.symbols[entry], mapped.memory, mapped.symbols)
 
 
 def _outside(name: str) -> int:

@@ -7,9 +7,12 @@ its parent's. Nothing ends workers but the process.
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
+import platform
+import sys
+import threading
 import time
+from collections.abc import Callable
 
 from ..target import host_target
 from ..thread_pool import (
@@ -23,11 +26,12 @@ from ..thread_pool import (
     pool_text,
     supports,
 )
-from .loader import link_object
+from .loader import load_code
 from .pool_block import block
 
 _SPIN = 50e-6  # seconds: longer than the pause between most launches of one call
 _TRIED = 1000  # pauses that are timed
+_SYSTEM = f"{platform.machine()}-{sys.platform}"  # what of the triple the pool depends on
 _LEVEL = 1  # of LLVM: the code is short, and has nothing to vectorise
 
 
@@ -36,18 +40,29 @@ def workers() -> int:
     return block()[STARTED]
 
 
-def use_threads(count: int) -> bool:
+def pool_code() -> bytes:
+    """The object code of the pool, compiled for this host; the host must support it."""
+    from .codegen import optimise, to_object
+
+    target = host_target()
+    return to_object(optimise(pool_text(target.triple), target, _LEVEL), target)
+
+
+def use_threads(count: int, code_of: Callable[[], bytes] = pool_code) -> bool:
     """Let launches from now on use so many threads, the launching one among them.
 
-    The first use compiles the pool, in some milliseconds. Returns False, and leaves everything to
-    the launching threads, where the system has no pool.
+    Returns False, and leaves everything to the launching threads, where the system has no pool.
+
+    Args:
+        count: number of threads.
+        code_of: gives what `pool_code` compiles; it is called at the first use of several threads.
     """
     shared = block()
     shared[WANTED] = count - 1
     if count == 1:
         shared[LAUNCH] = 0
-    elif supports(host_target().triple):
-        code = _code()
+    elif supports(_SYSTEM):
+        code = _code(code_of)
         shared[SPIN] = code.spins
         shared[LAUNCH] = code.launch
     return count == 1 or shared[LAUNCH] != 0
@@ -55,6 +70,8 @@ def use_threads(count: int) -> bool:
 
 def _forget_workers() -> None:
     """In a forked child: nobody of its parent's workers is there, and nobody is launching."""
+    global _lock
+    _lock = threading.Lock()
     shared = block()
     for word in (SLEEPERS, STATE, BUSY, STARTED):
         shared[word] = 0
@@ -66,12 +83,8 @@ os.register_at_fork(after_in_child=_forget_workers)
 class _Code:
     """The machine code of the pool; it must stay for as long as there are workers."""
 
-    def __init__(self) -> None:
-        from .codegen import optimise, to_object
-
-        target = host_target()
-        code = to_object(optimise(pool_text(target.triple), target, _LEVEL), target)
-        loaded = self._keep = link_object(code, "profuse_launch", "profuse_pauses")
+    def __init__(self, object_code: bytes) -> None:
+        loaded = self._keep = load_code(object_code, "profuse_launch", "profuse_pauses")
         self.launch = loaded.address
         pauses = ctypes.CFUNCTYPE(None, ctypes.c_int64)(loaded.symbols["profuse_pauses"])
         times = []
@@ -82,6 +95,12 @@ class _Code:
         self.spins = max(1, int(_SPIN / (min(times) / _TRIED)))
 
 
-@functools.cache
-def _code() -> _Code:
-    return _Code()
+_made: list[_Code] = []
+_lock = threading.Lock()
+
+
+def _code(code_of: Callable[[], bytes]) -> _Code:
+    with _lock:
+        if not _made:
+            _made.append(_Code(code_of()))
+    return _made[0]

@@ -7,6 +7,7 @@ differs wherever the fact may. A fact that is damaged, or of another signature, 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import json
@@ -43,6 +44,20 @@ def host_target() -> Target:
     except TypeError:  # of another process's making
         return target.host_target()
     return made if all(isinstance(part, str) for part in astuple(made)) else target.host_target()
+
+
+def thread_pool() -> bytes:
+    """`lowering.cpu.pool.pool_code`."""
+    from ....lowering.cpu.pool import pool_code
+
+    def seen() -> str:
+        return f"{_host_seen()} {fingerprint.sources_seen()}"
+
+    found = _known("threads", seen, lambda: base64.b64encode(pool_code()).decode())
+    try:
+        return base64.b64decode(found, validate=True)
+    except (TypeError, ValueError):
+        return pool_code()
 
 
 def _host_seen() -> str:
