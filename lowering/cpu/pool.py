@@ -40,6 +40,11 @@ def workers() -> int:
     return block()[STARTED]
 
 
+def launch_address() -> int:
+    """Address of ``profuse_launch``; 0 = kernels run on the threads that call them."""
+    return block()[LAUNCH]
+
+
 def pool_code() -> bytes:
     """The object code of the pool, compiled for this host; the host must support it."""
     from .codegen import optimise, to_object

@@ -1,0 +1,209 @@
+"""The pool of threads: every chunk runs once, nobody waits for absent workers, forks and exits."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from graphs import Graph, tensor
+from native import Kernel
+from profuse.lowering.cpu import pool
+from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.target import host_target
+from profuse.lowering.thread_pool import pool_text, supports
+
+pytestmark = pytest.mark.skipif(
+    not supports(host_target().triple), reason="no pool of threads on this system"
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread_afterwards():
+    yield
+    pool.use_threads(1)
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    g = Graph(tensor("n", 500))
+    (x,) = g.inputs
+    return Kernel(compile_program(g.returning(g.tanh(g.mul(x, x))), host_target()))
+
+
+def expected(x):
+    return np.tanh(x * x)
+
+
+def check(kernel, x):
+    np.testing.assert_allclose(kernel(x)[0], expected(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("workers", [1, 3, 7])
+def test_many_launches_from_many_threads(kernel, workers):
+    """64 threads launch at once: one at a time has the workers, the others run alone."""
+    pool.use_threads(workers + 1)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((200 + k, 500)).astype(np.float32) for k in range(64)]
+    faults = []
+
+    def launch(x):
+        try:
+            for _ in range(20):
+                check(kernel, x)
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=launch, args=(x,)) for x in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    assert pool.workers() >= workers
+
+
+def test_workers_come_with_the_first_launch_and_are_never_more_than_wanted():
+    text = """
+import ctypes, os
+import numpy as np
+from test_pool import Graph, Kernel, check, compile_program, host_target, pool, tensor
+g = Graph(tensor("n", 500))
+(x,) = g.inputs
+kernel = Kernel(compile_program(g.returning(g.tanh(g.mul(x, x))), host_target()))
+count = lambda: len(os.listdir("/proc/self/task"))
+before = count()
+pool.use_threads(3)
+small, large = np.ones((2, 500), np.float32), np.ones((2000, 500), np.float32)
+check(kernel, small)
+assert (count() - before, pool.workers()) == (0, 0)
+check(kernel, large)
+assert (count() - before, pool.workers()) == (2, 2)
+pool.use_threads(2)
+check(kernel, large)
+pool.use_threads(3)
+check(kernel, large)
+assert (count() - before, pool.workers()) == (2, 2)
+"""
+    run(text)
+
+
+def test_a_forked_child_starts_workers_of_its_own():
+    text = """
+import os
+import numpy as np
+from test_pool import Graph, Kernel, check, compile_program, host_target, pool, tensor
+g = Graph(tensor("n", 500))
+(x,) = g.inputs
+kernel = Kernel(compile_program(g.returning(g.tanh(g.mul(x, x))), host_target()))
+pool.use_threads(3)
+x = np.random.default_rng(0).standard_normal((2000, 500)).astype(np.float32)
+check(kernel, x)
+for _ in range(5):
+    child = os.fork()
+    if not child:
+        assert pool.workers() == 0
+        check(kernel, x)
+        assert len(os.listdir("/proc/self/task")) == 3
+        grandchild = os.fork()
+        if not grandchild:
+            check(kernel, x)
+            os._exit(pool.workers())
+        assert os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]) == 2
+        os._exit(0)
+    check(kernel, x)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    run(text)
+
+
+def test_exit_while_workers_spin_and_another_thread_launches():
+    text = """
+import threading
+import numpy as np
+from test_pool import Graph, Kernel, check, compile_program, host_target, pool, tensor
+g = Graph(tensor("n", 500))
+(x,) = g.inputs
+kernel = Kernel(compile_program(g.returning(g.tanh(g.mul(x, x))), host_target()))
+pool.use_threads(4)
+x = np.ones((2000, 500), np.float32)
+started = threading.Event()
+def forever():
+    while True:
+        kernel(x)
+        started.set()
+threading.Thread(target=forever, daemon=True).start()
+started.wait()
+"""
+    for _ in range(3):
+        run(text)
+
+
+def run(text):
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=os.path.dirname(__file__), capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_more_threads_than_cores_cost_little(kernel):
+    """All pinned to one core: the launching thread waits for nobody who has not come."""
+    x = np.ones((3000, 500), np.float32)
+    cores = os.sched_getaffinity(0)
+
+    def least():
+        times = []
+        for _ in range(30):
+            start = time.perf_counter()
+            kernel(x)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    pool.use_threads(8)
+    check(kernel, x)
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(thread), {min(cores)})
+        several = least()
+        pool.use_threads(1)
+        assert several < 2 * least()
+    finally:
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(thread), cores)
+
+
+def test_launches_within_chunks_run_alone():
+    """A chunk may launch: the inner launch does all of its chunks in the thread that makes it."""
+    pool.use_threads(3)
+    block = pool.block()
+    part = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    whole = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, part, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    )
+    launch = whole(pool.launch_address())
+    inner_seen, outer_seen = [], []
+
+    @part
+    def inner(_array, begin, end):
+        inner_seen.append((begin, end))
+
+    @part
+    def outer(_array, begin, end):
+        outer_seen.append((begin, end))
+        launch(ctypes.addressof(block), inner, None, 5, 2)
+
+    launch(ctypes.addressof(block), outer, None, 7, 3)
+    assert sorted(outer_seen) == [(0, 3), (3, 6), (6, 7)]
+    assert sorted(inner_seen) == sorted([(0, 2), (2, 4), (4, 5)] * 3)
+
+
+def test_the_text_is_complete_on_each_architecture():
+    for machine in ("x86_64", "aarch64"):
+        text = pool_text(f"{machine}-unknown-linux-gnu")
+        assert "@at(" not in text and "$" not in text
+    assert not supports("arm64-apple-darwin23")
