@@ -5,9 +5,9 @@ pool. ``profuse_launch(block, part, array, count, grain)`` calls ``part(array, b
 chunks of ``grain`` iterations out of ``count``.
 
 The join is elastic: the launching thread takes chunks itself, shuts the launch when none is left,
-and waits only for workers that have entered it. A worker that the system has not scheduled in time
-finds the launch shut, and nobody waits for it. Launches from several threads, and launches from
-within a chunk, do not wait for one another: one has the workers, the others run alone.
+and waits only for threads of the pool that have entered it. A thread that the system has not
+scheduled in time finds the launch shut, and nobody waits for it. Launches from several threads, and
+launches from within a chunk, do not wait for one another: one has the pool, the others run alone.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ POOL = "profuse_pool"
 
 # Words of the block. Those that different threads write are on cache lines of their own.
 WORDS = 128
-GENERATION = 0  # number of the last launch; workers wait for it to change
-SLEEPERS = 16  # workers that wait in the kernel
+GENERATION = 0  # number of the last launch; threads of the pool wait for it to change
+SLEEPERS = 16  # threads that are asleep
 JOB = 32  # part, array, count, grain
 NEXT = 48  # where the next chunk begins
-STATE = 64  # generation << 32 | SHUT | number of workers that have entered
+STATE = 64  # generation << 32 | SHUT | number of threads that have entered
 BUSY = 80  # 1 while some thread launches
-SPIN = 96  # pauses before a worker goes to sleep
+SPIN = 96  # pauses before a thread goes to sleep
 LAUNCH = 104  # address of profuse_launch; null = no pool
-WANTED = 105  # workers that a launch may have
-STARTED = 106  # workers that there are
+WANTED = 105  # threads that a launch may have beside its own
+STARTED = 106  # threads of the pool
 
 _SHUT = 1 << 31
 STACK = 4 << 20  # bytes; kernels keep at most 64 KiB there, libraries of products more
@@ -110,8 +110,8 @@ done:
   ret void
 }
 
-; A worker: waits for the generation to change, first spinning, then asleep.
-define internal ptr @worker(ptr %pool) {
+; A thread of the pool: waits for the generation to change, first spinning, then asleep.
+define internal ptr @pool_thread(ptr %pool) {
 entry:
   %at_sleepers = @at(sleepers)
   %at_state = @at(state)
@@ -173,7 +173,7 @@ inside:
   br label %wait
 }
 
-; Starts workers, with all signals blocked: they are for the threads of the program. Where the
+; Starts threads, with all signals blocked: they are for the threads of the program. Where the
 ; system refuses, nobody wants more than there are.
 define internal void @start(ptr %pool) noinline {
 entry:
@@ -196,7 +196,7 @@ next:
   %more = icmp slt i64 %made, %wanted
   br i1 %more, label %start, label %done
 start:
-  %failed = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr @worker, ptr %pool)
+  %failed = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr @pool_thread, ptr %pool)
   %made1 = add i64 %made, 1
   %ok = icmp eq i32 %failed, 0
   br i1 %ok, label %next, label %refused
@@ -222,8 +222,8 @@ first:
   %at_started = @at(started)
   %started = load i64, ptr %at_started
   %few = icmp slt i64 %started, %wanted
-  br i1 %few, label %more_workers, label %launch
-more_workers:
+  br i1 %few, label %more_threads, label %launch
+more_threads:
   call void @start(ptr %pool)
   br label %launch
 alone:

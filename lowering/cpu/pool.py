@@ -1,7 +1,7 @@
 """The pool of threads of this process; `lowering.thread_pool` has its code and layout.
 
-The first launch starts the workers, and so does the first one in a forked child, which has none of
-its parent's. Nothing ends workers but the process.
+The first launch starts its threads, and so does the first one in a forked child, which has none of
+its parent's. Nothing ends them but the process.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SYSTEM = f"{platform.machine()}-{sys.platform}"  # what of the triple the pool 
 _LEVEL = 1  # of LLVM: the code is short, and has nothing to vectorise
 
 
-def workers() -> int:
-    """Workers that have been started in this process."""
+def started() -> int:
+    """Threads of the pool that have been started in this process."""
     return block()[STARTED]
 
 
@@ -73,8 +73,8 @@ def use_threads(count: int, code_of: Callable[[], bytes] = pool_code) -> bool:
     return count == 1 or shared[LAUNCH] != 0
 
 
-def _forget_workers() -> None:
-    """In a forked child: nobody of its parent's workers is there, and nobody is launching."""
+def _forget_threads() -> None:
+    """In a forked child: none of the pool.s threads is there, and nobody is launching."""
     global _lock
     _lock = threading.Lock()
     shared = block()
@@ -82,11 +82,11 @@ def _forget_workers() -> None:
         shared[word] = 0
 
 
-os.register_at_fork(after_in_child=_forget_workers)
+os.register_at_fork(after_in_child=_forget_threads)
 
 
 class _Code:
-    """The machine code of the pool; it must stay for as long as there are workers."""
+    """The machine code of the pool; it must stay for as long as the pool has threads."""
 
     def __init__(self, object_code: bytes) -> None:
         loaded = self._keep = load_code(object_code, "profuse_launch", "profuse_pauses")

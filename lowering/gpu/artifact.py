@@ -65,6 +65,11 @@ class GpuArtifact:
         """Number of library products per run."""
         return sum(isinstance(step, LibraryProduct) for step in self.plan.steps)
 
+    @property
+    def shared_steps(self) -> int:
+        """0: the threads of the host share nothing of what a device does."""
+        return 0
+
     def header(self) -> dict[str, Any]:
         """All but the code, as JSON data; see `from_header`."""
         return {

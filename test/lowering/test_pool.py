@@ -1,4 +1,4 @@
-"""The pool of threads: every chunk runs once, nobody waits for absent workers, forks and exits."""
+"""The pool of threads: every chunk runs once, nobody waits for absent threads, forks and exits."""
 
 import ctypes
 import os
@@ -42,10 +42,10 @@ def check(kernel, x):
     np.testing.assert_allclose(kernel(x)[0], expected(x), rtol=1e-5)
 
 
-@pytest.mark.parametrize("workers", [1, 3, 7])
-def test_many_launches_from_many_threads(kernel, workers):
-    """64 threads launch at once: one at a time has the workers, the others run alone."""
-    pool.use_threads(workers + 1)
+@pytest.mark.parametrize("helpers", [1, 3, 7])
+def test_many_launches_from_many_threads(kernel, helpers):
+    """64 threads launch at once: one at a time has the pool, the others run alone."""
+    pool.use_threads(helpers + 1)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((200 + k, 500)).astype(np.float32) for k in range(64)]
     faults = []
@@ -63,10 +63,10 @@ def test_many_launches_from_many_threads(kernel, workers):
     for thread in threads:
         thread.join()
     assert not faults
-    assert pool.workers() >= workers
+    assert pool.started() >= helpers
 
 
-def test_workers_come_with_the_first_launch_and_are_never_more_than_wanted():
+def test_threads_come_with_the_first_launch_and_are_never_more_than_wanted():
     text = """
 import ctypes, os
 import numpy as np
@@ -79,19 +79,19 @@ before = count()
 pool.use_threads(3)
 small, large = np.ones((2, 500), np.float32), np.ones((2000, 500), np.float32)
 check(kernel, small)
-assert (count() - before, pool.workers()) == (0, 0)
+assert (count() - before, pool.started()) == (0, 0)
 check(kernel, large)
-assert (count() - before, pool.workers()) == (2, 2)
+assert (count() - before, pool.started()) == (2, 2)
 pool.use_threads(2)
 check(kernel, large)
 pool.use_threads(3)
 check(kernel, large)
-assert (count() - before, pool.workers()) == (2, 2)
+assert (count() - before, pool.started()) == (2, 2)
 """
     run(text)
 
 
-def test_a_forked_child_starts_workers_of_its_own():
+def test_a_forked_child_starts_threads_of_its_own():
     text = """
 import os
 import numpy as np
@@ -105,13 +105,13 @@ check(kernel, x)
 for _ in range(5):
     child = os.fork()
     if not child:
-        assert pool.workers() == 0
+        assert pool.started() == 0
         check(kernel, x)
         assert len(os.listdir("/proc/self/task")) == 3
         grandchild = os.fork()
         if not grandchild:
             check(kernel, x)
-            os._exit(pool.workers())
+            os._exit(pool.started())
         assert os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]) == 2
         os._exit(0)
     check(kernel, x)
@@ -120,7 +120,7 @@ for _ in range(5):
     run(text)
 
 
-def test_exit_while_workers_spin_and_another_thread_launches():
+def test_exit_while_threads_spin_and_another_thread_launches():
     text = """
 import threading
 import numpy as np

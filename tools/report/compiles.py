@@ -140,6 +140,8 @@ def _kernel(c: Compile, kernel: Kernel) -> Markup:
     parts.append(f"compiled in {duration(sum(kernel.seconds.values()))}")
     if kernel.library_calls:
         parts.append(plural(kernel.library_calls, "library call"))
+    if kernel.shared_steps:
+        parts.append(f"{plural(kernel.shared_steps, 'step')} shared by threads")
     if kernel.checked:
         parts.append(kernel.checked)
     stages = []

@@ -39,6 +39,7 @@ class Kernel:
         name: of its fusion function.
         object_bytes: size of the object code.
         library_calls: library products in it.
+        shared_steps: steps that several threads may share.
         seconds: what compiling it took, by stage.
         stages: texts by stage, the assembly last.
         checked: what comparing it with its definition has found.
@@ -50,6 +51,7 @@ class Kernel:
     seconds: Mapping[str, float]
     stages: Mapping[str, str]
     checked: str = ""
+    shared_steps: int = 0
 
 
 @dataclass(frozen=True)

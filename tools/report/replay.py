@@ -47,7 +47,15 @@ def replay(
     except ProfuseError as error:
         return tuple(steps.steps), (), f"Compiling it again failed: {error}"
     kernels = tuple(
-        Kernel(name, len(k.object), k.library_calls, k.seconds, k.stages, str(checks.get(name, "")))
+        Kernel(
+            name,
+            len(k.object),
+            k.library_calls,
+            k.seconds,
+            k.stages,
+            str(checks.get(name, "")),
+            k.shared_steps,
+        )
         for name, k in result.kernels.items()
     )
     failed = [f"@{name} has no kernel: {why}" for name, why in result.failures.items()]
