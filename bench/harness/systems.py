@@ -59,14 +59,11 @@ def environment(cpus: list[int]) -> dict[str, str]:
         "NPROC": count,
         "JAX_PLATFORMS": "cpu",
         "PROFUSE_CACHE": "off",
-        "PROFUSE_LIBRARY_THREADS": count, "BENCH_CPUS": ",".join(map(str, cpus)),
-    }  # fmt: skip
+        "PROFUSE_THREADS": count,
+        "BENCH_CPUS": ",".join(map(str, cpus)),
+    }
     if len(cpus) == 1:
         found["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-    from profuse.executor.settings.knobs import knobs
-
-    if hasattr(knobs, "threads"):  # a variable that is no setting costs a warning
-        found["PROFUSE_THREADS"] = count
     return found
 
 
