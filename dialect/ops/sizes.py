@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import AxisError, DTypeError, LoweringError, ShapeError
 from ..ir.attrs import DYNAMIC
 from ..ir.dtypes import I64, DType, dtype_of
-from ..ir.size_algebra import bounds
+from ..ir.size_algebra import bounds, sym_max, sym_min
 from ..ir.symbolic import Dim, Sym
 from ..ir.types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
 
@@ -216,6 +216,18 @@ def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:
     count = b.size(size)
     index = index.cast(I64)
     return (index < 0).select(index + count, index).minimum(count - 1).maximum(0)
+
+
+def position_within(b: Builder, index: int, size: Dim) -> Dim:
+    """The place that a known index names on an axis that is not empty.
+
+    A run of the kernel in which the axis is too short is void, and reads another place of it.
+    """
+    if isinstance(size, int) or index in (0, -1):
+        return index if index >= 0 else size + index
+    least = index + 1 if index >= 0 else -index
+    b.forbid(lambda count: count < least, b.size(size))
+    return sym_min(index, size - 1) if index >= 0 else sym_max(size + index, 0)
 
 
 def forbid_outside(b: Builder, indices: Tensor | Scalar, size: Dim) -> None:

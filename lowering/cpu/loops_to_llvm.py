@@ -24,6 +24,11 @@ INTERLEAVE = 4
 SHORT = 16  # iterations of a reduction
 FEW = 7  # iterations of another loop: less than a vector of most dtypes
 _NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
+# LLVM 22 covers the rest of a loop of few iterations by a masked store. If one element is left, and
+# the store narrows it, the code for x86 writes it in its wide type, past the end of the array.
+_NOT_VECTORISED = "#llvm.loop_annotation<vectorize = <disable = true>>"
+_MASKED = 16  # iterations; loops of more have a rest without masks
+_LANES = 8  # a multiple of so many iterations leaves no single element
 
 
 def annotate_loops(module: ir.Module) -> None:
@@ -70,7 +75,10 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
         op = view.operation
         if op.name == "scf.for":
             found = True
-            if not _annotate(op.regions[0].blocks[0], annotation) and not _is_short(op):
+            has_inner = _annotate(op.regions[0].blocks[0], annotation)
+            if not has_inner and _may_write_too_much(op):
+                op.attributes[ANNOTATION] = ir.Attribute.parse(_NOT_VECTORISED, op.context)
+            elif not has_inner and not _is_short(op):
                 op.attributes[ANNOTATION] = annotation
             elif OVER_BLOCKS in op.attributes:
                 del op.attributes[OVER_BLOCKS]
@@ -87,11 +95,32 @@ def _is_short(loop: ir.Operation) -> bool:
 
     Having done so, it vectorises the loop around them, by gathers and scatters.
     """
-    bound = definition(loop.operands[1])
-    if bound is None or bound.name != "arith.constant":
+    count = _iterations(loop)
+    return count is not None and count <= (SHORT if len(loop.results) else FEW)
+
+
+def _iterations(loop: ir.Operation) -> int | None:
+    """How often a loop runs; None = that is not known."""
+    bounds = [definition(v) for v in list(loop.operands)[:3]]
+    if any(b is None or b.name != "arith.constant" for b in bounds):
+        return None
+    low, high, step = (ir.IntegerAttr(b.attributes["value"]).value for b in bounds)
+    return -(-(high - low) // step)
+
+
+def _may_write_too_much(loop: ir.Operation) -> bool:
+    count = _iterations(loop)
+    if count is None or count >= _MASKED or count % _LANES == 0:
         return False
-    most = SHORT if len(loop.results) else FEW
-    return ir.IntegerAttr(bound.attributes["value"]).value <= most
+    stores = [op for op in walk(loop) if op.name == "llvm.store"]
+    return any(_is_narrowed(op.operands[0]) for op in stores)
+
+
+def _is_narrowed(value: ir.Value) -> bool:
+    op = definition(value)
+    while op is not None and op.name == "arith.bitcast":
+        op = definition(op.operands[0])
+    return op is not None and op.name in ("arith.trunci", "arith.truncf", "arith.extui")
 
 
 def to_llvm_dialect(module: ir.Module) -> None:

@@ -76,13 +76,14 @@ def scale(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:
     """y * 2**n where the low bits hold n + 2 * bias: two factors reach inf and subnormals.
 
     Both are 0 for n = -2 * bias. Products, not additions to the exponent field: these keep a NaN in
-    y whatever the bits say.
+    y whatever the bits say. The last one is never fused with a sum: it would be finite where it
+    overflows.
     """
     mantissa = k.format.mantissa
     half = k.shr(bits, 1)
     first = k.from_bits(k.shl(half, mantissa))
     second = k.from_bits(k.shl(k.isub(bits, half), mantissa))
-    return k.mul(k.mul(y, first), second)
+    return k.exact_mul(k.mul(y, first), second)
 
 
 def scale_finite(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:

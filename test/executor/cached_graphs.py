@@ -99,7 +99,7 @@ def only_file(store: Store) -> File:
 
 def leftovers(store: Store) -> list[str]:
     """Files in the folder that are no entries."""
-    return [n for n in os.listdir(store.folder) if not n.endswith(".entry")]
+    return [n for n in os.listdir(store.folder) if not n.endswith((".entry", ".fact"))]
 
 
 def start(program: str, folder: Path, **options: Any) -> subprocess.Popen:

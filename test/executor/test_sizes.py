@@ -179,3 +179,29 @@ def test_bool_arguments_are_true_and_false():
         agree(f, plain, np.arange(3.0), flag)
     assert f.state().counters["traces"] == 3
     assert "flag = True was baked into the graph" in f.explain()
+
+
+def test_known_indices_on_axes_of_any_size():
+    """One kernel serves every size, and NumPy's error comes where an axis is too short."""
+
+    def plain(x):
+        y = np.exp(x[:, -2:])
+        y[2] = y[1] * 2
+        y[-3] += x[3, 0]
+        return y, x[2] + x[-4] * x[:, 1].sum(), x[0, -1] + x[4, 1]
+
+    f = pf.jit(plain, strategy=[("dynamic", 3)], background=False)
+    rng = np.random.default_rng(0)
+    for n, m in ((5, 6), (5, 6), (7, 4), (9, 2), (4, 6), (3, 6), (9, 1), (31, 17)):
+        x = rng.standard_normal((n, m))
+        try:
+            want = plain(x)
+        except IndexError as error:
+            with pytest.raises(IndexError, match=str(error)):
+                f(x)
+            continue
+        for one, other in zip(f(x), want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    state = f.state()
+    assert (state.counters["compiles"], state.counters["voided_launches"]) == (1, 3)
+    assert not state.reasons

@@ -13,6 +13,7 @@ import pytest
 import scipy.special
 from graphs import Graph, tensor
 from mlir import ir
+from native import Kernel
 from profuse.lowering import math
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target, host_target
@@ -185,6 +186,24 @@ def test_special_values_are_numpys(name, dtype):
     np.testing.assert_array_equal(result[special], expected[special])
     signs = np.signbit(result) == np.signbit(expected)
     assert (signs | np.isnan(expected)).all()
+
+
+@pytest.mark.parametrize("cpu", ["znver4", "skylake"])
+@pytest.mark.parametrize("op", ["exp", "exp2", "expm1", "sinh", "cosh"])
+def test_sums_with_what_overflows_are_numpys(op, cpu):
+    """No expansion ends in a product that is joined with the sum and so does not overflow."""
+    g = Graph(tensor("n"), tensor("n"))
+    x, y = g.inputs
+    found = getattr(g, op)(x)
+    target = Target(host_target().triple, cpu, host_target().features)
+    kernel = Kernel(compile_program(g.returning(g.sub(found, y), g.add(found, y)), target))
+    values, others = np.meshgrid(specials(np.float32), specials(np.float32))
+    x, y = values.ravel(), others.ravel()
+    with np.errstate(all="ignore"):
+        expected = getattr(np, op)(x) - y, getattr(np, op)(x) + y
+    for one, other in zip(kernel(x, y), expected, strict=True):
+        decided = ~np.isfinite(other)
+        np.testing.assert_array_equal(one[decided], other[decided])
 
 
 @pytest.mark.parametrize(("name", "dtype"), [c for c in CASES if c.values[0] in LIKE_X])

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from graphs import Graph, tensor
 from native import Kernel
+from profuse.dialect.ir.dtypes import F16, F64, I8, I16, I32, I64, dtype_named
 from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
 RNG = np.random.default_rng(3)
+BF16 = dtype_named("bf16")
 
 
 def build(program, in_place=False):
@@ -126,3 +128,29 @@ def test_short_rows_are_vectors():
     program = mixed([(4096, 16), (16,)], lambda g, x, y: g.mul(g.abs(x), y))
     kernel = check(program, drawn(4096, 16), drawn(16))
     assert "gather" not in kernel.stages["asm"]
+
+
+@pytest.mark.parametrize("count", range(8, 17))
+@pytest.mark.parametrize("narrow", [I8, I16, I32, BF16, F16])
+def test_few_elements_that_are_narrowed_stay_within_their_array(count, narrow):
+    """LLVM 22 stores a single masked element in its wide type; `Kernel` looks past the end."""
+    for wide in (I64, F64):
+        if wide is F64 and narrow is BF16:
+            continue
+        g = Graph(tensor(count, dtype=wide), tensor(3, count, dtype=wide))
+        x, y = g.inputs
+        kernel = build(g.returning(g.cast(x, dtype=narrow), g.cast(y, dtype=narrow)))
+        a = np.arange(count).astype(wide.numpy)
+        b = np.arange(3 * count).reshape(3, count).astype(wide.numpy)
+        for found, given in zip(kernel(a, b), (a, b), strict=True):
+            np.testing.assert_array_equal(found, given.astype(narrow.numpy))
+
+
+@pytest.mark.parametrize("count", range(8, 17))
+def test_few_comparisons_stay_within_their_array(count):
+    g = Graph(tensor(count, dtype=F64), tensor(3, count, dtype=F64))
+    x, y = g.inputs
+    kernel = build(g.returning(g.gt(x, x), g.ge(y, y)))
+    a, b = np.arange(count, dtype=float), np.ones((3, count))
+    found = kernel(a, b)
+    assert not found[0].any() and found[1].all()

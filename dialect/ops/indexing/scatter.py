@@ -12,7 +12,6 @@ from ...errors import DTypeError, LoweringError, ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
 from ...ir.dtypes import F64, DType
 from ...ir.op import Attrs, Fusion, Rounding, attr, operand, result
-from ...ir.symbolic import Sym
 from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
 from ..broadcast import shape_of, shape_text
 from ..sizes import (
@@ -21,6 +20,7 @@ from ..sizes import (
     known_scalar,
     known_sizes,
     normalize_axis,
+    position_within,
     prove_equal,
     tensor_type,
 )
@@ -249,8 +249,8 @@ class PickScatter(_Scatter, name="pick_scatter"):
         (index,) = known_sizes((attrs["index"],), types[2:])
         if not isinstance(index, int):
             raise LoweringError("the index is known only at run time")
-        if not is_positive(size) or (isinstance(size, Sym) and index not in (0, -1)):
-            raise LoweringError(f"index {index} is not known to be within size {size}")
+        if not is_positive(size):
+            raise LoweringError(f"size {size} may be 0")
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
@@ -259,7 +259,7 @@ class PickScatter(_Scatter, name="pick_scatter"):
         axis = normalize_axis(attrs.get("axis", 0), x.type.rank)
         (index,) = known_sizes((attrs["index"],), [known_scalar(v) for v in args[2:]])
         assert isinstance(index, int)
-        wanted = b.size(index if index >= 0 else x.type.shape[axis] + index)
+        wanted = b.size(position_within(b, index, x.type.shape[axis]))
 
         def element(*at: Scalar) -> Scalar:
             new = value.at(*at[:axis], *at[axis + 1 :])

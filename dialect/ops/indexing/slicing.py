@@ -32,6 +32,7 @@ from ..sizes import (
     known_sizes,
     normalize_axes,
     normalize_axis,
+    position_within,
     runtime_sizes,
     tensor_type,
 )
@@ -273,9 +274,6 @@ class Pick(Structural, name="pick"):
         size = shape[normalize_axis(attrs["axis"], len(shape))]
         if not is_positive(size):
             raise LoweringError(f"size {size} may be 0")
-        (index,) = known_sizes((attrs["index"],), types[1:])
-        if isinstance(size, Sym) and isinstance(index, int) and index not in (0, -1):
-            raise LoweringError(f"index {index} is not known to be within size {size}")
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
@@ -288,7 +286,7 @@ class Pick(Structural, name="pick"):
             forbid_outside(b, position, size)
             starts[axis] = clamped(b, position, size)
         else:
-            starts[axis] = index if index >= 0 else size + index
+            starts[axis] = position_within(b, index, size)
         shape = tuple(1 if k == axis else d for k, d in enumerate(x.type.shape))
         row = b.slice(x, starts, (1,) * x.type.rank, TensorType(x.dtype, shape))
         return b.squeeze(row, (axis,))

@@ -22,9 +22,8 @@ from ....lowering.target import Target
 from ...settings import fingerprint
 from ...settings.digest import blake2b
 from ...settings.knobs import knobs
-from .folder import FORMAT, UnusableCache, check_owner, default_root, make_folder
+from .folder import FACT, FORMAT, UnusableCache, check_owner, default_root, make_folder
 
-_SUFFIX = ".fact"
 _CPU = "/sys/devices/system/cpu/modalias"  # family, model and every feature, in one line
 
 
@@ -74,7 +73,7 @@ def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:
     try:
         signature = blake2b(seen().encode(), digest_size=16).hexdigest()
         folder = default_root() / FORMAT
-        path = folder / f"{name}-{_place()}{_SUFFIX}"
+        path = folder / f"{name}-{_place()}{FACT}"
     except (OSError, UnusableCache, ValueError):
         return find()
     with contextlib.suppress(OSError, UnusableCache, ValueError, TypeError, KeyError):
@@ -87,8 +86,11 @@ def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:
         make_folder(folder)
         check_owner(folder)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps({"signature": signature, "fact": fact}), encoding="ascii")
-        os.replace(temporary, path)
+        try:
+            temporary.write_text(json.dumps({"signature": signature, "fact": fact}), "ascii")
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
     return fact
 
 

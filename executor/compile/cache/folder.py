@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...settings.knobs import knobs
 
+FACT = ".fact"  # suffix of files with what is known of the installation and the machine
 FORMAT = "v1"  # name of the subfolder: versions of profuse with other formats use other ones
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ....dialect.dataclass import dataclass
 from .entry import CorruptEntry, Entry, Header, read_header
-from .folder import FORMAT, check_owner, make_folder
+from .folder import FACT, FORMAT, check_owner, make_folder
 from .key import Key
 
 _SUFFIX = ".entry"
@@ -175,8 +175,10 @@ class Store:
         return Evicted(entries, freed)
 
     def clear(self) -> Evicted:
-        """Delete all entries and all temporary files."""
+        """Delete all entries and all temporary files, and the facts beside them, uncounted."""
         files = [file for file in self._scan() if self.remove(file.path)]
+        for path in self.folder.glob(f"*{FACT}"):
+            self.remove(path)
         return Evicted(len(files), sum(file.size for file in files))
 
     def _sweep(self) -> None:

@@ -223,7 +223,6 @@ def test_full_reductions_of_unknown_rank_are_0d(name):
         ("split", (t(S0),), {"sections": 2}),
         ("chunk", (t(S0),), {"chunks": 2}),
         ("matmul", (t(2, S0), t(S1, 3)), {}),
-        ("pick", (t(S0),), {"index": 5}),
         ("max", (t(S0 - 1),), {}),
         ("argmax", (t(0, 3),), {}),
         ("take", (t(0), t(2, dtype=I64)), {}),

@@ -7,6 +7,7 @@ import json
 import profuse as pf
 import pytest
 from profuse.executor.compile.cache import facts
+from profuse.executor.compile.cache.store import Store
 from profuse.executor.settings import fingerprint
 from profuse.lowering import target
 
@@ -83,3 +84,15 @@ def test_what_is_seen_of_sources_changes_with_each_file(tmp_path, monkeypatch):
     assert fingerprint.sources_seen() not in seen
     (tmp_path / "a" / "new.py").unlink()
     assert fingerprint.sources_seen() in seen
+
+
+def test_clearing_the_cache_forgets_the_facts(tmp_path):
+    with pf.knobs.override(cache=True, cache_dir=str(tmp_path)):
+        facts.sources.cache_clear()
+        known = facts.sources()
+        store = Store(tmp_path)
+        assert list(store.folder.glob("*.fact"))
+        store.clear()
+        assert not list(store.folder.iterdir())
+        facts.sources.cache_clear()
+        assert facts.sources() == known
