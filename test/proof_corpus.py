@@ -15,7 +15,10 @@ os.environ |= {"PROFUSE_CACHE": "off", "PROFUSE_BACKGROUND": "off", "PROFUSE_CHE
 
 import numpy as np
 import profuse as pf
+from profuse.lowering.cpu.pool_block import set_chunk_work
+from profuse.lowering.thread_pool import CHECKED
 
+set_chunk_work(CHECKED)  # as in workers
 _rng = np.random.default_rng(0)
 F = _rng.standard_normal((6, 40)).astype(np.float32)
 D = _rng.standard_normal((5, 9))
@@ -23,6 +26,7 @@ WIDE = np.ones((3, 1100), np.float32)
 TIES = np.arange(3900.0).reshape(3, 1300) % 1000
 ROW, LONG = np.ones(40, np.float32), np.ones((2, 5000), np.float32)
 BATCH = _rng.standard_normal((3, 5, 9))
+TALL = _rng.standard_normal((300, 4))
 ROWS, P = np.array([2, 0, 1]), np.array([[3, -7], [5, 2]])
 
 
@@ -86,6 +90,10 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (lambda x: np.arange(0, x.shape[0], 2) * 3, (D,)),
     (lambda x: np.arange(x.shape[0] + (-x.shape[0]) // 3) * 2, (D,)),
     (lambda x: (x > 0).any(axis=0) & (x < 1).all(axis=0), (D,)),
+    # Several chunks, where sizes are symbolic.
+    (lambda x: x.sum(axis=0), (TALL,)),
+    (lambda x: x @ np.ones((4, 3)), (TALL,)),
+    (lambda x: np.exp(x) - x, (F,)), (lambda x: (x >> 1).astype(np.int32), (np.arange(9),)),
 )  # fmt: skip
 DONATING = (
     (lambda x: x[::-1] * 2 + x, (D.copy(),)),

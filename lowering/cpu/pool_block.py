@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from ..thread_pool import WORDS
+from ..thread_pool import CHUNK, WORDS, WORK
 
 _LINE = 64  # bytes of a cache line
 
@@ -15,7 +15,18 @@ def block() -> ctypes.Array[ctypes.c_int64]:
     """The block, which lives as long as the process."""
     memory = ctypes.create_string_buffer(WORDS * 8 + _LINE)
     start = -ctypes.addressof(memory) % _LINE
-    return (ctypes.c_int64 * WORDS).from_buffer(memory, start)
+    made = (ctypes.c_int64 * WORDS).from_buffer(memory, start)
+    ctypes.c_double.from_buffer(made, WORK * 8).value = CHUNK
+    return made
+
+
+def set_chunk_work(picoseconds: float) -> None:
+    """Have kernels of symbolic sizes run in chunks of so much estimated work.
+
+    Sums may have other bits then. Checks of new kernels, and tests, take little, so that small
+    arrays have several chunks.
+    """
+    ctypes.c_double.from_buffer(block(), WORK * 8).value = picoseconds
 
 
 def block_address() -> int:

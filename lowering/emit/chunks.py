@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 
 from ..schedule import index as ix
-from ..schedule.chunks import CHUNK, Chunks, Merged
+from ..schedule.chunks import Chunks, Merged
 from ..schedule.graph import Buffer, buffer_of
 from ..schedule.nests import Scratch
-from ..thread_pool import LAUNCH, POOL, WORDS
+from ..thread_pool import LAUNCH, POOL, WORDS, WORK
 from .base import Ops, Sizes
 from .steps import StepFunction, memory_of
 
@@ -127,7 +127,11 @@ class ChunkEmitter:
                 wide = ops.create("arith.sitofp", ops.f64, sizes.value(dim, _here()))
                 term = ops.create("arith.mulf", ops.f64, term, wide)
             total = ops.create("arith.addf", ops.f64, total, term)
-        parts = ops.create("arith.divf", ops.f64, total, ops.float_constant(float(CHUNK), ops.f64))
+        pool = ops.create(
+            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
+        )
+        chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
+        parts = ops.create("arith.divf", ops.f64, total, chunk)
         for op, limit in (("arith.maxnumf", 1.0), ("arith.minnumf", float(chunks.most))):
             parts = ops.create(op, ops.f64, parts, ops.float_constant(limit, ops.f64))
         parts = ops.create("arith.fptosi", ops.i64, parts)

@@ -18,13 +18,13 @@ from mlir import ir
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.size_algebra import sym_max, sym_min
 from ...dialect.ir.symbolic import Dim
+from ..thread_pool import CHUNK
 from . import index as ix
 from .access import accesses
 from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, buffer_or_none, definition
 from .groups import Loop
 from .nests import TILE, Nest, Scratch
 
-CHUNK = 12_000_000  # picoseconds of estimated work; a launch of threads takes up to a fifth of it
 MOST = 64  # chunks of a step
 MOST_APART = 32  # chunks that need memory of their own
 _FEW = 8  # chunks; a loop with fewer is divided if there is no better one

@@ -15,6 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profuse.lowering.cpu.pool_block import set_chunk_work
+from profuse.lowering.thread_pool import CHECKED, CHUNK
+
 from .modes import TURNS, Finding, check
 from .programs import TooLong, at_most, generate
 from .shrink import CRASH, script, shrink
@@ -49,6 +52,7 @@ def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
 
     for number in numbers:
         counts: Counter[str] = Counter()
+        set_chunk_work(CHECKED if number % 2 else CHUNK)
         tell(begin=number, mode="generate")
         program = generate(seed, number)
         turn = modes or ("tier 0", *TURNS[number % len(TURNS)])

@@ -9,6 +9,8 @@ import argparse
 import sys
 
 from ....dialect.errors import ProfuseError
+from ....lowering.cpu.pool_block import set_chunk_work
+from ....lowering.thread_pool import CHECKED
 from .kept import MODULE
 from .replay import replay
 from .verdict import FAILED
@@ -18,6 +20,7 @@ def main() -> int:
     """Entry point; returns the exit status."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__)
     parser.add_argument("file")
+    set_chunk_work(CHECKED)  # as in workers
     try:
         verdict = replay(parser.parse_args().file)
     except ProfuseError as error:

@@ -15,7 +15,9 @@ from functools import partial
 
 from .... import __version__
 from ....dialect.errors import InternalError, ProfuseError
+from ....lowering.cpu.pool_block import set_chunk_work
 from ....lowering.target import host_target
+from ....lowering.thread_pool import CHECKED
 from ..compiler import compile_graph
 from ..request import CompileRequest, keyed_pipeline
 from . import faults, protocol
@@ -39,6 +41,7 @@ def main() -> int:
     requests, replies = _take_streams()
     faults.REPLIES.fd = replies
     faults.meet(faults.START)
+    set_chunk_work(CHECKED)
     _warm()
     _send(replies, protocol.encode_hello(__version__))
     while _wait_for(requests, settings["parent"]):
