@@ -26,7 +26,7 @@ from .groups import Loop
 from .nests import TILE, Nest, Scratch
 
 MOST = 64  # chunks of a step
-MOST_APART = 32  # chunks that need memory of their own
+MOST_APART = 16  # chunks that need memory of their own
 _FEW = 8  # chunks; a loop with fewer is divided if there is no better one
 _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages and cache lines
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
