@@ -40,6 +40,11 @@ def started() -> int:
     return block()[STARTED]
 
 
+def threads() -> int:
+    """Threads that launches may use now, the launching one among them."""
+    return block()[WANTED] + 1 if block()[LAUNCH] else 1
+
+
 def launch_address() -> int:
     """Address of ``profuse_launch``; 0 = kernels run on the threads that call them."""
     return block()[LAUNCH]

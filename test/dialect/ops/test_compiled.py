@@ -47,7 +47,6 @@ REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(
         "split",
         "chunk",
         "slice_scatter",
-        "pick_scatter",
     ],
     "bfiu",
 )
