@@ -18,7 +18,7 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-_put = object.__setattr__  # what stores into frozen instances
+_put = object.__setattr__  # stores attributes into frozen instances
 
 
 def _dataclass(
@@ -118,7 +118,7 @@ _MADE = type("<factory>", (), {"__repr__": lambda self: "<factory>"})()
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:
-    """What reads these attributes, as a tuple unless it is one."""
+    """A function that reads these attributes: a tuple of several, or the value of one."""
     return attrgetter(*names) if names else lambda self: ()
 
 
@@ -174,7 +174,7 @@ def _setstate(self: Any, state: list[Any]) -> None:
         _put(self, f.name, value)
 
 
-if TYPE_CHECKING:  # the checker knows this one
+if TYPE_CHECKING:  # type checkers know the standard decorator
     from dataclasses import dataclass as dataclass
 else:
     dataclass = _dataclass

@@ -814,8 +814,8 @@ MUTATIONS = (
         ("executor/tiers/test_warm_ranks.py::test_saved_profiles_are_those_of_a_rank",),
     ),
     Mutation(
-        "functions of main are pickled by name alone", "executor/functions/jit.py",
-        "if self._by_name is None or", "if True or",
+        "functions of main are pickled by name alone", "executor/functions/pickling.py",
+        "if jitted._by_name is None or", "if True or",
         ("executor/functions/test_pickling.py::test_functions_of_main_are_pickled_by_value",),
     ),
 )  # fmt: skip

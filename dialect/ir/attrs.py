@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..errors import IRError
-from .dtypes import F32, DType, dtype_of, dtype_of_mlir
+from .dtypes import F32, NUMBERS, DType, dtype_of, dtype_of_mlir
 from .dtypes import F64 as FLOAT64
 from .types import ScalarType, TensorType, Type, type_from_mlir, type_to_mlir
 
@@ -102,7 +102,7 @@ def scalar_text(value: bool | int | float | complex) -> str:
 
 
 def _value_text(value: Any) -> str:
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+    if isinstance(value, NUMBERS) and not isinstance(value, np.generic):
         return scalar_text(value)
     array = np.asarray(value)
     return dense_text(array, dtype_of(array.dtype))

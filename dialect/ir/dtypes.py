@@ -14,6 +14,8 @@ import numpy as np
 from ..dataclass import dataclass
 from ..errors import DTypeError
 
+NUMBERS = (bool, int, float, complex)  # the types of Python numbers
+
 
 @dataclass(frozen=True)
 class DType:

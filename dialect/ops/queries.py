@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.attrs import DTYPE, I64
-from ..ir.dtypes import BOOL, C128, DTYPES, F64, DType, dtype_of
+from ..ir.dtypes import BOOL, C128, DTYPES, F64, NUMBERS, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
@@ -152,7 +152,7 @@ class Truth(Op, name="truth"):
             what = "an empty array" if size == 0 else "an array with more than one element"
             raise ShapeError(f"The truth value of {what} is ambiguous. Use a.any() or a.all()")
         value = types[0].value if isinstance(types[0], ScalarType) else None
-        if isinstance(value, (bool, int, float, complex)):
+        if isinstance(value, NUMBERS):
             return (ScalarType(BOOL, bool(value)),)
         return (BOOL_SCALAR,)
 

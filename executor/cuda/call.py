@@ -35,7 +35,7 @@ class DeviceCall:
         home: device on which new arrays are made.
         library: whose arrays results are.
         counters: of the executor that is called.
-        slower: told why something took more work than it should.
+        slower: called with the reason when something took more work than it should.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class DeviceCall:
         return self.library.result(owner, array.shape, array.dtype, self.stream(index))
 
     def _leave(self, array: DeviceArray) -> Any:
-        """A result that is on the host and is to be there."""
+        """The elements of a result that is on the host and has to stay there."""
         found = np.array(array.on_host(self), order="C")
         return found if found.ndim else found[()]
 
@@ -176,11 +176,11 @@ class DeviceCall:
 
 
 def _let_go() -> None:
-    """Drop what the device is done with."""
+    """Release the memory that the device no longer uses."""
     for _ in range(len(_in_use)):
         try:
             event, held = _in_use.popleft()
-        except IndexError:  # another thread has been here
+        except IndexError:  # another thread has removed the entry
             return
         if not driver().reached(event):
             _in_use.append((event, held))

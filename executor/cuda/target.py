@@ -1,4 +1,4 @@
-"""What kernels for a device are compiled to."""
+"""The compile target of a device."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What an executor says of itself: state, explanations, advice, stages.
 
-A call needs nothing of this: each name is loaded when somebody asks for it.
+Calls do not need this room, so each name is imported on first access.
 """
 
 from importlib import import_module

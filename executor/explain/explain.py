@@ -49,7 +49,7 @@ def _keyed(executor: KeyedExecutor) -> list[str]:
 
 
 def _member(executor: Executor, chain: list[Checked]) -> list[str]:
-    """The inside of an executor, and under it that of its fallbacks that have run."""
+    """Lines about one executor, followed by those about its fallbacks that have run."""
     c, plan, result = executor.counters, executor.optimized, executor.result
     lines = [f"Tier: {executor.tier}, depth {executor.depth} left"]
     if c.profiled_runs:

@@ -98,7 +98,7 @@ def keyed_summary(executor: KeyedExecutor) -> list[str]:
 
 
 def doing(executor: Executor) -> str:
-    """What calls of a graph run, in the words after its name."""
+    """The words that say what the calls of a graph run; they follow its name."""
     tier, record, result = executor.tier, executor.record, executor.result
     if tier == "profiling" and record is not None and record.ready:
         return _PROFILED
@@ -110,7 +110,7 @@ def doing(executor: Executor) -> str:
 
 
 def _covered(results: list[CompileResult]) -> str:
-    """How much of what was compiled is native code."""
+    """A sentence on how much of the compiled graph is native code."""
     left = [r for result in results for r in (*result.refusals, *result.failures.values())]
     ops = sum(r.count for r in left if r.effect is Effect.NOT_FUSED)
     others = any(r.effect in (Effect.DISSOLVED, Effect.INTERPRETED) for r in left)
@@ -257,7 +257,7 @@ def unfused(executor: Executor) -> list[str]:
 
 
 def _unfused(results: list[CompileResult], reasons: list[Reason]) -> list[str]:
-    """What is to be said of ops: with their place in the user's source, where that is known."""
+    """Sentences about ops, with their place in the user's source where it is known."""
     placed = [r for result in results for r in result.refusals if r.loc and _is_unfused(r)]
     known = {(r.op, r.why) for r in placed}
     told = dict.fromkeys(map(_told, placed))

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -39,6 +37,7 @@ from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
 from .device_arguments import check_captured, flat_leaves, stand_ins
 from .dispatched import DispatchedFunction
+from .pickling import importable, reduced
 from .variants import Key, Variant, argument_names
 
 if TYPE_CHECKING:
@@ -288,20 +287,8 @@ class JitFunction(DispatchedFunction):
         return self if instance is None else functools.partial(self, instance)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple:
-        """Pickle and copy like the Python function, without profiles and plans.
-
-        If this object can be imported by its name, it is pickled by name. Picklers such as
-        cloudpickle pickle functions of some modules (``__main__``) by value; `_by_name` gives them
-        a plain function, so that they can decide.
-        """
-        name = getattr(self, "__qualname__", "")
-        if _named(self.__module__, name) is not self:
-            return JitFunction, (self._fn, self._options)
-        if self._by_name is None or operator.index(protocol) < 4:  # before 4, no dotted names
-            return name
-        # The names are restored as state, because a recursive function refers to itself.
-        told = {key: getattr(self, key) for key in ("__module__", "__name__", "__qualname__")}
-        return _restored, (self._by_name, self._options), told
+        """Pickle and copy like the Python function, without profiles and plans."""
+        return reduced(self, self._fn, self._options, protocol)
 
     @property
     def _by_name(self) -> FunctionType | None:
@@ -310,42 +297,14 @@ class JitFunction(DispatchedFunction):
         The name of a decorated function refers to the `JitFunction`, so no pickler could import the
         function itself by that name. The copy has the name ``<name>._by_name``.
         """
-        fn = self._fn
-        if self._named is not None or not isinstance(fn, FunctionType):
-            return self._named
-        made = FunctionType(
-            fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
-        )
-        made.__kwdefaults__, made.__module__ = fn.__kwdefaults__, self.__module__
-        made.__doc__, made.__annotations__ = fn.__doc__, fn.__annotations__
-        made.__qualname__ = f"{getattr(self, '__qualname__', '')}{_BY_NAME}"
-        with self._lock:
-            self._named = self._named or made
-            return self._named
+        if self._named is None and isinstance(self._fn, FunctionType):
+            made = importable(self._fn, self.__module__, getattr(self, "__qualname__", ""))
+            with self._lock:
+                self._named = self._named or made
+        return self._named
 
     def __repr__(self) -> str:
         return f"<profuse.jit of {self._fn!r}>"
-
-
-_BY_NAME = "._by_name"
-
-
-def _named(module: str, name: str) -> Any:
-    """The object with a dotted name in a module; None = there is none."""
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
-
-
-def _restored(fn: FunctionType, options: Options) -> JitFunction:
-    """Unpickle a jitted function: the existing one whose `_by_name` is ``fn``, or a new one."""
-    name = getattr(fn, "__qualname__", "").removesuffix(_BY_NAME)
-    owner = _named(fn.__module__, name)
-    if isinstance(owner, JitFunction) and owner._by_name is fn:
-        return owner
-    fn.__qualname__ = name
-    return JitFunction(fn, options)
 
 
 def jit(

@@ -32,7 +32,7 @@ _COMPILES = (
 _BACKSLASHES_AT_END = re.compile(r'(?<!\\)((?:\\\\)+)"')  # in JSON, before what ends a string
 _IN_STAGES = ("load",)  # events that a compile's stages show already
 
-_process: list[tuple[Timeline, Path]] = []  # the one that the knob has started
+_process: list[tuple[Timeline, Path]] = []  # the timeline that the knob has started
 _finishing: set[int] = set()  # processes that write it at their end
 
 
@@ -82,7 +82,7 @@ def _finish_at_exit() -> None:
 
 def _finish() -> None:
     """Write the trace of the whole process, once."""
-    if os.getpid() not in _finishing:  # written, or a child that did nothing
+    if os.getpid() not in _finishing:  # already written, or a child without records
         return
     _finishing.clear()
     timeline, path = _process[0]

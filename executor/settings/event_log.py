@@ -65,7 +65,7 @@ def _first(done: dict[Any, object], key: Any) -> bool:
 
 
 def _process() -> dict[str, Any]:
-    """What a reader of the file has to know of this process."""
+    """The line that describes this process to a reader of the file."""
     return {"kind": "process", "level": "info", "pid": os.getpid(), "details": environment()}
 
 

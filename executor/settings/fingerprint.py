@@ -59,7 +59,7 @@ def _normal(distribution: str) -> str:
 
 
 def _version(distribution: str) -> str:
-    """Of one that is installed in another way."""
+    """The version of a package that is installed in another way."""
     import importlib.metadata
 
     try:
@@ -94,7 +94,7 @@ def _seen(name: str, status: os.stat_result) -> bytes:
 
 
 def _seen_below(folder: Path | str) -> bytes:
-    """The same of all Python files below a folder."""
+    """Names, sizes and times of all Python files below a folder."""
     found, folders = [], []
     with os.scandir(folder) as entries:
         for entry in entries:

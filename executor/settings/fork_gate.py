@@ -23,14 +23,14 @@ _held_for_fork = False
 
 @contextmanager
 def no_fork() -> Iterator[None]:
-    """Around the work of a thread that takes locks of other threads' data."""
+    """Hold the gate around work that takes locks shared with other threads."""
     with _gate:
         yield
 
 
 @contextmanager
 def fork_allowed() -> Iterator[None]:
-    """Around waits inside of `no_fork`; no lock may be held there."""
+    """Open the gate during a wait inside `no_fork`; the thread may hold no lock there."""
     gate = _gate
     gate.release()
     try:
@@ -40,7 +40,7 @@ def fork_allowed() -> Iterator[None]:
 
 
 def loaded(module: str) -> ModuleType:
-    """One of our modules that a call needs, imported with no fork meanwhile.
+    """Import one of our modules for a call, while no fork may happen.
 
     A child would wait for ever for a module that a thread of its parent was importing.
     """

@@ -48,7 +48,7 @@ class ForkLock:
     def _renew(self) -> None:
         with _renewing:
             if self._generation == _generation:
-                return  # another thread of the child was faster
+                return  # another thread of the child has already done this
             if self._lock.acquire(blocking=False):  # free, or the forking thread's own
                 self._lock.release()
             else:

@@ -52,18 +52,18 @@ _natural, _positive, _large = _whole(0), _whole(1), _whole(0, _BYTES)
 
 
 def _text(text: str) -> str:
-    """Of folders and the like: no system takes a name with a zero byte."""
+    """Parser of folder names and similar text: no system accepts a name with a zero byte."""
     if "\0" in text:
         raise ValueError("expected a text without zero bytes")
     return text
 
 
 def shown(value: Any) -> str:
-    """A value in a message; of long ones the beginning."""
+    """The text of a value in a message; a long text is cut."""
     try:
         text = repr(value)
     except ValueError:
-        text = "a number of thousands of digits"  # which Python does not write out
+        text = "a number of thousands of digits"  # Python refuses to write such long integers out
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

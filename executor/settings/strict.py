@@ -106,5 +106,5 @@ def _listed(found: list[tuple[str, Loc | None]]) -> str:
 
 
 def refused(name: str, error: ProfuseError) -> StrictFusionError:
-    """What strict fusion raises for a graph that cannot be compiled at all."""
+    """The error of strict fusion for a graph that cannot be compiled at all."""
     return StrictFusionError(f"{name} cannot be compiled: {error.what}", loc=error.loc)

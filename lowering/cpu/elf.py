@@ -2,7 +2,7 @@
 
 Kernels are position independent, refer to their constants relative to the instruction, and call at
 most library functions. What goes beyond that raises `Unsupported`, and is for LLVM's linker. Tables
-for unwinding are left away, so nothing may be thrown through the code: dispatchers, in which the
+for unwinding are left out, so nothing may be thrown through the code: dispatchers, in which the
 interpreter may end a thread, are for LLVM's linker, too.
 """
 
@@ -27,7 +27,7 @@ _STUB = struct.Struct(f"<{_JUMP}sQ2x")  # the jump, and the address that it read
 
 
 class Unsupported(Exception):
-    """The object has something that kernels do not have."""
+    """The object uses a feature of ELF that this loader does not support."""
 
 
 class Mapped(NamedTuple):

@@ -56,7 +56,7 @@ def _operations(loop: ir.Operation) -> list[ir.Operation]:
 
 
 def _root(pointer: ir.Value) -> ir.Value:
-    """What an address is computed from: different ones are different memory."""
+    """The base that an address is computed from; different bases never overlap."""
     op = definition(pointer)
     while op is not None and op.name == "llvm.getelementptr":
         pointer = op.operands[0]
@@ -67,7 +67,7 @@ def _root(pointer: ir.Value) -> ir.Value:
 def _needed(
     condition: ir.Value, loop: ir.Operation, written: set[ir.Value]
 ) -> list[ir.Operation] | None:
-    """The operations of a loop's body that a condition takes, in order; None = too many."""
+    """The operations of a loop's body that compute a condition, in order; None = too many."""
     body = loop.regions[0].blocks[0]
     carried = list(body.arguments)[1:]
     found: set[ir.Operation] = set()
@@ -168,7 +168,7 @@ def _block(
 
 
 def _leave_out(loop: ir.Operation, selects: list[int]) -> None:
-    """Take the usual values, and erase what is then unused."""
+    """Replace the selects by their usual values, and erase the operations that become unused."""
     inside = _operations(loop)
     for k in selects:
         inside[k].results[0].replace_all_uses_with(inside[k].operands[2])

@@ -99,7 +99,7 @@ class Builder(Emitter):
             return self.pointwise(lambda v: v.cast(dtype), [x], TensorType(dtype, x.type.shape))
         return self.pointwise(lambda v: v.cast(dtype), [x], TensorType(dtype, ()))
 
-    # --- what must not happen ------------------------------------------------------------------
+    # --- forbidden cases -----------------------------------------------------------------------
 
     def forbid(self, fn: Callable[[Scalar], Scalar], x: Tensor | Scalar) -> None:
         """Void a run of the kernel in which ``fn`` holds of an element of ``x``.
@@ -161,7 +161,7 @@ class Builder(Emitter):
         self.forbid(lambda found: found, functools.reduce(operator.or_, large))
 
     def violation(self) -> Tensor | None:
-        """A 0-d bool: whether anything that was forbidden has happened; None = nothing is."""
+        """A 0-d bool: whether a forbidden case has occurred; None = nothing is forbidden."""
         if not self._violations:
             return None
         if len(self._violations) == 1:

@@ -1,4 +1,4 @@
-"""The few operations everything is lowered to: sizes, destinations, fills and `linalg.generic`.
+"""The few operations to which all ops are lowered: sizes, destinations, fills, `linalg.generic`.
 
 `Emitter` is the floor of `builder.Builder`; it knows MLIR types and maps, not NumPy.
 """

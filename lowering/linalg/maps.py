@@ -20,7 +20,7 @@ def broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
 def slice_map(
     source: Sequence[Dim], starts: Sequence[Any], steps: Sequence[int], sizes: Sequence[Dim]
 ) -> list[Expr] | None:
-    """How a slice reads its operand; None where no affine expression says it."""
+    """How a slice reads its operand; None if no affine expression describes it."""
     exprs: list[Expr] = []
     loops = dims(len(source))
     for loop, size, start, step, length in zip(loops, source, starts, steps, sizes, strict=True):

@@ -210,7 +210,7 @@ def _argument_attributes(type_: Type) -> ir.DictAttr:
 
 
 def _attributes(dtype: DType, others: dict[str, ir.Attribute]) -> ir.DictAttr:
-    """``others``, and the dtype where the storage type does not tell it."""
+    """``others``, and the dtype where the storage type does not determine it."""
     if dtype.kind in "bu" or dtype is BF16:
         others = {**others, "profuse.dtype": ir.StringAttr.get(dtype.name)}
     return ir.DictAttr.get(others)

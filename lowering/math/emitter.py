@@ -14,7 +14,7 @@ from mlir.dialects import arith, math
 from ...dialect.dataclass import dataclass
 
 _FLOAT_PREDICATES = arith.CmpFPredicate
-# Of a select whose first value is rarely taken; `emit.rare` makes loops that do without it.
+# Marks a select whose first value is rarely taken; `emit.rare` makes loops that do without it.
 RARE = "profuse.rare"
 
 

@@ -10,15 +10,18 @@ from ...ir.dtypes import I64
 from ...ir.postorder import postorder
 from ...ir.symbolic import Dimension, Integer, Sym, symbol
 from ...ir.types import ScalarType, TensorType, Type
+from ...ops import create
+from ...ops.elementwise.binary import FloorDiv, Remainder
+from ...ops.elementwise.families import Compare
+from ...ops.queries import Dim, Size
 from .trace_guards import Computed, Constant, Expr, constant, passed
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
 MAX_OPS = 64  # of one expression; see `Derivation.expr`
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_DIVISIONS = ("floor_div", "remainder")
-_FROM_TYPES = ("dim", "size")
+_DIVISIONS = (FloorDiv, Remainder)
+_FROM_TYPES = (Dim, Size)
 
 
 class Derivation:
@@ -46,7 +49,7 @@ class Derivation:
         """The numbers that a number is computed from."""
         rec = self._recorder
         instr = None if value in rec.leaf_of else rec.defs.get(value)
-        if instr is None or instr.op.name == "constant" or instr.op.name in _FROM_TYPES:
+        if instr is None or issubclass(instr.op, (create.Constant, *_FROM_TYPES)):
             return ()
         return instr.operands
 
@@ -58,21 +61,21 @@ class Derivation:
             leaf = rec.leaf_of[value]
             return passed(leaf, type(rec.leaves[leaf]))
         instr = rec.defs[value]
-        if instr.op.name in _FROM_TYPES:
+        if issubclass(instr.op, _FROM_TYPES):
             size = getattr(self._symbolic_type(value), "value", None)
             return size if isinstance(size, (int, Sym)) else None
         found = [self._found[o][0] for o in self._operands(value)]
         args = tuple([a for a in found if a is not None])
         if len(args) < len(found):
             return None
-        same = instr.op.name in _COMPARISONS and args[0] == args[1]
+        same = issubclass(instr.op, Compare) and args[0] == args[1]
         # A NaN is not equal to itself.
         exact = all(rec.dtype(o).kind in "bi" for o in instr.operands)
         if (same and exact) or all(isinstance(a, (int, Constant)) for a in args):
             return constant(rec.known[value])
         symbolic = getattr(instr.op, "symbolic", None)
         # In a normal form a division may cancel out, but Python raises if the divisor is 0.
-        by_any = instr.op.name in _DIVISIONS and not isinstance(args[1], int)
+        by_any = issubclass(instr.op, _DIVISIONS) and not isinstance(args[1], int)
         if symbolic and not by_any and all(isinstance(a, (int, Sym)) for a in args):
             with suppress(ShapeError):  # too long to be written down
                 return symbolic(*args)

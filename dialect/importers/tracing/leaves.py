@@ -11,9 +11,8 @@ import numpy as np
 
 from ...errors import ArgumentError, DTypeError
 from ...ir.device import DeviceTensor
-from ...ir.dtypes import dtype_of
+from ...ir.dtypes import NUMBERS, dtype_of
 
-NUMBERS = (bool, int, float, complex)
 LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers, device tensors
 _conversions: list[Callable[[Any], Any]] = []  # see `register_leaf_conversion`
 

@@ -32,6 +32,8 @@ from ...ir.op import Op, op_named
 from ...ir.program import Block, Instr, Program
 from ...ir.symbolic import Dimension, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
+from ...ops import create
+from ...ops.queries import Dim, Size
 from ..python.caught import catching
 from ..python.failures import may_fail
 from .current import trace_error, user_loc
@@ -200,11 +202,11 @@ class Recorder:
         hint = self.hints[result]
         if isinstance(hint, TensorType) and hint.shape != ():
             return
-        if instr.op.name == "constant":
+        if issubclass(instr.op, create.Constant):
             value = instr.attrs["value"]
-        elif instr.op.name in ("dim", "size"):
+        elif issubclass(instr.op, (Dim, Size)):
             shape = self.shape(instr.operands[0])
-            if instr.op.name == "dim":
+            if issubclass(instr.op, Dim):
                 value = shape[instr.attrs["axis"]]
             elif None not in shape:
                 value = math.prod(shape)

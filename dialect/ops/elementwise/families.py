@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...errors import DTypeError
-from ...ir.dtypes import BOOL, C128, F32, F64, I64, DType, dtype_of
+from ...ir.dtypes import BOOL, C128, F32, F64, I64, NUMBERS, DType, dtype_of
 from ...ir.op import Attrs, Fusion, Op, Rounding, operand, result
 from ...ir.symbolic import Sym
 from ...ir.types import ListType, ScalarType, TensorType, Type
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Tensor
     from ....lowering.linalg.scalar import Scalar
 
-PYTHON_NUMBERS = frozenset({bool, int, float, complex})
+PYTHON_NUMBERS = frozenset(NUMBERS)
 Key = tuple[DType, bool]  # dtype of an operand, and whether it is a (weak) Python number
 
 # What `resolve_dtypes` takes for a weak operand; a Python bool promotes like a NumPy one.

@@ -31,15 +31,20 @@ if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
 
 
+def _is_truncated(given: DType | None, wanted: DType | None) -> bool:
+    """Whether floats of the dtype ``given`` are stored as integers of the dtype ``wanted``."""
+    return given is not None and wanted is not None and given.is_float and wanted.is_int
+
+
 def _may_not_fit(given: DType | None, wanted: DType | None) -> bool:
     """Whether NumPy raises for some numbers of a dtype that are assigned to elements of another.
 
     These are floats that are stored as integers, and NumPy's scalars that are out of range of a
     signed integer; NumPy wraps those that are stored as unsigned ones, and elements of arrays.
     """
-    if given is None or wanted is None or not wanted.is_int:
-        return False
-    return given.is_float or (given.is_int and not np.can_cast(given.numpy, wanted.numpy))
+    if given is None or wanted is None or not (given.is_int and wanted.is_int):
+        return _is_truncated(given, wanted)
+    return not np.can_cast(given.numpy, wanted.numpy)
 
 
 def _fits(dtype: DType) -> Callable[[Scalar], Scalar]:
@@ -110,8 +115,7 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
         number, wanted = types[0], tensor_type(types[1]).dtype
         if not isinstance(number, ScalarType):
             return (None, None)
-        is_cut = number.dtype.is_float and wanted is not None and wanted.is_int
-        return (None if is_cut else wanted, None)
+        return (None if _is_truncated(number.dtype, wanted) else wanted, None)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:

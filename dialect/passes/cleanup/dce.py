@@ -14,9 +14,9 @@ from ...mlir.rewrite import (
     is_pure,
     is_terminator,
     is_used,
-    ops_in,
     symbol_of,
     walk,
+    walk_backwards,
 )
 from ..base import Pass, register_pass
 
@@ -37,25 +37,14 @@ class Dce(Pass):
         self._functions(module)
         before = self.statistics["ops-removed"]
         for func in functions(module):
-            for region in func.regions:
-                for block in region.blocks:
-                    self._block(block)
+            # Backwards, so that one sweep removes whole chains.
+            for op in walk_backwards(func):
+                if not is_terminator(op) and not is_used(op) and is_pure(op):
+                    op.erase()
+                    self.count("ops-removed")
         # Dead ops may have been the last to name a function.
         if self.statistics["ops-removed"] != before:
             self._functions(module)
-
-    def _block(self, block: ir.Block) -> None:
-        # Backwards, so that one sweep removes whole chains.
-        for op in reversed(ops_in(block)):
-            if is_terminator(op):
-                continue
-            if not is_used(op) and is_pure(op):
-                op.erase()
-                self.count("ops-removed")
-                continue
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._block(inner)
 
     def _functions(self, module: ir.Module) -> None:
         found = {symbol_of(func): func for func in functions(module)}

@@ -13,7 +13,7 @@ from mlir import ir
 
 from ...errors import ProfuseError
 from ...ir.attrs import SYMBOL
-from ...ir.dtypes import dtype_of
+from ...ir.dtypes import NUMBERS, dtype_of
 from ...ir.op import Op
 from ...ir.symbolic import Sym
 from ...ir.types import ScalarType, TensorType, Type
@@ -28,7 +28,6 @@ from ...ops.speculation import Guard, Identity
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 
-_NUMBERS = (bool, int, float, complex)
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -136,7 +135,7 @@ def _representable(value: Any, limit: int) -> bool:
         except ProfuseError:
             return False
         return value.size <= limit
-    return type(value) in _NUMBERS
+    return type(value) in NUMBERS
 
 
 @cache
@@ -174,12 +173,12 @@ def _fit(values: Sequence[Any], op: ir.Operation) -> bool:
         return False
     for value, result in zip(values, op.results, strict=True):
         stated = type_of(result)
-        if isinstance(stated, ScalarType) != (type(value) in _NUMBERS):
+        if isinstance(stated, ScalarType) != (type(value) in NUMBERS):
             return False
         if not isinstance(stated, (ScalarType, TensorType)):
             return False
         if stated.dtype is not None and stated.dtype is not dtype_of(
-            type(value) if type(value) in _NUMBERS else value.dtype
+            type(value) if type(value) in NUMBERS else value.dtype
         ):
             return False
     return True

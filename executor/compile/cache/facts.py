@@ -1,4 +1,4 @@
-"""What each process would find out anew about this installation and this machine, kept on disk.
+"""Facts about this installation and this machine, kept on disk for later processes.
 
 The digest of our sources takes as long to compute as a call takes otherwise, and the target of the
 host needs LLVM. Both are kept beside the cache entries, each with a signature, quickly read, that
@@ -29,18 +29,18 @@ _CPU = "/sys/devices/system/cpu/modalias"  # family, model and every feature, in
 
 @functools.cache
 def sources() -> str:
-    """`fingerprint.sources`."""
+    """The digest of the compiler's own sources, as of `fingerprint.sources`."""
     found = _known("sources", fingerprint.sources_seen, fingerprint.sources)
     return found if isinstance(found, str) else fingerprint.sources()
 
 
 @functools.cache
 def host_target() -> Target:
-    """`lowering.target.host_target`."""
+    """The compile target of the host, as of `lowering.target.host_target`."""
     found = _known("host", _host_seen, lambda: astuple(target.host_target()))
     try:
         made = Target(*found)
-    except TypeError:  # of another process's making
+    except TypeError:  # the stored fact has another form
         return target.host_target()
     return made if all(isinstance(part, str) for part in astuple(made)) else target.host_target()
 
@@ -60,14 +60,14 @@ def thread_pool() -> bytes:
 
 
 def _host_seen() -> str:
-    """What the host's target depends on; raises OSError where the system does not tell."""
+    """What determines the host's target; raises OSError where the system does not report it."""
     with open(_CPU, encoding="ascii") as file:
         machine = file.read()
     return f"{os.uname().machine} llvmlite {fingerprint.versions()['llvmlite']} {machine}"
 
 
 def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:
-    """A fact: from disk if its signature holds there, else found and kept."""
+    """Read a fact from disk if its signature matches, else compute and store it."""
     if not knobs.cache:
         return find()
     try:
@@ -95,6 +95,6 @@ def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:
 
 
 def _place() -> str:
-    """A name for this installation on this machine: others overwrite no fact of it."""
+    """The file name for this installation on this machine; no other one overwrites its facts."""
     here = f"{Path(__file__)}\0{os.uname().nodename}"
     return blake2b(here.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

@@ -94,7 +94,7 @@ def _dtype(type_: DataType) -> np.dtype:
 
 
 def data_type(dtype: np.dtype) -> DataType:
-    """What DLPack calls a dtype."""
+    """The DLPack description of a dtype."""
     code = _BFLOAT if dtype == BF16.numpy else _KINDS[dtype.kind]
     return DataType(code, 8 * dtype.itemsize, 1)
 
@@ -121,7 +121,7 @@ _give_back_c = _Deleter(_give_back)
 
 
 def _destroy(capsule: int) -> None:
-    """Nobody took what was in a capsule."""
+    """Destructor of a capsule that no library has consumed: ends the loan."""
     if _is_valid(capsule, _NAME):
         _lent.pop(_pointer_in(capsule, _NAME), None)
 

@@ -69,7 +69,7 @@ class OwnMemory:
 
 
 class Library:
-    """What is asked of an array library; this one is for any that speaks a protocol.
+    """The operations of an array library; this class serves any library with a protocol.
 
     Args:
         namespace: its module, for ``from_dlpack``; None = it has none.
@@ -243,7 +243,7 @@ class Torch(Pooled):
                 hint="pass x.detach()",
             )
         if flag:
-            array = array.detach()  # torch refuses to read the other
+            array = array.detach()  # torch refuses to export such tensors
         if array.is_neg():  # what memory holds is to be read with the other sign
             array = array.resolve_neg()
         dtype = self._numpy(array.dtype)

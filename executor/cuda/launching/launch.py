@@ -90,7 +90,10 @@ class GroupRunner:
         )  # fmt: skip
 
     def native(self) -> DeviceKernel:
-        """What emitted code needs to do the same; raises Refused without the driver's functions."""
+        """What emitted code needs to launch the group.
+
+        Raises Refused if the driver does not give the addresses of its functions.
+        """
 
         def handle(kernel: str, shared: int | None) -> int:
             return driver().handle(self.index, self._function(kernel), shared)
@@ -105,7 +108,7 @@ class GroupRunner:
     def __call__(self, *args: Any) -> Any:
         """The results; one, or a tuple of several. Raises DriverError."""
         if any(type(a) is int and not -(2**63) <= a < 2**63 for a in args):
-            return self.interpreted(*args)  # NumPy says what comes of it
+            return self.interpreted(*args)  # NumPy defines the result of a larger integer
         call = current_call()
         arrays = [
             arg if number or type(arg) is DeviceArray else self._array(arg, call)

@@ -118,7 +118,7 @@ class _Actions:
         return tuple(action for step in steps for action in self._actions(step))
 
     def _actions(self, step: Step) -> Iterator[Action]:
-        """What a step comes to; of choices that sizes known now decide, what is chosen."""
+        """The actions of a step; of a choice that known sizes decide, only the chosen branch."""
         if isinstance(step, LibraryProduct):
             yield from self._multiply(step)
         elif isinstance(step, Launch):
@@ -169,7 +169,7 @@ class _Actions:
 
 
 def _known(condition: Condition, subject: Dim) -> bool | None:
-    """What a condition of constants comes to; None for any other."""
+    """The truth of a condition on constants; None for any other condition."""
     if condition.kind == "aligned" or not isinstance(subject, int):
         return None
     return size_holds(condition, subject)

@@ -69,7 +69,7 @@ class _Operand:
     pointer: int
 
     def layout(self, what: str) -> tuple[bool, int]:
-        """Whether rows lie in memory as columns do, and the distance between those that are whole.
+        """Whether the matrix is stored column by column, and the elements between columns or rows.
 
         Read column by column, a matrix that is stored row by row is its own transpose.
         """

@@ -1,4 +1,4 @@
-"""What the rest asks of a CUDA driver, whichever it is."""
+"""The interface of a CUDA driver, as the rest of the executor uses it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Driver(Protocol):
         """Start a kernel."""
 
     def direct(self, device: int) -> Direct:
-        """What launches kernels without Python."""
+        """The functions that launch kernels without Python."""
 
     def handle(self, device: int, function: Any, shared: int | None) -> int:
         """A kernel as `Direct.launch` takes it, allowed so many bytes of dynamic shared memory, or
