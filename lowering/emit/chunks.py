@@ -59,13 +59,13 @@ class ChunkEmitter:
 
     Args:
         module: where functions are added.
-        define: adds a function of this module with the given name and argument types.
+        define: adds a function of this module: its name, and types and attributes of arguments.
         names: names of the sizes that every step is given, in order.
     """
 
     def __init__(
         self, ops: Ops, module: ir.Module,
-        define: Callable[[str, list[ir.Type]], ir.Operation], names: Sequence[str],
+        define: Callable[..., ir.Operation], names: Sequence[str],
     ) -> None:  # fmt: skip
         self.ops, self.module, self.define, self.names = ops, module, define, names
         self._has_support = False
@@ -151,6 +151,8 @@ class ChunkEmitter:
         """Add the function that runs one chunk of a step."""
         ops, chunks = self.ops, step.chunks
         function = self.define(step.part, [ops.pointer, ops.i64, ops.i64])
+        # LLVM knows the only caller, and would compile a copy of the step for each of its calls.
+        function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
         block = function.regions[0].blocks[0]
         array, begin, end = block.arguments
         with ir.InsertionPoint(block):
@@ -195,7 +197,10 @@ class ChunkEmitter:
         if any(_symbol(v) == name for v in self.module.body.operations):
             return
         ops, element = self.ops, merged.element
-        function = self.define(name, [ops.pointer, ops.pointer, ops.i64, ops.i64])
+        noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+        function = self.define(
+            name, [ops.pointer, ops.pointer, ops.i64, ops.i64], [noalias, noalias, None, None]
+        )
         block = function.regions[0].blocks[0]
         target, source, size, chunks = block.arguments
         with ir.InsertionPoint(block):
