@@ -8,6 +8,7 @@ from profuse.dialect.ir.dtypes import dtype_named
 from profuse.dialect.ir.size_algebra import parse_dim
 from profuse.dialect.ir.symbolic import evaluate
 from profuse.dialect.mlir.context import context
+from profuse.executor.interpret.evaluate import Evaluator
 from profuse.lowering.cpu.loader import load
 from profuse.lowering.cpu.stages import compile_linalg, compile_program
 from profuse.lowering.target import host_target
@@ -101,3 +102,18 @@ def run(function, args, symbols=None):
     kernel = Kernel(compile_program(function, host_target(), keep_stages=True))
     outputs = kernel(*args, symbols=symbols)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def built(program, in_place=False):
+    """The kernel of a program for this host, with the texts of its stages."""
+    target = host_target()
+    return Kernel(compile_program(program, target, keep_stages=True, in_place=in_place))
+
+
+def same_bits(program, *args, kernel=None):
+    """Assert that a kernel gives the bits of tier 0; returns the kernel."""
+    kernel = kernel or built(program)
+    for found, wanted in zip(kernel(*args), Evaluator(program)(args), strict=True):
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
+    return kernel

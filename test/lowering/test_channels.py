@@ -5,27 +5,13 @@ import re
 import numpy as np
 import pytest
 from graphs import Graph, tensor
-from native import Kernel
+from native import built as build
+from native import same_bits as check
 from profuse.dialect.ir.dtypes import F32, F64, I16, U8
 from profuse.executor.interpret.evaluate import Evaluator
-from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.schedule.channels import MOST
-from profuse.lowering.target import host_target
 
 RNG = np.random.default_rng(8)
-
-
-def build(program):
-    return Kernel(compile_program(program, host_target(), keep_stages=True))
-
-
-def check(program, *args, kernel=None):
-    """The same bits as NumPy's."""
-    kernel = kernel or build(program)
-    for found, wanted in zip(kernel(*args), Evaluator(program)(args), strict=True):
-        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-        assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
-    return kernel
 
 
 def drawn(shape, dtype):

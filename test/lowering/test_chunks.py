@@ -5,10 +5,9 @@ import re
 import numpy as np
 import pytest
 from graphs import Graph, tensor
-from native import Kernel
+from native import built
 from profuse.dialect.ir.dtypes import I64
 from profuse.lowering.cpu import pool
-from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 from profuse.lowering.thread_pool import supports
 
@@ -22,10 +21,6 @@ pytestmark = pytest.mark.skipif(
 def _one_thread_afterwards():
     yield
     pool.use_threads(1)
-
-
-def built(program, **options):
-    return Kernel(compile_program(program, host_target(), keep_stages=True, **options))
 
 
 def on_threads(kernel, *args):

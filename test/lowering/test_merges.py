@@ -5,32 +5,16 @@ import re
 import numpy as np
 import pytest
 from graphs import Graph, tensor
-from native import Kernel
+from native import built as build
+from native import same_bits as check
 from profuse.dialect.ir.dtypes import F16, F64, I8, I16, I32, I64, dtype_named
-from profuse.executor.interpret.evaluate import Evaluator
-from profuse.lowering.cpu.stages import compile_program
-from profuse.lowering.target import host_target
 
 RNG = np.random.default_rng(3)
 BF16 = dtype_named("bf16")
 
 
-def build(program, in_place=False):
-    target = host_target()
-    return Kernel(compile_program(program, target, keep_stages=True, in_place=in_place))
-
-
 def drawn(*shape):
     return RNG.standard_normal(shape).astype(np.float32)
-
-
-def check(program, *args, kernel=None):
-    """The same bits as NumPy's."""
-    kernel = kernel or build(program)
-    for found, wanted in zip(kernel(*args), Evaluator(program)(args), strict=True):
-        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-        assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
-    return kernel
 
 
 def loops_of(kernel):

@@ -7,11 +7,10 @@ import pytest
 from graphs import Graph, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native import Kernel
+from native import built as build
+from native import same_bits as check
 from profuse.dialect.ir.dtypes import BOOL, F16, F32, F64, I8, I32, I64, dtype_named
 from profuse.executor.interpret.evaluate import Evaluator
-from profuse.lowering.cpu.stages import compile_program
-from profuse.lowering.target import host_target
 
 RNG = np.random.default_rng(9)
 BF16 = dtype_named("bf16")
@@ -22,23 +21,10 @@ SIZES = [(1, 1), (7, 300), (8, 32), (8, 64), (9, 135), (16, 128), (17, 129), (31
 PUT_BACK = "into_rows("
 
 
-def build(program):
-    return Kernel(compile_program(program, host_target(), keep_stages=True))
-
-
 def drawn(shape, dtype):
     if dtype.is_float:
         return (RNG.standard_normal(shape) * 100).astype(dtype.numpy)
     return RNG.integers(0, 2 if dtype is BOOL else 100, shape).astype(dtype.numpy)
-
-
-def check(program, *args, kernel=None):
-    """The same bits as NumPy's, which folds a row in its order."""
-    kernel = kernel or build(program)
-    for found, wanted in zip(kernel(*args), Evaluator(program)(args), strict=True):
-        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-        assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
-    return kernel
 
 
 def sums(*sizes, dtype=F32, axis=-1):
