@@ -70,10 +70,11 @@ class _Tether(int):
 
     __slots__ = ()
 
-    def __del__(self) -> None:
-        kept = _live.pop(int(self), None)
+    # As defaults, since a module's names are gone when the interpreter frees the last tethers.
+    def __del__(self, live: dict[int, Any] = _live, methods: _Methods = _methods) -> None:
+        kept = live.pop(int(self), None)
         if kept is not None:
-            _methods.give_back(kept[0])
+            methods.give_back(kept[0])
 
 
 @dataclass(frozen=True)

@@ -205,3 +205,16 @@ def test_known_indices_on_axes_of_any_size():
     state = f.state()
     assert (state.counters["compiles"], state.counters["voided_launches"]) == (1, 3)
     assert not state.reasons
+
+
+def test_a_kernel_computes_no_number_from_one_that_it_is_handed():
+    """The bounds of a size are not known of a quotient that Python computes."""
+
+    def f(x, y):
+        return x % (min(len(y), 3) // y.shape[0] + 1), x + 1
+
+    with pf.knobs.override(profiling_mode=False):  # no observer tells that quotient's value
+        compiled = pf.jit(f, background=False)
+        for n in (3, 4, 5, 3):
+            agree(compiled, f, np.arange(float(n)) / 8, np.ones((n - 2, 1), np.float32))
+        assert compiled.state().counters["compile_failures"] == 0

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ProfuseError, ShapeError
+from ...errors import DTypeError, ProfuseError, ShapeError
 from ...ir.attrs import DYNAMIC
-from ...ir.dtypes import dtype_of
+from ...ir.dtypes import BF16, dtype_of
 from ...ops.linalg.einsum import decompose_einsum, parse_subscripts
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
@@ -143,10 +143,17 @@ def einsum(
             check_cast(a, dtype, casting)
         arrays = [op("cast", a, dtype=dtype_of(dtype)) for a in arrays]
     made = _einsum(subscripts, arrays)
-    if len(arrays) == 1 and made.ndim:
+    keeps = False  # every axis of a single operand
+    if len(arrays) == 1:
         inputs, output = parse_subscripts(subscripts, [arrays[0].ndim])
-        if set(inputs[0]) == set(output):
-            note_copy(made, arrays[0])
+        keeps = set(inputs[0]) == set(output)
+    if not keeps and dtype_of(dtype_like(made)) is BF16:
+        raise DTypeError(
+            "invalid data type for einsum", loc=user_loc(),
+            hint="NumPy multiplies bfloat16 in np.matmul, np.tensordot and ufuncs only",
+        )  # fmt: skip
+    if keeps and made.ndim:
+        note_copy(made, arrays[0])
     return made
 
 

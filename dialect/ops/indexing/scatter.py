@@ -10,7 +10,8 @@ import numpy as np
 
 from ...errors import DTypeError, LoweringError, ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
-from ...ir.dtypes import F64, DType
+from ...ir.dtypes import BF16, F64, DType
+from ...ir.dtypes import I64 as INT64
 from ...ir.op import Attrs, Fusion, Rounding, attr, operand, result
 from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
 from ..broadcast import shape_of, shape_text
@@ -41,7 +42,10 @@ def _may_not_fit(given: DType | None, wanted: DType | None) -> bool:
 
     These are floats that are stored as integers, and NumPy's scalars that are out of range of a
     signed integer; NumPy wraps those that are stored as unsigned ones, and elements of arrays.
+    A bf16 number becomes an i64, whatever it is, and that has to fit.
     """
+    if given is BF16 and wanted is INT64:
+        return False
     if given is None or wanted is None or not (given.is_int and wanted.is_int):
         return _is_truncated(given, wanted)
     return not np.can_cast(given.numpy, wanted.numpy)

@@ -292,6 +292,9 @@ class _BlockFuser:
             return Reason(Kind.TYPES, detail=error.what)
         if any(isinstance(t, TensorType) and not t.is_complete for t in results):
             return Reason(Kind.NUMBERS_APART)
+        # A size's bounds keep arithmetic on it within 64 bits; a handed number has none.
+        if any(isinstance(t, ScalarType) and t.value is None for t in results):
+            return Reason(Kind.PYTHON_NUMBER)
         return cls.can_lower_types(types, attrs)
 
     def _merge_along_values(self) -> None:

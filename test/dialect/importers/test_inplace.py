@@ -597,7 +597,7 @@ def test_floats_that_fit_no_integer_raise_in_kernels_too(dtype):
 @pytest.mark.parametrize(
     ("given", "dtype", "voided"),
     [("f8", "i8", 3), ("f8", "i1", 4), ("f4", "u2", 0), ("i8", "i4", 2), ("i8", "u4", 0),
-     ("u8", "i8", 1)],
+     ("u8", "i8", 1), ("bfloat16", "i8", 0), ("bfloat16", "i1", 4), ("bfloat16", "u2", 0)],
 )  # fmt: skip
 def test_computed_numbers_are_stored_in_integers_by_kernels(given, dtype, voided):
     """NumPy raises for its scalars that do not fit signed integers; unsigned ones wrap."""
@@ -610,6 +610,7 @@ def test_computed_numbers_are_stored_in_integers_by_kernels(given, dtype, voided
     compiled = pf.jit(f, background=False)
     numbers = {
         "f": [2.5, 3.5, 1e3, 1e30, np.inf, np.nan, 1.0],
+        "b": [2.5, 3.5, 1e3, 1e30, np.inf, np.nan, 1.0],
         "i": [3, 4, 2**40, -(2**31) - 1, -(2**31)], "u": [3, 4, 2**63, 2**63 - 1],
     }  # fmt: skip
     with np.errstate(invalid="ignore"):

@@ -83,6 +83,20 @@ def test_einsum_of_sizes_known_only_at_run_time():
     assert pf.jit(f, background=False)(x, y) == np.dot(x[:1], y[:1]) + np.dot(x[:2], y[:2])
 
 
+@pytest.mark.parametrize("subscripts", ["i,i", "i->", "i,j->ij", "i->i", "i,i->i"])
+def test_einsum_multiplies_and_adds_up_no_bfloat16(subscripts):
+    def f(x):
+        try:
+            return np.einsum(subscripts, *[x] * (1 + ("," in subscripts)))
+        except TypeError:
+            return x + 1
+
+    x = np.arange(4).astype("bfloat16")
+    found, want = pf.jit(f, background=False)(x), f(x)
+    assert found.dtype == want.dtype
+    np.testing.assert_array_equal(found, want)
+
+
 def test_a_subscript_that_is_no_letter_is_refused_at_the_users_line():
     with pytest.raises(ShapeError, match=r"test_numpy_linalg\.py:\d+: invalid subscript '1'"):
         pf.jit(lambda x: np.einsum("ij,k1->i", x, x))(np.ones((2, 2)))
