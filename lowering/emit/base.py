@@ -149,9 +149,11 @@ class Ops:
         function = self._templates[-1].body.operations[0]
         return function.regions[0].blocks[0].operations[0].operation
 
-    def undefined(self, type_: ir.Type) -> ir.Value:
-        """An undefined value."""
-        return self.create("llvm.mlir.undef", type_)
+    def unread(self, type_: ir.Type) -> ir.Value:
+        """A value that nothing reads: 0, since MLIR aborts as it folds casts of LLVM's undef."""
+        if isinstance(type_, ir.IntegerType):
+            return self.constant(0, type_)
+        return self.float_constant(0.0, type_)
 
     def load(self, pointer: ir.Value, element: ir.Type) -> ir.Value:
         return self.create("llvm.load", element, pointer)

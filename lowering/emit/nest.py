@@ -212,7 +212,7 @@ class NestEmitter(Evaluator):
         op = carried.op
         init = op.inits[carried.number]
         if init is None:
-            return self.ops.undefined(carried.tensor.element)
+            return self.ops.unread(carried.tensor.element)
         return self.value(init, self.own_index(op, carried.number))
 
     def is_inlined(self, op: Compute) -> bool:

@@ -269,7 +269,7 @@ class Evaluator:
             return self._splat(producer.buffer)
         if producer is None:
             with self.at(0):
-                return self.ops.undefined(tensor.element)
+                return self.ops.unread(tensor.element)
         return self.stored(tensor, index)
 
     def is_inlined(self, op: Compute) -> bool:

@@ -218,3 +218,27 @@ def test_a_kernel_computes_no_number_from_one_that_it_is_handed():
         for n in (3, 4, 5, 3):
             agree(compiled, f, np.arange(float(n)) / 8, np.ones((n - 2, 1), np.float32))
         assert compiled.state().counters["compile_failures"] == 0
+
+
+def test_functions_of_arrays_without_elements_compile():
+    """What kernels read of such an array is a constant; MLIR aborts as it folds casts of undef."""
+
+    def f(x, y):
+        empty = np.arange(x.shape[0], y.shape[0])
+        return np.take(np.power(empty, y.var(axis=-1)), empty, axis=0)
+
+    compiled = pf.jit(f, background=False, strategy=[("static", 1)])
+    agree(compiled, f, np.ones(3), np.array([1, 2]))
+    assert compiled.state().counters["kernels_compiled"] == 1
+
+
+def test_a_power_of_sizes_that_are_known_is_a_python_number():
+    """Whether it is an int or a float is known in a group alone, and groups return arrays."""
+
+    def f(x):
+        made = np.tri(x.shape[0] // x.shape[0] - 2)
+        return made.shape[0] ** abs(made.shape[1] - 3)
+
+    with pf.knobs.override(profiling_mode=False):
+        compiled = pf.jit(f, background=False)
+        assert [type(compiled(np.ones(n))) for n in (3, 3, 5)] == [int] * 3

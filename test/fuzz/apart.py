@@ -1,8 +1,8 @@
 """Errors that are not NumPy's for a known cause: they are counted, by cause, and not shown.
 
 What sizes decide raises while tracing, what contents decide when the graph runs: a later
-statement's error may come first. Dead code does not raise. And indices into what has no elements
-are not looked at, where the result has none either.
+statement's error may come first. Dead code does not raise. Indices into what has no elements are
+not looked at, where the result has none either. Nor does anything refuse to write no elements.
 """
 
 from __future__ import annotations
@@ -111,16 +111,20 @@ def is_dot_with_zero(program: Program, what: str) -> bool:
 
 
 def is_of_nothing(every: Program, numpy: Outcome, ours: Outcome) -> bool:
-    """Whether the statement that raises in NumPy has a result without elements.
+    """Whether the statement that raises in NumPy has a result without elements, or writes to one.
+
+    What NumPy's functions return of nothing may be a view of an argument that is read-only.
 
     Args:
         every: the program, with all its values in a dict as the result.
         numpy: what NumPy makes of it.
         ours: what is returned instead.
     """
-    if not isinstance(numpy.error, IndexError) or ours.error is not None:
+    is_write = "read-only" in str(numpy.error)
+    if ours.error is not None or not (is_write or isinstance(numpy.error, IndexError)):
         return False
-    name = _text(every, numpy.error).split(" = ")[0]
+    assert numpy.error is not None
+    name = _text(every, numpy.error).split("[" if is_write else " = ")[0]
     values = [v for place, v in ours.value if place == f"[0]['{name}']"]
     return any(isinstance(v, np.ndarray) and not v.size for v in values)
 

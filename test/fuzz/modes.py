@@ -151,7 +151,11 @@ def _why_silent(program: Program, mode: str, path: str, number: int) -> str:
     numpy, ours = reference.outcomes[number], done[-1]
     if numpy.error is not None and not reference.differs(number, ours).startswith(NO_ERROR):
         return "calls that do not raise what nothing uses"
-    return "calls that index what has no elements" if is_of_nothing(every, numpy, ours) else ""
+    return (
+        "calls that index or write what has no elements"
+        if is_of_nothing(every, numpy, ours)
+        else ""
+    )
 
 
 def _compiler_fault(reasons: Sequence[str]) -> str | None:

@@ -135,11 +135,11 @@ class Rounding:
         return function(*moved, **kwargs)
 
     def _of_any_sign(self, x: Any) -> Any:
-        """``x``, whose NaNs have signs that nothing determines."""
+        """``x``, whose NaNs have signs that nothing determines: all another one with each seed."""
         if np.asarray(x).dtype.kind != "f" or not np.isnan(x).any():
             return x
-        signs = self._rng.choice([-1.0, 1.0], np.shape(x)).astype(x.dtype)
-        return np.where(np.isnan(x), np.copysign(x, signs), x)
+        sign = np.asarray(-1.0 if self._seed % 2 else 1.0, x.dtype)
+        return np.where(np.isnan(x), np.copysign(x, sign), x)
 
 
 def _is_float(x: Any) -> bool:

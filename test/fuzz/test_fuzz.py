@@ -105,6 +105,12 @@ def test_the_order_of_products_of_integers_and_floats_is_open():
     assert np.ptp(found) > 100
 
 
+def test_the_sign_of_a_nan_is_another_one_with_each_seed():
+    nan = np.full(3, np.nan, np.float32)
+    found = [Rounding(k).signbit(nan) for k in range(2)]
+    assert found[0].all() != found[1].all() and found[0].any() != found[1].any()
+
+
 def _replaced(source: str, right: str, wrong: str) -> str:
     """A module's source with a statement of its function replaced."""
     return source.replace(right.replace("\n", "\n    "), wrong)
@@ -121,7 +127,10 @@ def test_refusals_and_what_is_dead_are_counted():
     assert counts["calls that do not raise what nothing uses"] == 2
     nothing = made("u = np.arange(7)", "v = x[:0][:, u]")
     assert check(nothing, ("tier 0",), counts) == []
-    assert counts["calls that index what has no elements"] == 3
+    some, empty = (f"given(arr('f4', (3, {n}), 'ro', 1))" for n in (2, 0))
+    written = made("v = np.tile(x, 2)", "v[v > 0] = k", calls=(some, some, empty))
+    assert check(written, ("static",), counts) == []
+    assert counts["calls that index or write what has no elements"] == 4
     later = made("u = x[np.arange(9)]", "v = x + np.ones(9)")
     assert check(later, ("tier 0",), counts) == []
     assert counts["calls that raise a later error first"] == 3

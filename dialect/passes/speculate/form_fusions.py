@@ -149,9 +149,12 @@ class _BlockFuser:
             return reason
         if any(isinstance(t, TensorType) and not t.is_complete for t in results):
             return Reason(Kind.RUN_TIME_SIZES)
-        # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known.
-        if any(isinstance(t, ScalarType) and t.value is None for t in results):
-            return Reason(Kind.PYTHON_NUMBER)
+        # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known; a group
+        # would return a number whose type is not yet told as a tensor.
+        for value, type_ in zip(op.results, results, strict=False):
+            is_told = isinstance(type_of(value), ScalarType)
+            if isinstance(type_, ScalarType) and (type_.value is None or not is_told):
+                return Reason(Kind.PYTHON_NUMBER)
         return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
             types, attrs
         )
