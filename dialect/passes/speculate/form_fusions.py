@@ -106,6 +106,7 @@ class _BlockFuser:
         self.constants = constants
         # By first result: the hash of an `ir.Operation` changes with its operands.
         self.fusible: set[ir.Value] = set()
+        self.too_large: set[tuple[int, int]] = set()
 
     def run(self) -> None:
         self.memory = Memory(self.func)
@@ -219,7 +220,6 @@ class _BlockFuser:
         self.groups = Groups(len(self.ops), edges)
         self.sets: dict[int, _Set] = {}
         self.scalars: set[ir.Value] = set()
-        self.too_large: set[tuple[int, int]] = set()
         fusible = {n for n, op in enumerate(self.ops) if self._is_fusible(op)}
         for n, op in enumerate(self.ops):
             if n in fusible:
@@ -245,7 +245,8 @@ class _BlockFuser:
         return isinstance(type_, ScalarType)
 
     def _merge(self) -> None:
-        self._merge_numbers()
+        while not self._merge_numbers():
+            self._analyse()
         self._merge_along_values()
         # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
         starts = [n for n in sorted(self.sets) if self._is_group(n)]
@@ -259,23 +260,32 @@ class _BlockFuser:
         self._merge_along_values()
         self._report_splits()
 
-    def _merge_numbers(self) -> None:
+    def _merge_numbers(self) -> bool:
         """Give ops the numbers that they are computed with, before any group is full.
 
         A group that is handed a number does not know its value, and hence no type that depends on
-        it: an op that cannot have its numbers with it stays outside by itself.  No group returns
-        a number either, so that a chain of them joins from its end.
+        it: an op that cannot have its numbers with it stays outside, and so do the numbers of a
+        group that had to be cut among them; what the numbers were for may then be handed the last.
+        No group returns a number either, so that a chain of them joins from its end.  False if an
+        op was refused, and the groups have to be formed again.
         """
         for n in sorted(self.sets, reverse=True):
             for value in self.ops[n].operands:
                 if value in self.scalars:
                     self._try(self.home[value], n)
+        refused: dict[int, Reason] = {}
         for n in sorted(self.sets):
             reason = self._refusal_apart(n)
-            if reason is not None:
-                self.options.refuse(self.ops[n], reason)
-                for member in self.groups.members[self.groups.group(n)]:
-                    self.sets.pop(member, None)
+            if reason is None:
+                continue
+            refused[n] = reason
+            if _is_scalar(self.ops[n]):
+                group = self.groups.members[self.groups.group(n)]
+                refused.update({m: reason for m in group if _is_scalar(self.ops[m])})
+        for n, reason in refused.items():
+            self.options.refuse(self.ops[n], reason)
+            self.fusible.discard(self.ops[n].results[0])
+        return not refused
 
     def _refusal_apart(self, n: int) -> Reason | None:
         """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
