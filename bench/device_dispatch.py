@@ -26,8 +26,8 @@ from profuse.executor.cuda.exchange import dlpack_exchange as exchange, librarie
 from profuse.executor.cuda.nvidia.driver import using  # isort: skip
 from profuse.executor.cuda.nvidia.driver_api import Direct, Node  # isort: skip
 from profuse.executor.cuda.exchange.libraries import Place, Torch  # isort: skip
-from profuse.lowering.cpu.codegen import optimise, to_object  # isort: skip
-from profuse.lowering.cpu.loader import link_object  # isort: skip
+from profuse.lowering.cpu.codegen import PLAIN, object_code  # isort: skip
+from profuse.lowering.cpu.loader import load_code  # isort: skip
 from profuse.lowering.target import host_target  # isort: skip
 
 CPU, CONTEXT = 1, 77  # kDLCPU; any number
@@ -36,8 +36,7 @@ CPU, CONTEXT = 1, 77  # kDLCPU; any number
 def function(body: str):
     """A C function of machine code."""
     text = f"define i32 @entry(ptr %a) {{\n{body}\nret i32 0\n}}"
-    target = host_target()
-    return link_object(to_object(optimise(text, target), target), "entry")
+    return load_code(object_code(text, host_target(), PLAIN), "entry")
 
 
 class NoDriver:

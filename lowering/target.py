@@ -67,10 +67,6 @@ class Target:
 @functools.cache
 def host_target(vector_width: int = 0) -> Target:
     """The CPU this process runs on, with vectors as `Target.preferring` tells."""
-    import llvmlite.binding as llvm
+    from .libllvm import host
 
-    return Target(
-        triple=llvm.get_process_triple(),
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-    ).preferring(vector_width)
+    return Target(*host()).preferring(vector_width)

@@ -1,7 +1,7 @@
 """The machine code of a dispatcher, as LLVM IR text: decision tree, outputs, launches, counts.
 
 The text is LLVM IR and not MLIR's LLVM dialect, because dispatchers are made in the user's process,
-which need not load MLIR for them: llvmlite, which also links the kernels, reads LLVM IR.
+which need not load MLIR for them: LLVM alone reads LLVM IR.
 
 The function has CPython's fastcall signature, with keywords. It completes only ordinary calls. In
 all other cases (no specialisation fits, memory is short, an int is too large, a kernel reports an

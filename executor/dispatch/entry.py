@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dialect.dataclass import dataclass
-from ...lowering.cpu.loader import link_object
+from ...lowering.cpu.loader import load_code
 from ..settings.fork_lock import ForkLock
 from .counter_table import LeafCells, Settings
 from .emit import Emitted, emit
@@ -25,7 +25,6 @@ from .llvm_writer import Address
 
 _FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _METHODS_PER_SLAB = 128
-_LEVEL = 1  # LLVM's -O1: the code has no loops, and higher levels take three times as long
 
 _live: dict[int, Any] = {}  # tether -> the objects that must outlive its builtin
 _serial = itertools.count()
@@ -133,7 +132,7 @@ def make_entry(
         keep: objects that live as long as the builtin, such as loaded kernels.
     """
     emitted = emit(leaves, slow, settings)
-    loaded = link_object(_object_code(emitted.text), "entry", "table")
+    loaded = load_code(_object_code(emitted.text), "entry", "table", unwind=True)
     table = (ctypes.c_int64 * len(emitted.entries)).from_address(loaded.symbols["table"])
     known, objects = addresses(), []
     for index, item in enumerate(emitted.entries):
@@ -158,8 +157,7 @@ def make_entry(
 @functools.lru_cache(maxsize=64)
 def _object_code(text: str) -> bytes:
     """Object code of IR text; equal dispatchers are compiled once."""
-    from ...lowering.cpu.codegen import optimise, to_object
+    from ...lowering.cpu.codegen import PLAIN, object_code
     from ...lowering.target import host_target
 
-    target = host_target()
-    return to_object(optimise(text, target, _LEVEL), target)
+    return object_code(text, host_target(), PLAIN)

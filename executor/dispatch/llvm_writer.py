@@ -180,7 +180,7 @@ class Writer:
 
     def text(self, size: int) -> Iterator[str]:
         """The module, whose table has ``size`` entries."""
-        yield f"@table = global [{size} x i64] zeroinitializer, align 64"
+        yield f"@table = dso_local global [{size} x i64] zeroinitializer, align 64"
         yield "define ptr @entry(ptr %self, ptr %args, i64 %n, ptr %names) {"
         yield "start:"
         yield from self._head

@@ -1,76 +1,33 @@
-"""LLVM IR text to object code; nothing of MLIR is imported."""
+"""LLVM IR text to object code: which passes of LLVM run. Nothing of MLIR is imported.
+
+LLVM's ``default<O3>`` is made for code that people write, and takes three times as long on kernels
+for code that is not faster (`bench/compile.py`).  Kernels are nests of loops over arrays, without
+calls that could be inlined, without exceptions or globals, and MLIR has simplified their scalars.
+"""
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
-from ...dialect.errors import InternalError, LoweringError
+from ..libllvm import Module
 from ..target import Target
 
-
-@functools.cache
-def _initialise() -> None:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-
-
-@functools.lru_cache(maxsize=4)
-def target_machine(target: Target) -> Any:
-    """LLVM's code generator for a target; raises LoweringError for an unknown one."""
-    import llvmlite.binding as llvm
-
-    _initialise()
-    try:
-        found = llvm.Target.from_triple(target.triple)
-    except RuntimeError as error:
-        raise LoweringError(f"no code generator for {target.triple}: {error}") from error
-    return found.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="small"
-    )
+# Slots of the entry point become values; loops take the form that the vectorizer knows, in which
+# their bounds are known and short ones vanish; it asks for simplified code and for results of a
+# loop that are made after it, and leaves some to simplify: addresses in inner loops, and what its
+# checks at run time compute at every round.
+KERNEL = (
+    "function("
+    "sroa,early-cse,simplifycfg,loop-simplify,lcssa,loop(loop-rotate),"
+    "loop(indvars,loop-deletion,loop-unroll-full),"
+    "sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
+    "loop-vectorize,"
+    "instcombine<no-verify-fixpoint>,loop-mssa(licm),slp-vectorizer,simplifycfg)"
+)
+# Code without loops that are worth a vector.
+PLAIN = "default<O1>"
 
 
-def optimise(text: str, target: Target, level: int = 3) -> Any:
-    """LLVM IR text -> optimised llvmlite module; ``level`` is that of ``-O``."""
-    import llvmlite.binding as llvm
-
-    machine = target_machine(target)
-    try:
-        module = llvm.parse_assembly(text)
-    except RuntimeError as error:
-        raise InternalError(f"LLVM refuses the generated IR: {error}") from error
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.loop_interleaving = level > 1
-    options.slp_vectorization = options.loop_unrolling = level > 1
-    builder = llvm.create_pass_builder(machine, options)
-    manager = builder.getModulePassManager()
-    manager.run(module, builder)
-    _dispose(manager)
-    return module
-
-
-def _dispose(manager: Any) -> None:
-    """Free a pass manager, which llvmlite 0.50 forgets: over 100 KiB for each kernel.
-
-    Its class inherits the empty ``_dispose`` of its first base before that of its second.
-    """
-    from llvmlite.binding.ffi import ObjectRef
-    from llvmlite.binding.newpassmanagers import NewPassManager
-
-    if type(manager)._dispose is ObjectRef._dispose:
-        NewPassManager._dispose(manager)
-        manager.detach()
-
-
-def to_object(module: Any, target: Target) -> bytes:
-    """Optimised llvmlite module -> relocatable object code."""
-    return target_machine(target).emit_object(module)
-
-
-def to_assembly(module: Any, target: Target) -> str:
-    """Optimised llvmlite module -> assembly text."""
-    return target_machine(target).emit_assembly(module)
+def object_code(text: str, target: Target, pipeline: str = KERNEL) -> bytes:
+    """LLVM IR text to relocatable object code; raises LoweringError and InternalError."""
+    with Module(text, target) as module:
+        module.run(pipeline)
+        return module.object_code()

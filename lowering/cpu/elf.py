@@ -1,18 +1,20 @@
 """Relocatable x86-64 ELF objects into callable memory, without LLVM: what kernels from disk need.
 
 Kernels are position independent, refer to their constants relative to the instruction, and call at
-most library functions. What goes beyond that raises `Unsupported`, and is for LLVM's linker. Tables
-for unwinding are left out, so nothing may be thrown through the code: dispatchers, in which the
-interpreter may end a thread, are for LLVM's linker, too.
+most library functions. What goes beyond that raises `Unsupported`, and is for LLVM's linker.
+
+Tables for unwinding are handed to the system's unwinder on demand: for dispatchers, in which the
+interpreter may end a thread by unwinding its stack.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import struct
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _IDENT = b"\x7fELF\x02\x01\x01"  # 64 bits, little endian
 _RELOCATABLE, _X86_64 = 1, 62
@@ -21,6 +23,8 @@ _WRITE, _ALLOC, _EXEC, _KNOWN_FLAGS = 1, 2, 4, 0x37  # also MERGE, STRINGS
 _ABS64, _PC32, _PLT32 = 1, 2, 4
 _VIA_TABLE = (9, 41, 42)  # relative to a place that holds the symbol's address
 _UNDEFINED, _RESERVED = 0, 0xFF00
+_UNWINDER = "libgcc_s.so.1"
+_END = 4  # bytes of zeros after the tables
 _PAGE = mmap.PAGESIZE
 _JUMP = 6  # bytes of jmp *(%rip)
 _STUB = struct.Struct(f"<{_JUMP}sQ2x")  # the jump, and the address that it reads
@@ -39,7 +43,31 @@ class Mapped(NamedTuple):
     """
 
     symbols: Mapping[str, int]
-    memory: mmap.mmap
+    memory: object
+
+
+class _Unwindable:
+    """Memory whose tables the system's unwinder knows for as long as this object is alive."""
+
+    __slots__ = ("_forget", "_memory", "_tables")
+
+    def __init__(self, memory: mmap.mmap, tables: int) -> None:
+        register, self._forget = _unwinder()
+        self._memory, self._tables = memory, ctypes.c_void_p(tables)
+        register(self._tables)
+
+    def __del__(self) -> None:
+        self._forget(self._tables)
+
+
+@functools.cache
+def _unwinder() -> tuple[Any, Any]:
+    """The system's functions that register tables, and forget them; raises Unsupported."""
+    try:
+        library = ctypes.CDLL(_UNWINDER)
+        return library.__register_frame, library.__deregister_frame
+    except (OSError, AttributeError) as error:
+        raise Unsupported(f"no unwinder: {error}") from error
 
 
 class _Section(NamedTuple):
@@ -60,23 +88,28 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 
 
-def map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]) -> Mapped:
+def map_object(
+    code: bytes, wanted: tuple[str, ...], find: Callable[[str], int], *, unwind: bool = False
+) -> Mapped:
     """Place an object in memory.
 
     Args:
         code: the object file.
         wanted: names of symbols whose addresses are asked for.
         find: address of a symbol that the object does not define; raises Unsupported.
+        unwind: whether the stack may be unwound through the code.
 
     Raises Unsupported, also for a damaged object, and OSError if no memory may be executed.
     """
     try:
-        return _map_object(code, wanted, find)
+        return _map_object(code, wanted, find, unwind)
     except (struct.error, IndexError, ValueError, OverflowError) as error:
         raise Unsupported(f"not an object as LLVM writes it: {error}") from error
 
 
-def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]) -> Mapped:
+def _map_object(
+    code: bytes, wanted: tuple[str, ...], find: Callable[[str], int], unwind: bool
+) -> Mapped:
     if code[:7] != _IDENT or struct.unpack_from("<HH", code, 16) != (_RELOCATABLE, _X86_64):
         raise Unsupported("no relocatable object of x86-64")
     (table,) = struct.unpack_from("<Q", code, 40)
@@ -87,7 +120,7 @@ def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]
     symbols, names = _symbols(code, sections)
     outside = [n for n, s in zip(names, symbols, strict=True) if n and s[3] == _UNDEFINED]
 
-    places, end = _layout(sections, write=False)
+    places, end = _layout(sections, write=False, unwind=unwind)
     stubs = {name: end + k * _STUB.size for k, name in enumerate(outside)}
     executable = -(-(end + len(stubs) * _STUB.size) // _PAGE) * _PAGE
     data, end = _layout(sections, write=True, at=executable)
@@ -96,7 +129,7 @@ def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for number, place in places.items():
         section = sections[number]
-        if section.type == _PROGBITS:
+        if section.type != _NOBITS:
             content = code[section.offset : section.offset + section.size]
             memory[place : place + section.size] = content
     known = {name: find(name) for name in outside}
@@ -137,7 +170,8 @@ def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int]
     found = {n: address(k, through_stub=False) for k, n in enumerate(names) if n in wanted}
     if missing := [name for name in wanted if name not in found]:
         raise Unsupported(f"no symbol {missing[0]}")
-    return Mapped(found, memory)
+    tables = [base + place for n, place in places.items() if sections[n].type == _UNWIND]
+    return Mapped(found, _Unwindable(memory, *tables) if tables else memory)
 
 
 def _symbols(
@@ -152,20 +186,23 @@ def _symbols(
     return symbols, names
 
 
-def _layout(sections: list[_Section], *, write: bool, at: int = 0) -> tuple[dict[int, int], int]:
+def _layout(
+    sections: list[_Section], *, write: bool, unwind: bool = False, at: int = 0
+) -> tuple[dict[int, int], int]:
     """Offsets of the sections that are, or are not, written to, and the end of the last one."""
     places: dict[int, int] = {}
     for number, section in enumerate(sections):
-        if not section.flags & _ALLOC or section.type == _UNWIND:
+        tables = section.type == _UNWIND
+        if not section.flags & _ALLOC or (tables and not unwind):
             continue
-        if section.type not in (_PROGBITS, _NOBITS) or section.flags & ~_KNOWN_FLAGS:
+        if section.type not in (_PROGBITS, _NOBITS, _UNWIND) or section.flags & ~_KNOWN_FLAGS:
             raise Unsupported("a section that needs more than a place")  # constructors, say
         if section.align > _PAGE:
             raise Unsupported("alignment beyond that of pages")
         if bool(section.flags & _WRITE) == write:
             at = -(-at // max(section.align, 1)) * max(section.align, 1)
             places[number] = at
-            at += section.size
+            at += section.size + (_END if tables else 0)
     return places, at
 
 

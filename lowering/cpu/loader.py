@@ -1,6 +1,6 @@
 """Object code into callable memory; nothing of MLIR is imported.
 
-Kernels from disk are placed by `elf`: importing LLVM's linker takes half as long as a first call.
+Objects are placed by `elf`: importing LLVM's linker takes half as long as a first call from disk.
 What that cannot place is for LLVM's linker, which also says why an object does not link.
 
 Library products are looked up in scipy-openblas32, everything else (libm) in the process.
@@ -55,12 +55,19 @@ def load(artifact: KernelArtifact) -> Loaded:
         raise InternalError(f"kernel {artifact.name} does not link: {error}") from error
 
 
-def load_code(code: bytes, entry: str, *others: str) -> Loaded:
-    """Link object code through which nothing is thrown; `link_object` explains the arguments."""
+def load_code(code: bytes, entry: str, *others: str, unwind: bool = False) -> Loaded:
+    """Link object code into this process; raises RuntimeError.
+
+    Args:
+        code: the object file.
+        entry: symbol of the function.
+        others: further symbols whose addresses are wanted.
+        unwind: whether the stack may be unwound through the code.
+    """
     try:
-        mapped = elf.map_object(code, (entry, *others), _outside)
+        mapped = elf.map_object(code, (entry, *others), _outside, unwind=unwind)
     except (elf.Unsupported, OSError):
-        return link_object(code, entry, *others)
+        return _link(code, entry, *others)
     return Loaded(mapped.symbols[entry], mapped.memory, mapped.symbols)
 
 
@@ -86,13 +93,8 @@ def _known_symbols() -> dict[str, int]:
 _library_symbols: dict[str, int] = {}  # of libraries that only this module has loaded
 
 
-def link_object(code: bytes, entry: str, *others: str) -> Loaded:
-    """Link any object code into this process, with LLVM's linker; raises RuntimeError.
-
-    Args:
-        entry: symbol of the function.
-        others: further symbols whose addresses are wanted.
-    """
+def _link(code: bytes, entry: str, *others: str) -> Loaded:
+    """The same with LLVM's linker."""
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()

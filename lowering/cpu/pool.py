@@ -32,7 +32,6 @@ from .pool_block import block
 _SPIN = 50e-6  # seconds: longer than the pause between most launches of one call
 _TRIED = 1000  # pauses that are timed
 _SYSTEM = f"{platform.machine()}-{sys.platform}"  # what of the triple the pool depends on
-_LEVEL = 1  # of LLVM: the code is short, and has nothing to vectorise
 
 
 def started() -> int:
@@ -52,10 +51,10 @@ def launch_address() -> int:
 
 def pool_code() -> bytes:
     """The object code of the pool, compiled for this host; the host must support it."""
-    from .codegen import optimise, to_object
+    from .codegen import PLAIN, object_code
 
     target = host_target()
-    return to_object(optimise(pool_text(target.triple), target, _LEVEL), target)
+    return object_code(pool_text(target.triple), target, PLAIN)
 
 
 def use_threads(count: int, code_of: Callable[[], bytes] = pool_code) -> bool:
@@ -79,7 +78,7 @@ def use_threads(count: int, code_of: Callable[[], bytes] = pool_code) -> bool:
 
 
 def _forget_threads() -> None:
-    """In a forked child: none of the pool.s threads is there, and nobody is launching."""
+    """In a forked child: none of the pool's threads is there, and nobody is launching."""
     global _lock
     _lock = threading.Lock()
     shared = block()

@@ -75,14 +75,16 @@ def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
 
 
 def _to_object(text: str, compile_: _CpuCompile) -> bytes:
-    from . import codegen
+    from ..libllvm import Module
+    from .codegen import KERNEL
 
-    with compile_.timed("optimise"):
-        module = codegen.optimise(text, compile_.target)
-    with compile_.timed("object"):
-        code = codegen.to_object(module, compile_.target)
-    if compile_.keep:
-        compile_.note("asm", codegen.to_assembly(module, compile_.target))
+    with Module(text, compile_.target) as module:
+        with compile_.timed("optimise"):
+            module.run(KERNEL)
+        with compile_.timed("object"):
+            code = module.object_code()
+        if compile_.keep:
+            compile_.note("asm", module.assembly())
     return code
 
 

