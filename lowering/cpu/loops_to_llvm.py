@@ -6,7 +6,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
-from ..emit.base import IN_PLACE, OVER_BLOCKS
+from ..emit.base import IN_PLACE, OVER_BLOCKS, iterations
 from ..schedule.graph import definition
 from ..stages import run_passes
 
@@ -95,21 +95,12 @@ def _is_short(loop: ir.Operation) -> bool:
 
     Having done so, it vectorises the loop around them, by gathers and scatters.
     """
-    count = _iterations(loop)
+    count = iterations(loop)
     return count is not None and count <= (SHORT if len(loop.results) else FEW)
 
 
-def _iterations(loop: ir.Operation) -> int | None:
-    """How often a loop runs; None = that is not known."""
-    bounds = [definition(v) for v in list(loop.operands)[:3]]
-    if any(b is None or b.name != "arith.constant" for b in bounds):
-        return None
-    low, high, step = (ir.IntegerAttr(b.attributes["value"]).value for b in bounds)
-    return -(-(high - low) // step)
-
-
 def _may_write_too_much(loop: ir.Operation) -> bool:
-    count = _iterations(loop)
+    count = iterations(loop)
     if count is None or count >= _MASKED or count % _LANES == 0:
         return False
     stores = [op for op in walk(loop) if op.name == "llvm.store"]

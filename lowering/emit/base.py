@@ -11,7 +11,7 @@ from mlir.dialects import scf
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
 from ..math import expand
-from ..schedule.graph import Buffer
+from ..schedule.graph import Buffer, definition
 
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
 OVER_BLOCKS = "profuse.over_blocks"  # of a loop each copy of which would be much vector code
@@ -22,6 +22,20 @@ _EQUAL, _LESS = 0, 2  # of arith.cmpi
 def is_splat(buffer: Buffer) -> bool:
     """True if a buffer is a constant whose elements are all equal."""
     return buffer.kind == "constant" and ir.DenseElementsAttr(buffer.value).is_splat
+
+
+def iterations(loop: ir.Operation) -> int | None:
+    """How often a loop runs; None = that is not known."""
+    bounds = [definition(v) for v in list(loop.operands)[:3]]
+    if any(b is None or b.name != "arith.constant" for b in bounds):
+        return None
+    low, high, step = (ir.IntegerAttr(b.attributes["value"]).value for b in bounds)
+    return -(-(high - low) // step)
+
+
+def noalias() -> ir.DictAttr:
+    """Attributes of a pointer to memory that no other argument of its function reaches."""
+    return ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
 
 
 class Ops:

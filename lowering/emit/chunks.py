@@ -13,10 +13,11 @@ from mlir import ir
 
 from ..schedule import index as ix
 from ..schedule.chunks import Chunks, Merged
-from ..schedule.graph import Buffer, buffer_of
+from ..schedule.graph import Buffer
+from ..schedule.memory import buffer_of
 from ..schedule.nests import Scratch
 from ..thread_pool import LAUNCH, POOL, WORDS, WORK
-from .base import Ops, Sizes
+from .base import Ops, Sizes, noalias
 from .steps import StepFunction, memory_of
 
 _RUN = "profuse_run_chunks"
@@ -197,9 +198,8 @@ class ChunkEmitter:
         if any(_symbol(v) == name for v in self.module.body.operations):
             return
         ops, element = self.ops, merged.element
-        noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
         function = self.define(
-            name, [ops.pointer, ops.pointer, ops.i64, ops.i64], [noalias, noalias, None, None]
+            name, [ops.pointer, ops.pointer, ops.i64, ops.i64], [noalias(), noalias(), None, None]
         )
         block = function.regions[0].blocks[0]
         target, source, size, chunks = block.arguments

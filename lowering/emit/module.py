@@ -12,11 +12,12 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ..schedule.graph import Buffer, Compute, Product, Source, buffer_of
+from ..schedule.graph import Buffer, Compute, Product, Source
 from ..schedule.in_place import shared_in_nest
+from ..schedule.memory import buffer_of
 from ..schedule.nests import Nest
 from ..schedule.plan import Schedule
-from .base import IN_PLACE, Ops, Sizes
+from .base import IN_PLACE, Ops, Sizes, noalias
 from .body import BodyEmitter
 from .chunks import ChunkEmitter
 from .division import hoist_reciprocals
@@ -118,14 +119,13 @@ class _ModuleEmitter:
     def _step(self, step: StepFunction) -> None:
         """The function of a step: pointers, the part of its iterations that runs, sizes."""
         ops, nest, buffers = self.ops, step.step, step.buffers
-        noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
         shared = set()
         if self.in_place and isinstance(nest, Nest):
             shared = shared_in_nest(self.schedule, nest)
         scalars = [ops.i64] * (2 + len(self.names))
         function = self._define_internal(
             step.name, [ops.pointer] * len(buffers) + scalars,
-            [None if b in shared else noalias for b in buffers] + [None] * len(scalars),
+            [None if b in shared else noalias() for b in buffers] + [None] * len(scalars),
         )  # fmt: skip
         if shared:
             function.attributes[IN_PLACE] = ir.UnitAttr.get()

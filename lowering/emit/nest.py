@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from mlir import ir
 
 from ..schedule import index as ix
-from ..schedule.graph import Buffer, Compute, Graph, Tensor, buffer_of, strides_of
+from ..schedule.graph import Buffer, Compute, Graph, Tensor
 from ..schedule.groups import Loop, loop_index
 from ..schedule.index import Index, row_major
+from ..schedule.memory import buffer_of, strides_of
 from ..schedule.nests import TILE, Nest, Scratch, Stage
 from ..schedule.scans import ScanTiling
 from ..schedule.tiles import Tiling

@@ -10,8 +10,9 @@ from mlir import ir
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
-from ..schedule.graph import Buffer, Product, Tensor, buffer_of
+from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
+from ..schedule.memory import buffer_of
 from .base import Ops, Sizes
 
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112

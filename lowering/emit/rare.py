@@ -15,7 +15,7 @@ from mlir import ir
 from ...dialect.mlir.rewrite import walk
 from ..math.emitter import RARE
 from ..schedule.graph import definition
-from .base import IN_PLACE, Ops
+from .base import IN_PLACE, Ops, iterations
 
 BLOCK = 2048  # elements that one test is for
 _MAX_TEST = 24  # most operations of a test, besides addresses and constants
@@ -123,11 +123,8 @@ def _version(
 
 
 def _is_short(loop: ir.Operation) -> bool:
-    bounds = [definition(v) for v in list(loop.operands)[:3]]
-    if any(b is None or b.name != "arith.constant" for b in bounds):
-        return False
-    low, high, step = (ir.IntegerAttr(b.attributes["value"]).value for b in bounds if b)
-    return high - low <= 2 * BLOCK * step
+    count = iterations(loop)
+    return count is not None and count <= 2 * BLOCK
 
 
 def _block(

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from ..schedule import index as ix
-from ..schedule.graph import buffer_of, strides_of
 from ..schedule.groups import Loop
 from ..schedule.index import Index
+from ..schedule.memory import buffer_of, strides_of
 from ..schedule.scans import ScanTiling
 from .tiles import BAND, LEFT, STRIP, TOP, TiledNest
 from .transposes import transposer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...dialect.dataclass import dataclass
 from ..schedule.access import accesses
 from ..schedule.chunks import Chunks, Merged
-from ..schedule.graph import Buffer, Product, Source, Tensor, buffer_or_none
+from ..schedule.graph import Buffer, Product, Source, Tensor
+from ..schedule.memory import buffer_or_none
 from ..schedule.nests import Nest, Scratch
 from .base import is_splat
 

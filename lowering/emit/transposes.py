@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from .base import Ops
+from .base import Ops, noalias
 
 _LANES = 128  # bits that x86 shuffles with the cheapest instructions
 
@@ -27,9 +27,9 @@ def transposer(ops: Ops, module: ir.Operation, side: int, extent: int | None, bi
     for view in block.operations:
         if ir.StringAttr(view.operation.attributes["sym_name"]).value == name:
             return name
-    noalias, nothing = ir.Attribute.parse("{llvm.noalias}"), ir.DictAttr.get({})
+    nothing = ir.DictAttr.get({})
     types = [ops.pointer, ops.i64, ops.pointer, ops.i64, ops.i64]
-    attributes = [noalias, nothing, noalias, nothing, nothing]
+    attributes = [noalias(), nothing, noalias(), nothing, nothing]
     if extent is None:
         types.append(ops.i64)
         attributes.append(nothing)

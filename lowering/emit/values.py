@@ -16,18 +16,9 @@ from mlir import ir
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..schedule import index as ix
-from ..schedule.graph import (
-    Buffer,
-    Compute,
-    Graph,
-    Source,
-    Tensor,
-    buffer_of,
-    direct_reads,
-    strides_of,
-    viewed,
-)
+from ..schedule.graph import Buffer, Compute, Graph, Source, Tensor, direct_reads, viewed
 from ..schedule.index import Atom, Index
+from ..schedule.memory import buffer_of, strides_of
 from .base import Ops, Sizes, is_splat
 
 Position = tuple[Index, ...]

@@ -8,8 +8,9 @@ from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
 from ..schedule import index as ix
-from ..schedule.graph import Buffer, Product, Tensor, buffer_of
+from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
+from ..schedule.memory import buffer_of
 from ..schedule.nests import Nest
 from ..schedule.plan import Schedule, schedule
 from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step

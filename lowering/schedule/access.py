@@ -8,8 +8,9 @@ from ...dialect.dataclass import dataclass
 from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .body import CHEAP
-from .graph import Compute, Graph, Product, Read, Reshape, Source, Tensor, strides_of
+from .graph import Compute, Graph, Product, Read, Reshape, Source, Tensor
 from .index import Index, row_major
+from .memory import strides_of
 
 Element = tuple[Tensor, tuple[Index | None, ...]]
 

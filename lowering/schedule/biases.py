@@ -15,8 +15,9 @@ from dataclasses import replace
 from ...dialect.dataclass import dataclass
 from . import index as ix
 from .access import operand_view
-from .graph import Body, Compute, Graph, Product, Read, Reshape, Tensor, reshape_root
+from .graph import Body, Compute, Graph, Product, Read, Reshape, Tensor
 from .halves import drop_unused, narrowed, rounding, widened
+from .memory import reshape_root
 
 _KINDS = ("matmul", "batch_matmul")
 

@@ -9,8 +9,8 @@ vectors, takes them apart by shuffles, and writes one stream per plane.
 from __future__ import annotations
 
 from . import index as ix
-from .graph import buffer_or_none, strides_of
 from .groups import Grouper, Loop, loop_index
+from .memory import buffer_or_none, strides_of
 from .nests import Nest
 
 MOST = 4  # channels

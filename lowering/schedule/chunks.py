@@ -21,8 +21,9 @@ from ...dialect.ir.symbolic import Dim
 from ..thread_pool import CHUNK
 from . import index as ix
 from .access import accesses
-from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, buffer_or_none, definition
+from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, definition
 from .groups import Loop
+from .memory import buffer_or_none, element_bytes
 from .nests import TILE, Nest, Scratch
 
 MOST = 64  # chunks of a step
@@ -202,11 +203,11 @@ def _starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
 def _work(nest: Nest) -> Iterator[tuple[int, tuple[Dim, ...]]]:
     for op in nest.group.members:
         loops = tuple(g.extent for g in nest.group.loops[op] if g.extent != 1)
-        moved = sum(_bytes(t.element) for t in op.outputs if t.buffer is not None)
-        widest = max((_bytes(t.element) for t in op.outputs), default=4)
+        moved = sum(element_bytes(t.element) for t in op.outputs if t.buffer is not None)
+        widest = max((element_bytes(t.element) for t in op.outputs), default=4)
         for access in accesses(op):
             if access.tensor.producer not in nest.group.loops:
-                moved += _bytes(access.tensor.element)
+                moved += element_bytes(access.tensor.element)
         yield _CYCLE * op.cost * max(widest, 4) // 4 + _BYTE * moved, loops
 
 
@@ -214,16 +215,12 @@ def _ceiling(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _bytes(element: Element) -> int:
-    return max(1, element.width // 8)
-
-
 def product_chunks(op: Product) -> Chunks | None:
     """How a library product is divided: by its batch, or by rows of its result."""
     if op.kind not in ("matmul", "batch_matmul", "matvec"):
         return None
     shared = op.left.dims[-1]
-    size = _bytes(op.output.element)
+    size = element_bytes(op.output.element)
     if op.kind == "matvec":
         work, unit = _BYTE * size, _MERGED
     else:

@@ -7,10 +7,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Union
 
 from ...dialect.dataclass import dataclass
-from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
 from ..abi import TensorSpec
-from .index import Index, atom, constant, row_major, substituted
+from .index import Index, atom, constant, substituted
 
 if TYPE_CHECKING:
     from .chunks import Chunks
@@ -358,44 +357,3 @@ def read_at(op: Compute, number: int, loops: Sequence[Index]) -> tuple[Tensor, t
 def results(op: Compute | Reshape | Product) -> list[Tensor]:
     """Tensors that an operation defines."""
     return op.outputs if isinstance(op, Compute) else [op.output]
-
-
-def buffer_of(tensor: Tensor) -> Buffer:
-    """The buffer of a tensor that is in memory."""
-    found = buffer_or_none(tensor)
-    if found is None:
-        raise InternalError(f"{tensor} has no buffer")
-    return found
-
-
-def buffer_or_none(tensor: Tensor) -> Buffer | None:
-    """The buffer of a tensor, or None; a reshape has the buffer of its source."""
-    while tensor.buffer is None and isinstance(tensor.producer, Reshape):
-        tensor = tensor.producer.source
-    if isinstance(tensor.producer, Source):
-        return tensor.producer.buffer
-    return tensor.buffer
-
-
-def reshape_root(tensor: Tensor) -> Tensor:
-    """The tensor that a chain of reshapes starts from; ``tensor`` itself if it is no reshape."""
-    while isinstance(tensor.producer, Reshape):
-        tensor = tensor.producer.source
-    return tensor
-
-
-def strides_of(tensor: Tensor) -> tuple[Dim, ...]:
-    """Element strides of a tensor in memory; for a computed tensor, those that it will have."""
-    producer = tensor.producer
-    if isinstance(producer, Source):
-        return producer.buffer.strides
-    return row_major(tensor.dims)
-
-
-def is_contiguous(tensor: Tensor) -> bool:
-    """True if the tensor is C-contiguous in memory (or will be)."""
-    strides = strides_of(tensor)
-    return all(
-        s == r or d == 1
-        for s, r, d in zip(strides, row_major(tensor.dims), tensor.dims, strict=True)
-    )

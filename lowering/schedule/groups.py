@@ -11,8 +11,9 @@ from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
 from . import index as ix
 from .access import Access, accesses
-from .graph import Compute, Graph, Product, Reshape, Tensor, operands, strides_of
+from .graph import Compute, Graph, Product, Reshape, Tensor, operands
 from .index import Index
+from .memory import strides_of
 
 
 @dataclass(eq=False)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from . import index as ix
 from .access import accesses
-from .graph import Buffer, Product, Source, buffer_or_none, operands
+from .graph import Buffer, Product, Source, operands
 from .groups import loop_index
 from .index import Index
+from .memory import buffer_or_none
 from .nests import Nest
 
 if TYPE_CHECKING:

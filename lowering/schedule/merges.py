@@ -14,9 +14,10 @@ from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
 from ...dialect.ops.sizes import is_nonnegative
 from . import index as ix
-from .graph import Compute, Reshape, Tensor, operands, strides_of
+from .graph import Compute, Reshape, Tensor, operands
 from .groups import Group, Grouper, Loop, loop_index
 from .index import Index
+from .memory import strides_of
 
 LONG = 256  # iterations of a loop that is as good as one of any length
 

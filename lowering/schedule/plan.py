@@ -26,22 +26,10 @@ from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
 from .channels import channels_innermost
 from .chunks import nest_chunks, product_chunks
-from .graph import (
-    Body,
-    Buffer,
-    Compute,
-    Graph,
-    Product,
-    Read,
-    Reshape,
-    Source,
-    Tensor,
-    is_contiguous,
-    operands,
-    reshape_root,
-)
+from .graph import Body, Buffer, Compute, Graph, Product, Read, Reshape, Source, Tensor, operands
 from .groups import Group, Grouper, stored_roots
 from .halves import narrow_products
+from .memory import element_bytes, is_contiguous, reshape_root
 from .merges import merge_loops
 from .nests import Nest, Scratch, build_nest
 from .read import read_graph
@@ -281,17 +269,6 @@ def _large_scratch(nest: Nest) -> list[Scratch]:
         else:
             large.append(scratch)
     return large
-
-
-def element_bytes(element: Any) -> int:
-    """Bytes of one stored element."""
-    text = str(element)
-    if text in _BYTES:
-        return _BYTES[text]
-    raise LoweringError(f"elements of type {text} cannot be stored")
-
-
-_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
 # --- workspace ---------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from ...dialect.dataclass import dataclass
 from . import index as ix
 from .graph import Compute
 from .groups import loop_index
+from .memory import element_bytes
 from .nests import Nest
-from .tiles import VECTOR, WIDEST, Tiling, element_bytes
+from .tiles import VECTOR, WIDEST, Tiling
 
 _STRIP = 64  # bytes of a row of an array: a few rows of memory, whose cache lines stay in L1
 _BAND = 512  # bytes of a row of memory in a tile, for which hardware prefetching pays
@@ -63,7 +64,7 @@ def choose_scan_tiling(nest: Nest) -> ScanTiling | None:
     index = [loop_index(nest.group.loops[op][k]) for k in op.axes[0]]
     if ix.linear(index, result.strides).coefficient(loop) != 1:
         return None
-    size = element_bytes(result)
+    size = element_bytes(result.element)
     side, least = min(WIDEST, VECTOR // size), 8 * size
     if any(isinstance(g.extent, int) and g.extent < n for g, n in ((loop, least), (lane, side))):
         return None

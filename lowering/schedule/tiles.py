@@ -15,17 +15,10 @@ from collections.abc import Iterator
 
 from ...dialect.dataclass import dataclass
 from . import index as ix
-from .graph import (
-    Buffer,
-    Compute,
-    Tensor,
-    buffer_or_none,
-    direct_reads,
-    strides_of,
-    viewed,
-)
+from .graph import Buffer, Compute, Tensor, direct_reads, viewed
 from .groups import Loop, loop_index
 from .index import Index
+from .memory import buffer_or_none, element_bytes, strides_of
 from .nests import Nest
 
 MOST = 4  # operands of one nest in tiles: their arrays have to stay in the L1 and L2 caches
@@ -83,7 +76,7 @@ def choose_tiling(nest: Nest) -> Tiling | None:
     if not reads:
         return None
     rows = max(loops, key=lambda g: sum(_crosses(o, g, lane) for _, o in reads))
-    widest = max(element_bytes(b) for b, o in reads if _crosses(o, rows, lane))
+    widest = max(element_bytes(b.element) for b, o in reads if _crosses(o, rows, lane))
     side = min(WIDEST, VECTOR // widest)
     # Without tiles, another loop may be innermost, and do well on few rows.
     least = 2 * side if lane in nest.stages[0].parallel else _LARGEST
@@ -102,11 +95,6 @@ def _crosses(offset: Index, rows: Loop, lane: Loop) -> bool:
     near = isinstance(step, int) and abs(step) < _NEAR
     known = all(isinstance(atom, Loop) for atom in offset.terms)
     return rows is not lane and known and not near and offset.coefficient(rows) == 1
-
-
-def element_bytes(buffer: Buffer) -> int:
-    """Bytes of one element, in memory."""
-    return max(1, buffer.element.width // 8)
 
 
 def _loops(nest: Nest) -> list[Loop]:

@@ -19,9 +19,10 @@ from ...emit.nest import NestEmitter
 from ...emit.reduce import Carried
 from ...schedule import index as ix
 from ...schedule.access import accesses
-from ...schedule.graph import Buffer, Compute, Tensor, buffer_of, buffer_or_none, strides_of
+from ...schedule.graph import Buffer, Compute, Tensor
 from ...schedule.groups import Loop, loop_index
 from ...schedule.index import Atom, Index
+from ...schedule.memory import buffer_of, buffer_or_none, strides_of
 from ...schedule.nests import Nest, Stage
 from .combine import combined, combiners_of, neutral
 from .kernel import VECTOR, Kernel, element_size

@@ -14,7 +14,7 @@ from ....dialect.ir.symbolic import Dim, Sym
 from ...emit.base import is_splat
 from ...schedule.graph import Buffer, Element, Graph
 from ...schedule.index import product
-from ...schedule.plan import element_bytes
+from ...schedule.memory import element_bytes
 from ..abi import Argument, Condition, Launch
 from .ops import PRIVATE, SHARED, GpuOps
 

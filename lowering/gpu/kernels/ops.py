@@ -9,7 +9,7 @@ from mlir import ir
 
 from ....dialect.dataclass import dataclass
 from ...emit.base import Ops
-from ...schedule.plan import element_bytes
+from ...schedule.memory import element_bytes
 
 SHARED = "#gpu.address_space<workgroup>"
 PRIVATE = "#gpu.address_space<private>"

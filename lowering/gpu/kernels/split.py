@@ -18,8 +18,8 @@ from ...emit.reduce import Carried
 from ...emit.steps import buffers_of
 from ...schedule import index as ix
 from ...schedule.graph import Buffer, Compute, Tensor
+from ...schedule.memory import element_bytes
 from ...schedule.nests import Nest, Stage
-from ...schedule.plan import element_bytes
 from ..abi import Launch
 from .combine import combined, combiners_of, in_block, is_combinable
 from .emitter import KernelEmitter, extent, iterations, merged, vector_width

@@ -17,9 +17,10 @@ from ....dialect.ir.symbolic import Dim
 from ...emit.base import is_splat
 from ...emit.values import Position
 from ...schedule import index as ix
-from ...schedule.graph import Compute, Tensor, buffer_or_none, read_at, strides_of, viewed
+from ...schedule.graph import Compute, Tensor, read_at, viewed
 from ...schedule.groups import Loop, loop_index
 from ...schedule.index import Atom, Index
+from ...schedule.memory import buffer_or_none, strides_of
 from ...schedule.nests import Nest, Stage
 from .emitter import KernelEmitter, spread
 from .kernel import VECTOR, element_size

@@ -1,0 +1,59 @@
+"""Where tensors are in memory: their buffers, strides and the bytes of an element."""
+
+from __future__ import annotations
+
+from ...dialect.errors import InternalError, LoweringError
+from ...dialect.ir.symbolic import Dim
+from .graph import Buffer, Element, Reshape, Source, Tensor
+from .index import row_major
+
+_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+
+def element_bytes(element: Element) -> int:
+    """Bytes of one stored element; raises LoweringError for what cannot be stored."""
+    text = str(element)
+    if text in _BYTES:
+        return _BYTES[text]
+    raise LoweringError(f"elements of type {text} cannot be stored")
+
+
+def buffer_of(tensor: Tensor) -> Buffer:
+    """The buffer of a tensor that is in memory."""
+    found = buffer_or_none(tensor)
+    if found is None:
+        raise InternalError(f"{tensor} has no buffer")
+    return found
+
+
+def buffer_or_none(tensor: Tensor) -> Buffer | None:
+    """The buffer of a tensor, or None; a reshape has the buffer of its source."""
+    while tensor.buffer is None and isinstance(tensor.producer, Reshape):
+        tensor = tensor.producer.source
+    if isinstance(tensor.producer, Source):
+        return tensor.producer.buffer
+    return tensor.buffer
+
+
+def reshape_root(tensor: Tensor) -> Tensor:
+    """The tensor that a chain of reshapes starts from; ``tensor`` itself if it is no reshape."""
+    while isinstance(tensor.producer, Reshape):
+        tensor = tensor.producer.source
+    return tensor
+
+
+def strides_of(tensor: Tensor) -> tuple[Dim, ...]:
+    """Element strides of a tensor in memory; for a computed tensor, those that it will have."""
+    producer = tensor.producer
+    if isinstance(producer, Source):
+        return producer.buffer.strides
+    return row_major(tensor.dims)
+
+
+def is_contiguous(tensor: Tensor) -> bool:
+    """True if the tensor is C-contiguous in memory (or will be)."""
+    strides = strides_of(tensor)
+    return all(
+        s == r or d == 1
+        for s, r, d in zip(strides, row_major(tensor.dims), tensor.dims, strict=True)
+    )
