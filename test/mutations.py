@@ -253,9 +253,19 @@ MUTATIONS = (
         ("executor/test_memory.py::test_output_pool_over_500_sizes",),
     ),
     Mutation(
+        "nests do not learn their bounds", "lowering/cpu/codegen.py", '"ipsccp,', '"',
+        ("lowering/test_codegen.py::test_nests_learn_their_bounds",),
+    ),
+    Mutation(
+        "results of loops are made within", "lowering/cpu/codegen.py",
+        "instcombine<no-verify-fixpoint>,loop-mssa(licm),\"", "instcombine<no-verify-fixpoint>,\"",
+        ("lowering/test_codegen.py::test_results_of_a_loop_are_made_after_it",),
+    ),
+    Mutation(
         "modules of LLVM leak", "lowering/libllvm.py",
-        "            self._api.LLVMDisposeModule(self._module)\n", "            pass\n",
-        ("executor/test_memory.py::test_compiles_leave_little_behind",),
+        "        self._api.LLVMContextDispose(self._context)\n", "",
+        ("lowering/test_codegen.py::test_modules_are_freed",
+         "executor/test_memory.py::test_compiles_leave_little_behind",),
     ),
     Mutation(
         "counts of flushed fallbacks are lost", "executor/settings/events.py",

@@ -10,12 +10,12 @@ from __future__ import annotations
 from ..libllvm import Module
 from ..target import Target
 
-# Slots of the entry point become values; loops take the form that the vectorizer knows, in which
-# their bounds are known and short ones vanish; it asks for simplified code and for results of a
-# loop that are made after it, and leaves some to simplify: addresses in inner loops, and what its
-# checks at run time compute at every round.
+# Nests learn the bounds that they are called with.  Slots of the entry become values.  Loops take
+# the form that the vectorizer knows, in which their bounds are known and short ones vanish.  It
+# asks for simplified code, and for results of a loop that are made after it.  What it leaves is
+# simplified again: addresses in inner loops, and what its checks compute at every round.
 KERNEL = (
-    "function("
+    "ipsccp,function("
     "sroa,early-cse,simplifycfg,loop-simplify,lcssa,loop(loop-rotate),"
     "loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),"

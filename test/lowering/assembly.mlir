@@ -2,6 +2,7 @@
 
 // The loop over elements is 512-bit code, four vectors at a time; exp is inline.
 // CHECK-LABEL: // exponential
+// CHECK:       {{^}}exponential_nest0:
 // CHECK-NOT:   call
 // CHECK:       vfmadd{{.*}}%zmm
 // CHECK:       vmovups{{.*}}%zmm{{[0-9]+}}, (
@@ -37,6 +38,7 @@ func.func private @place(%x: tensor<64x4096xf32, {strides = "contiguous"}>) -> t
 // A test of the block chooses between two versions of the loop around sin. The usual one, to which
 // the jump leads, has no operation in f64; neither has a call.
 // CHECK-LABEL: // wave
+// CHECK:       {{^}}wave_nest0:
 // CHECK-NOT:   call
 // CHECK:       vcmp{{.*}}ps {{.*}}%zmm
 // CHECK-NOT:   call

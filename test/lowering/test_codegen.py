@@ -1,0 +1,96 @@
+"""LLVM IR to object code: errors of LLVM's, its memory, and what the passes for kernels must do."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import llvmlite.binding as llvm
+import pytest
+from graphs import Graph, tensor
+from profuse.dialect.errors import InternalError, LoweringError
+from profuse.lowering import libllvm
+from profuse.lowering.cpu.codegen import KERNEL, object_code
+from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.target import Target, host_target
+
+SQUARE = "define i32 @f(i32 %x) { %y = mul i32 %x, %x ret i32 %y }"
+ZNVER4 = Target("x86_64-unknown-linux-gnu", "znver4", "+avx512f,+avx512vl,+avx512dq,+avx512bw")
+
+
+def test_the_host_is_what_another_llvm_calls_it():
+    features = llvm.get_host_cpu_features().flatten()
+    assert libllvm.host() == (llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("define i32 @f() { ret i64 1 }", "value doesn't match function result type 'i32'"),
+        ("define i32 @f() {", "found end of file"),
+    ],
+)
+def test_ir_that_llvm_refuses(text, why):
+    with pytest.raises(InternalError, match=f"LLVM refuses the generated IR: [^;]*{why}"):
+        object_code(text, host_target())
+
+
+def test_errors_do_not_end_the_process():
+    """Code generation that fails after parsing, an unknown pass, an unknown target."""
+    refused = 'define void @f() { call void asm "no instruction", ""() ret void }'
+    with pytest.raises(InternalError, match=r"cannot generate code: .*invalid instruction"):
+        object_code(refused, host_target())
+    with pytest.raises(InternalError, match="unknown pass name 'no-pass'"):
+        object_code(SQUARE, host_target(), "no-pass")
+    with pytest.raises(LoweringError, match="no code generator for m68k"):
+        object_code(SQUARE, Target("m68k-unknown-linux-gnu", "x"))
+    assert object_code(SQUARE, host_target())
+
+
+def test_modules_are_freed():
+    script = """
+import re
+from profuse.lowering.cpu.codegen import object_code
+from profuse.lowering.target import host_target
+def size(): return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
+for k in range(400):
+    object_code("define i32 @f(i32 %x) { %y = mul i32 %x, %x ret i32 %y }", host_target())
+    if k == 100: before = size()
+assert size() - before < 4000, size() - before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def inner_loops(assembly):
+    """The texts between a label and a conditional jump back to it, without labels between."""
+    found = re.findall(r"(?m)^(\.L\w+):((?:(?!^\.L\w+:)[\s\S])*?)\tj\w+\t\1$", assembly)
+    return [body for _, body in found]
+
+
+def compiled(g, result, target=ZNVER4):
+    return compile_program(g.returning(result), target, keep_stages=True)
+
+
+def test_results_of_a_loop_are_made_after_it():
+    """The vectorizer gives up on a loop in which a value is made that is only read behind it."""
+    g = Graph(tensor(512, 1024))
+    (x,) = g.inputs
+    artifact = compiled(g, g.all(g.isfinite(x)))
+    loops = inner_loops(artifact.stages["asm"])
+    assert any(loop.count("zmm") >= 4 and "k" in loop for loop in loops), artifact.stages["asm"]
+
+
+def test_nests_learn_their_bounds():
+    """A loop over all of eight rows is gone, or knows that there are eight."""
+    g = Graph(tensor(8, 16))
+    (x,) = g.inputs
+    text = compiled(g, g.cumsum(x, axis=1)).stages["llvm"]
+    with libllvm.Module(text, host_target()) as module:
+        module.run(KERNEL)
+        after = str(module)
+    name = re.search(r"define internal \w+ (@\w+_nest0)\((.*)\)", after)
+    assert name, after
+    bounds = [p.split()[-1] for p in name[2].split(", ") if p.startswith("i64")]
+    body = after[name.end() :].split("\n}")[0]
+    assert not [b for b in bounds if re.search(rf"{re.escape(b)}\b", body)], body
