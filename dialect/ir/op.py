@@ -55,6 +55,14 @@ class Rounding(Enum):
     SUMS = "sums"  # elements add or multiply up, and each step is rounded
 
 
+class Failure(Enum):
+    """What decides, for operands of given dtypes and ranks, whether an op raises an error."""
+
+    NEVER = "never"  # it raises none
+    SIZES = "sizes"
+    CONTENTS = "contents"  # of arrays, or values of numbers
+
+
 @dataclass(frozen=True)
 class OperandDef:
     """One operand field.
@@ -169,6 +177,7 @@ class Op:
     layout_decides: ClassVar[bool] = False
     fusion: ClassVar[Fusion] = Fusion.NONE
     rounding: ClassVar[Rounding] = Rounding.EACH
+    failure: ClassVar[Failure] = Failure.SIZES
     regions: ClassVar[int] = 0
 
     def __init_subclass__(

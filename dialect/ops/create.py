@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.attrs import DTYPE, I64, I64_ARRAY, VALUE
 from ..ir.dtypes import I64 as INT64
-from ..ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
+from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import ScalarType, TensorType, Type, type_of
 from .manipulation.shape import check_broadcast, prove_broadcast
 from .sizes import (
@@ -33,6 +33,7 @@ class Constant(Op, name="constant", rounding=Rounding.MOVES):
     out = result()
     value = attr(VALUE)
     fusion = Fusion.QUERY
+    failure = Failure.NEVER
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..ir.attrs import DTYPE, I64
 from ..ir.dtypes import BOOL, C128, DTYPES, F64, NUMBERS, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
-from ..ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
+from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axis, normalize_axis, product, tensor_type
 
@@ -28,6 +28,7 @@ class Query(Op, rounding=Rounding.MOVES):
     x = operand()
     out = result()
     fusion = Fusion.QUERY
+    failure = Failure.NEVER
 
     @classmethod
     def known(cls, type_: TensorType, attrs: Attrs) -> Any:
@@ -169,6 +170,7 @@ class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
     out = result()
     dtype = attr(DTYPE, default=None)
     fusion = Fusion.POINTWISE
+    failure = Failure.NEVER
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

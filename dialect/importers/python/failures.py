@@ -3,54 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.op import Op
+from ...ir.op import Failure, Op
 from ...ir.types import ScalarType, TensorType, Type
+from ...ops.elementwise.binary import Pow
 from ...ops.elementwise.families import Elementwise, PartialBinary
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
-# Ops beside the elementwise ones that fail for no sizes and no contents.
-_TOTAL = frozenset({
-    "constant", "dim", "size", "rank", "dtype_code", "to_tensor", "copy", "sum", "prod", "mean",
-    "any", "all", "var", "std", "cumsum", "cumprod", "transpose", "expand_dims",
-})  # fmt: skip
-_BY_INDEX = frozenset({"take", "gather", "index"})
 
+def decides(rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type]) -> Failure:
+    """What decides whether recording this op, or running it for other arguments, raises an error.
 
-def may_fail(
-    rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type]
-) -> Literal["contents", "sizes"] | None:
-    """What decides whether recording this op, or running it for other arguments, raises.
-
-    It is None where the outcome is the same for all arguments of these dtypes and ranks.
+    It is `Failure.NEVER` where the outcome is the same for all arguments of these dtypes and ranks.
     """
-    if op.name in _TOTAL:
-        return None
+    if op.failure is not Failure.SIZES:
+        return op.failure
     arrays = {o for o, h in zip(operands, hints, strict=True) if _rank(h)}
     numbers = [o for o, h in zip(operands, hints, strict=True) if isinstance(h, ScalarType)]
     unknown = any(number not in rec.known for number in numbers)
-    if issubclass(op, Elementwise):
-        if op.name == "pow" and _of_ints(hints) and (arrays or unknown):
-            # A negative exponent raises an error where the base is an integer.
-            exponent = _number(rec, operands[-1])
-            if exponent is None or exponent < 0:
-                return "contents"
-            if operands[-1] in rec.leaf_of:
-                return "sizes"
-        if not arrays:
-            partial = issubclass(op, PartialBinary) and len(numbers) == len(operands)
-            return ("contents" if unknown else "sizes") if partial else None
-        if len(arrays) == 1:
-            return None
-        return "contents" if any(_is_open(rec.hints[a]) for a in arrays) else "sizes"
-    if op.name in _BY_INDEX:
-        return "contents"
-    return "contents" if unknown or any(map(_is_open, hints)) else "sizes"
+    if not issubclass(op, Elementwise):
+        return Failure.CONTENTS if unknown or any(map(_is_open, hints)) else Failure.SIZES
+    if issubclass(op, Pow) and _of_ints(hints) and (arrays or unknown):
+        # A negative exponent raises an error where the base is an integer.
+        exponent = _number(rec, operands[-1])
+        if exponent is None or exponent < 0:
+            return Failure.CONTENTS
+        if operands[-1] in rec.leaf_of:
+            return Failure.SIZES
+    if not arrays:
+        if not issubclass(op, PartialBinary) or len(numbers) < len(operands):
+            return Failure.NEVER
+        return Failure.CONTENTS if unknown else Failure.SIZES
+    if len(arrays) == 1:
+        return Failure.NEVER
+    return Failure.CONTENTS if any(_is_open(rec.hints[a]) for a in arrays) else Failure.SIZES
 
 
 def _rank(hint: Type) -> int:
@@ -72,4 +63,4 @@ def _number(rec: Recorder, value: int) -> Any:
     return found if isinstance(found, (int, float, np.number)) else None
 
 
-__all__ = ["may_fail"]
+__all__ = ["decides"]

@@ -28,14 +28,14 @@ from ...errors import (
     located,
 )
 from ...ir.dtypes import dtype_of
-from ...ir.op import Op, op_named
+from ...ir.op import Failure, Op, op_named
 from ...ir.program import Block, Instr, Program
 from ...ir.symbolic import Dimension, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ...ops import create
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
-from ..python.failures import may_fail
+from ..python.failures import decides
 from .current import trace_error, user_loc
 from .derivation import Derivation
 from .leaves import NUMBERS, check_array
@@ -176,14 +176,14 @@ class Recorder:
 
         Sizes that decide are pinned; raises TraceError where contents do.
         """
-        decides = may_fail(self, op, operands, hints)
-        if decides == "contents":
+        failure = decides(self, op, operands, hints)
+        if failure is Failure.CONTENTS:
             raise trace_error(
                 f"whether {op.name} raises an error here, which the function would catch, depends "
                 "on array contents and is known only at run time",
                 "test for it with np.where or pf.cond instead of try and except",
             )
-        if decides == "sizes":
+        if failure is Failure.SIZES:
             self.pin()
 
     def callee(self, function: Any) -> Any:

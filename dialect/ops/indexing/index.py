@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Attrs, Fusion, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, attr, operand, result
 from ...ir.symbolic import Dim
 from ...ir.types import Shape, TensorType, Type
 from ..broadcast import broadcast_shapes, shape_text
@@ -43,6 +43,7 @@ class _Indexed(Structural):
     """Family: elements of the first operand at the integers that the others hold."""
 
     fusion = Fusion.POINTWISE
+    failure = Failure.CONTENTS
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

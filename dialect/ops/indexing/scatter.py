@@ -12,7 +12,7 @@ from ...errors import DTypeError, LoweringError, ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
 from ...ir.dtypes import BF16, F64, DType
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Attrs, Fusion, Rounding, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Rounding, attr, operand, result
 from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
 from ..broadcast import shape_of, shape_text
 from ..sizes import (
@@ -71,6 +71,7 @@ class Copy(Proven, name="copy", rounding=Rounding.MOVES):
     """`ndarray.copy` in C order: the elements in memory of their own, of numbers too."""
 
     fusion = Fusion.POINTWISE
+    failure = Failure.NEVER
     x = operand()
     out = result()
 

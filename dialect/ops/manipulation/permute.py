@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import I64, I64_ARRAY
-from ...ir.op import Attrs, Emit, View, attr, operand, result
+from ...ir.op import Attrs, Emit, Failure, View, attr, operand, result
 from ...ir.types import Shape, Type
 from ..sizes import normalize_axes, normalize_axis, tensor_type
 from ..structural import Structural
@@ -58,6 +58,7 @@ class Permutation(Structural):
 class Transpose(Permutation, name="transpose"):
     """`numpy.transpose`; without ``perm`` the axes are reversed."""
 
+    failure = Failure.NEVER
     perm = attr(I64_ARRAY, default=None)
 
     @classmethod

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import BOOL, DYNAMIC, I64_ARRAY
-from ...ir.op import Attrs, Emit, View, attr, operand, result
+from ...ir.op import Attrs, Emit, Failure, View, attr, operand, result
 from ...ir.types import MaybeDim, Shape, TensorType, Type
 from ..broadcast import shape_text
 from ..sizes import (
@@ -160,6 +160,7 @@ class ExpandDims(Structural, name="expand_dims"):
     """`numpy.expand_dims`: ``axes`` name the new axes of size 1 in the result."""
 
     aliases = {0: 0}
+    failure = Failure.NEVER
     x = operand()
     out = result()
     axes = attr(I64_ARRAY)

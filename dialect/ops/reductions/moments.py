@@ -16,7 +16,7 @@ from ...errors import DTypeError
 from ...ir.attrs import DTYPE, F64
 from ...ir.dtypes import C64, C128, F16, F32, DType, dtype_of
 from ...ir.dtypes import F64 as DOUBLE
-from ...ir.op import Attrs, Rounding, attr
+from ...ir.op import Attrs, Failure, Rounding, attr
 from ...ir.symbolic import Sym
 from ...ir.types import MaybeDim, TensorType, Type
 from ..sizes import drop, product, tensor_type
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
     """Arithmetic mean; NaN for none. ``dtype`` (float) sets the dtype computed in and returned."""
 
+    failure = Failure.NEVER
     dtype = attr(DTYPE, default=None)
 
     @classmethod

@@ -17,7 +17,7 @@ from ...ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
 from ...ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
 from ...ir.dtypes import BOOL as BOOLEAN
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Attrs, Fusion, Rounding, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Rounding, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
 from ..sizes import (
     check_axes,
@@ -150,6 +150,7 @@ class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
     ``dtype`` sets the dtype computed in and returned; ``promote`` = false keeps the operand's.
     """
 
+    failure = Failure.NEVER
     dtype = attr(DTYPE, default=None)
     promote = attr(BOOL, default=True)
 
@@ -210,6 +211,8 @@ class Min(_Extremum, name="min"):
 
 class _Logical(_Fold, rounding=Rounding.NONE):
     """Family: any and all. Everything but zero is true, NaN too."""
+
+    failure = Failure.NEVER
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.attrs import DTYPE, I64
 from ...ir.dtypes import DType, dtype_of
-from ...ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Op, Rounding, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
 from ..sizes import check_axis, normalize_axis, product, tensor_type
 from .reduce import InResultDtype, accumulated, wide
@@ -31,6 +31,7 @@ class Scan(InResultDtype, Op, rounding=Rounding.SUMS):
     axis = attr(I64, default=None)
     dtype = attr(DTYPE, default=None)
     fusion = Fusion.REDUCTION
+    failure = Failure.NEVER
     ufunc: ClassVar[np.ufunc]
     fold: ClassVar[Callable[..., Scalar]]  # (accumulated so far, next element)
 
