@@ -1,7 +1,7 @@
 """LLVM's C API, as far as code generation needs it: the library on which MLIR's bindings stand.
 
-llvmlite's pass managers lack the loop vectoriser as a pass of its own, and run more than kernels
-need; here a pipeline is text, as the ``opt`` tool takes it.
+llvmlite would be another LLVM in the process, and another 180 MB; its pass managers do not have the
+loop vectoriser as a pass. Here a pipeline is text, as LLVM's ``opt`` takes it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Callable
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint8, c_uint64, c_void_p
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,18 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result's type first
     "LLVMTargetMachineEmitToMemoryBuffer": (c_int, _p, _p, c_int, POINTER(_p), POINTER(_p)),
     "LLVMGetBufferStart": (_p, _p), "LLVMGetBufferSize": (c_size_t, _p),
     "LLVMDisposeMemoryBuffer": (None, _p),
+    "LLVMOrcCreateLLJIT": (_p, POINTER(_p), _p), "LLVMOrcDisposeLLJIT": (_p, _p),
+    "LLVMOrcLLJITGetExecutionSession": (_p, _p), "LLVMOrcLLJITGetMainJITDylib": (_p, _p),
+    "LLVMOrcExecutionSessionSetErrorReporter": (None, _p, _p, _p),
+    "LLVMOrcLLJITGetGlobalPrefix": (c_char, _p),
+    "LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess": (_p, POINTER(_p), c_char, _p, _p),
+    "LLVMOrcJITDylibAddGenerator": (None, _p, _p),
+    "LLVMOrcLLJITMangleAndIntern": (_p, _p, c_char_p),
+    "LLVMOrcAbsoluteSymbols": (_p, _p, c_size_t), "LLVMOrcJITDylibDefine": (_p, _p, _p),
+    "LLVMOrcLLJITAddObjectFile": (_p, _p, _p, _p),
+    "LLVMOrcLLJITLookup": (_p, _p, POINTER(c_uint64), c_char_p),
 }  # fmt: skip
+_EXPORTED = 1  # LLVMJITSymbolGenericFlagsExported
 _HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
 
@@ -83,6 +94,14 @@ def _text(address: int | None, free: Callable[[int | None], object]) -> str:
     found = ctypes.string_at(address).decode(errors="replace") if address else ""
     free(address)
     return found
+
+
+def _message(error: int | None) -> str:
+    """What an LLVMErrorRef says, "" for none; the error is freed."""
+    if not error:
+        return ""
+    api = _library()
+    return _text(api.LLVMGetErrorMessage(error), api.LLVMDisposeErrorMessage)
 
 
 def host() -> tuple[str, str, str]:
@@ -135,11 +154,7 @@ class Module:
         options = self._api.LLVMCreatePassBuilderOptions()
         failed = self._api.LLVMRunPasses(self._module, pipeline.encode(), self._machine, options)
         self._api.LLVMDisposePassBuilderOptions(options)
-        said = ""
-        if failed:
-            message = self._api.LLVMGetErrorMessage(failed)
-            said = _text(message, self._api.LLVMDisposeErrorMessage)
-        self._check(said, "LLVM cannot optimise the generated IR")
+        self._check(_message(failed), "LLVM cannot optimise the generated IR")
 
     def object_code(self) -> bytes:
         """Relocatable object code; raises InternalError."""
@@ -199,3 +214,65 @@ class Module:
         found = [*([said] if said else []), *self._errors]
         if found:
             raise InternalError(f"{what}: {'; '.join(found)}")
+
+
+class _Symbol(ctypes.Structure):
+    """LLVMOrcCSymbolMapPair."""
+
+    _fields_ = [("name", c_void_p), ("address", c_uint64), ("flags", c_uint8), ("target", c_uint8)]
+
+
+class Linked:
+    """Object code in this process, by LLVM's linker; valid for as long as this object is alive.
+
+    Args:
+        code: the object file, of this machine.
+        wanted: symbols whose addresses are asked for; they are in `symbols`.
+        known: addresses of symbols that the process does not export.
+
+    Raises InternalError, for a symbol that nothing defines, say.
+    """
+
+    def __init__(self, code: bytes, wanted: Sequence[str], known: Mapping[str, int]) -> None:
+        self._api = api = _library()
+        self._jit = c_void_p()
+        _initialise(_BACK_ENDS.get(host()[0].split("-")[0], ""))
+        self._said: list[str] = []
+        _raise(api.LLVMOrcCreateLLJIT(byref(self._jit), None), self._said)
+        # By default LLVM prints them.
+        self._reporter = _HANDLER(lambda _, error: self._said.append(_message(error)))
+        session = api.LLVMOrcLLJITGetExecutionSession(self._jit)
+        api.LLVMOrcExecutionSessionSetErrorReporter(session, self._reporter, None)
+        library = api.LLVMOrcLLJITGetMainJITDylib(self._jit)
+        pairs = (_Symbol * len(known))()
+        for pair, (name, address) in zip(pairs, known.items(), strict=True):
+            pair.name = api.LLVMOrcLLJITMangleAndIntern(self._jit, name.encode())
+            pair.address, pair.flags = address, _EXPORTED
+        symbols = api.LLVMOrcAbsoluteSymbols(pairs, len(pairs))
+        _raise(api.LLVMOrcJITDylibDefine(library, symbols), self._said)
+        process = c_void_p()
+        _raise(
+            api.LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+                byref(process), api.LLVMOrcLLJITGetGlobalPrefix(self._jit), None, None
+            ),
+            self._said,
+        )
+        api.LLVMOrcJITDylibAddGenerator(library, process)
+        buffer = api.LLVMCreateMemoryBufferWithMemoryRangeCopy(code, len(code), b"kernel")
+        _raise(api.LLVMOrcLLJITAddObjectFile(self._jit, library, buffer), self._said)
+        self.symbols = {name: self._address(name) for name in wanted}
+
+    def _address(self, name: str) -> int:
+        found = c_uint64()
+        failed = self._api.LLVMOrcLLJITLookup(self._jit, byref(found), name.encode())
+        _raise(failed, self._said)
+        return found.value
+
+    def __del__(self) -> None:
+        if self._jit:
+            self._api.LLVMOrcDisposeLLJIT(self._jit)
+
+
+def _raise(error: int | None, others: Sequence[str]) -> None:
+    if error:
+        raise InternalError("; ".join([_message(error), *others]))

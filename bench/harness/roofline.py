@@ -145,22 +145,16 @@ end:
 @cache
 def peak_flops(dtype: str, threads: int) -> float:
     """Floating-point operations each second, in float64 for that, else in float32."""
-    import llvmlite.binding as llvm
+    from profuse.lowering.cpu.codegen import PLAIN, object_code
+    from profuse.lowering.cpu.loader import load_code
+    from profuse.lowering.target import host_target
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
     kind, size = ("double", 8) if dtype == "f64" else ("float", 4)
     best = 0.0
     for width in (256, 512):
         lanes = width // 8 // size
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
-        )
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_loop(kind, lanes, width)), machine)
-        engine.finalize_object()
-        fn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(
-            engine.get_function_address("peak")
-        )
+        loaded = load_code(object_code(_loop(kind, lanes, width), host_target(), PLAIN), "peak")
+        fn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(loaded.address)
         data = [np.full(64, 0.5, f"f{size}") for _ in range(threads)]
         call = _on_all(lambda k, fn=fn, data=data: fn(data[k].ctypes.data, _STEPS), threads)
         call()

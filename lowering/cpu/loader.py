@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
-import threading
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -22,9 +20,6 @@ from . import elf
 
 if TYPE_CHECKING:
     from ..abi import KernelArtifact
-
-_serial = itertools.count()
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -51,12 +46,12 @@ def load(artifact: KernelArtifact) -> Loaded:
         _openblas()
     try:
         return load_code(artifact.object, artifact.entry)
-    except RuntimeError as error:
-        raise InternalError(f"kernel {artifact.name} does not link: {error}") from error
+    except InternalError as error:
+        raise InternalError(f"kernel {artifact.name} does not link: {error.what}") from error
 
 
 def load_code(code: bytes, entry: str, *others: str, unwind: bool = False) -> Loaded:
-    """Link object code into this process; raises RuntimeError.
+    """Link object code into this process; raises InternalError.
 
     Args:
         code: the object file.
@@ -67,7 +62,7 @@ def load_code(code: bytes, entry: str, *others: str, unwind: bool = False) -> Lo
     try:
         mapped = elf.map_object(code, (entry, *others), _outside, unwind=unwind)
     except (elf.Unsupported, OSError):
-        return _link(code, entry, *others)
+        return _link(code, (entry, *others))
     return Loaded(mapped.symbols[entry], mapped.memory, mapped.symbols)
 
 
@@ -93,27 +88,12 @@ def _known_symbols() -> dict[str, int]:
 _library_symbols: dict[str, int] = {}  # of libraries that only this module has loaded
 
 
-def _link(code: bytes, entry: str, *others: str) -> Loaded:
+def _link(code: bytes, wanted: tuple[str, ...]) -> Loaded:
     """The same with LLVM's linker."""
-    import llvmlite.binding as llvm
+    from ..libllvm import Linked
 
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for symbol, address in _known_symbols().items():
-        builder.import_symbol(symbol, address)
-    for name in (entry, *others):
-        builder.export_symbol(name)
-    with _lock:
-        library = builder.link(_linker(), f"profuse{next(_serial)}")
-        return Loaded(library[entry], library, {name: library[name] for name in others})
-
-
-@functools.cache
-def _linker() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.create_lljit_compiler()
+    linked = Linked(code, wanted, _known_symbols())
+    return Loaded(linked.symbols[wanted[0]], linked, linked.symbols)
 
 
 @functools.cache

@@ -7,26 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-import llvmlite.binding as llvm
 import numpy as np
 from mlir import ir
 from mlir.dialects import llvm as llvm_dialect
 from mlir.dialects import math as math_dialect
 from mlir.passmanager import PassManager
 from profuse.lowering import math
+from profuse.lowering.cpu.codegen import KERNEL
+from profuse.lowering.cpu.loader import load_code
 from profuse.lowering.emit.base import Ops
 from profuse.lowering.emit.rare import version_loops
+from profuse.lowering.libllvm import Module
 from profuse.lowering.target import host_target
-
-llvm.initialize_native_target()
-llvm.initialize_native_asmprinter()
 
 LOWER = (
     "builtin.module(convert-scf-to-cf,convert-math-to-llvm,convert-math-to-libm,"
     "convert-arith-to-llvm,convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts)"
 )
-_LIBRARIES: list[object] = []  # dropping one unmaps its code
-_JIT = None
+_LOADED: list[object] = []  # dropping one unmaps its code
 
 
 @dataclass
@@ -98,7 +96,6 @@ def compile_function(
 
     ``fused``: None = as for this machine.
     """
-    global _JIT
     dtype = np.dtype(dtype)
     element = {4: "f32", 8: "f64"}[dtype.itemsize]
 
@@ -118,31 +115,13 @@ def compile_function(
         module.operation.verify()
         PassManager.parse(LOWER).run(module.operation)
         text = llvm_dialect.translate_module_to_llvmir(module.operation)
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        reloc="pic",
-        codemodel="small",
-    )
-    parsed = llvm.parse_assembly(text)
-    parsed.triple = machine.triple
-    parsed.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.loop_interleaving = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
-    if _JIT is None:
-        _JIT = llvm.create_lljit_compiler()
-    library = (
-        llvm.JITLibraryBuilder()
-        .add_object_img(machine.emit_object(parsed))
-        .add_current_process()
-        .export_symbol("kernel")
-        .link(_JIT, f"math{len(_LIBRARIES)}")
-    )
-    _LIBRARIES.append(library)
-    return Kernel(str(parsed), machine.emit_assembly(parsed), library["kernel"], dtype, arity)
+    with Module(text, host_target()) as compiled:
+        compiled.run(KERNEL)
+        optimised = str(compiled)
+        code, assembly = compiled.object_code(), compiled.assembly()
+    loaded = load_code(code, "kernel")
+    _LOADED.append(loaded)
+    return Kernel(optimised, assembly, loaded.address, dtype, arity)
 
 
 def ulp_error(result: np.ndarray, reference: np.ndarray) -> np.ndarray:

