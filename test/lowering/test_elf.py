@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import numpy as np
-import profuse as pf
 import pytest
 from graphs import Graph, tensor
 from native import Kernel
@@ -97,15 +96,6 @@ def test_the_stack_can_be_unwound_through_code():
     assert function_of(second.symbols["f"] + 2) == second.symbols["f"]
     plain = elf.map_object(code, ("f",), refuse)
     assert function_of(plain.symbols["f"] + 2) is None
-
-
-def test_dispatchers_do_not_need_llvms_linker(monkeypatch):
-    monkeypatch.setattr(loader, "_link", refuse)
-    x = np.arange(6.0)
-    f = pf.jit(lambda x: x * 3 + 1, strategy=[("static", 1)], profiled_runs=1)
-    for _ in range(4):
-        np.testing.assert_array_equal(f(x), x * 3 + 1)
-    assert f.state().emitted, f.explain()
 
 
 def test_damaged_objects_are_refused():

@@ -32,6 +32,7 @@ from internals import FOLDER, emitted_call, entries_alive, entry_of, last_execut
 from profuse.dialect.errors import ArgumentError
 from profuse.executor.dispatch import attach
 from profuse.executor.settings.knobs import knobs
+from profuse.lowering.cpu import loader
 
 
 def misaligned(shape=(4, 4)):
@@ -146,6 +147,12 @@ def test_calls_are_native_and_misses_are_not():
         f(X)
     f(x=X, y=Y)
     assert hits(f) == before
+
+
+def test_dispatchers_do_not_need_llvms_linker(monkeypatch):
+    monkeypatch.setattr(loader, "_link", None)
+    f = warm(lambda x, y: x * 3 + y)
+    assert is_native(f, X, Y)
 
 
 def test_one_tree_for_several_specialisations():
