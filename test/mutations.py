@@ -64,8 +64,8 @@ MUTATIONS = (
     ),
     Mutation(
         "errors that are caught pin no sizes", "dialect/importers/tracing/recorder.py",
-        '        if decides == "sizes":\n            self.pin()',
-        '        if decides == "sizes":\n            pass',
+        '        if failure is Failure.SIZES:\n            self.pin()',
+        '        if failure is Failure.SIZES:\n            pass',
         ("dialect/importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
     ),
     Mutation(

@@ -140,8 +140,8 @@ def decode_dense(attr: Any) -> np.ndarray:
         # The buffer of a splat is one byte, which the bindings read as if it were all of them.
         return np.full(shape, bool(attr.get_splat_value().value))
     data = np.array(attr)
-    if data.dtype != dtype.numpy:
-        data = data.astype(dtype.numpy) if dtype.kind == "b" else data.view(dtype.numpy)
+    # The bindings' long long equals NumPy's int64, but is another type of scalar.
+    data = data.astype(dtype.numpy) if dtype.kind == "b" else data.view(dtype.numpy)
     return np.broadcast_to(data, shape).copy() if data.shape != shape else data
 
 

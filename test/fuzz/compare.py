@@ -146,7 +146,9 @@ class Reference:
         return ""
 
     def _leaf(self, call: int, k: int, a: np.ndarray, b: np.ndarray) -> str:
-        if a.dtype.newbyteorder("=") != b.dtype:  # results are native
+        # Results are native; long and long long are equal, but scalars of them are not alike.
+        native = a.dtype.newbyteorder("=")
+        if native != b.dtype or native.char != b.dtype.char:
             return f"dtype {b.dtype} for {a.dtype}"
         if a.shape != b.shape:
             return f"a shape of {_rank(b)} for {_rank(a)}" if a.ndim != b.ndim else "another shape"

@@ -14,6 +14,7 @@ from ...ir.device import is_foreign
 from ...ir.dtypes import dtype_of
 from ..handlers import CREATION
 from ..tracing.current import user_loc
+from ..tracing.leaves import NUMBERS
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.traced import Traced, TracedScalar
 
@@ -88,6 +89,16 @@ def as_array(x: Any) -> Any:
         rec = recorder_of()
         return wrap(rec, as_value(rec, x))
     return CREATION["array"](x) if isinstance(x, (list, tuple)) else np.asarray(x)
+
+
+def strong(*inputs: Any) -> tuple[Any, ...]:
+    """Operands as NumPy has them: numbers alone give NumPy scalars, not Python numbers.
+
+    Beside arrays, captured ones among them, numbers stay weakly typed.
+    """
+    if not all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):
+        return inputs
+    return tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
 
 
 def as_traced(x: Any) -> Any:

@@ -11,11 +11,20 @@ import numpy as np
 from ...errors import BoundsError, DTypeError, ShapeError
 from ...ir.dtypes import dtype_of
 from ..tracing.current import trace_error, user_loc
-from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, zero_of
+from .axes import (
+    MISSING,
+    as_array,
+    axis_number,
+    axis_of,
+    check_cast,
+    dtype_like,
+    ndim,
+    strong,
+    zero_of,
+)
 from .creation import iota, whole_diagonal
 from .registry import creation_function, numpy_function
 from .shape_functions import ravel
@@ -32,14 +41,7 @@ def where(condition: Any, x: Any = MISSING, y: Any = MISSING) -> Any:
             "np.where(condition) gives arrays whose size depends on contents",
             "use np.where(condition, x, y)",
         )
-    return in_memory(op("select", condition, _strong(x, y), _strong(y, x)))
-
-
-def _strong(x: Any, other: Any) -> Any:
-    """Two Python numbers make an array of their own dtype, not a Python number."""
-    if isinstance(x, TracedScalar) and (isinstance(other, TracedScalar) or type(other) in NUMBERS):
-        return op("to_tensor", x)
-    return x
+    return in_memory(op("select", condition, *strong(x, y)))
 
 
 @numpy_function("clip")
@@ -65,10 +67,10 @@ def clip(a: Any, low: Any, high: Any) -> Any:
     if low is None and high is None:
         return op("positive", a)
     if low is None:
-        return op("minimum", a, high)
+        return op("minimum", *strong(a, high))
     if high is None:
-        return op("maximum", a, low)
-    return op("clip", a, low, high)
+        return op("maximum", *strong(a, low))
+    return op("clip", *strong(a, low, high))
 
 
 @numpy_function("round", "around")
@@ -82,6 +84,7 @@ def round_(a: Any, decimals: Any = 0) -> Any:
         )  # fmt: skip
     if dtype_like(a).kind in "iub" and digits >= 0:
         return op("round", a) if dtype_like(a).kind == "b" else op("positive", a)
+    (a,) = strong(a)
     if digits == 0:
         return op("round", a)
     scale = 10.0 ** abs(digits) if abs(digits) <= 308 else math.inf

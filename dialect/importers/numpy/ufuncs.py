@@ -11,13 +11,12 @@ from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
 from ..handlers import COMPOSED, FUNCTIONS, METHODS, UFUNCS
 from ..tracing.current import user_loc
-from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import op, recorder_of
 from ..tracing.outputs import traced_out
 from ..tracing.traced import Traced, TracedScalar
 from ..tracing.unsupported import is_supported, unsupported_call
-from .axes import as_array, check_order, dtype_like, ndim, zero_of
+from .axes import as_array, check_order, dtype_like, ndim, strong, zero_of
 from .creation import broadcast
 from .registry import array_method, refuse_parameter
 
@@ -86,10 +85,8 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
         inputs = tuple(as_array(x) if isinstance(x, (list, tuple)) else x for x in inputs)
         loop = _loop(ufunc, inputs, dtype_of(dtype).numpy)
         inputs, made_in = tuple(_in_dtypes(inputs, loop)), loop[ufunc.nin :]
-    elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):
-        # NumPy's result for Python numbers is a NumPy scalar, not a Python number. Beside arrays,
-        # captured ones among them, numbers stay weakly typed.
-        inputs = tuple(op("to_tensor", x) if isinstance(x, TracedScalar) else x for x in inputs)
+    else:
+        inputs = strong(*inputs)
     found = COMPOSED[name](*inputs) if name in COMPOSED else op(UFUNCS[name], *inputs)
     if made_in is not None and not isinstance(found, tuple) and found.dtype != made_in[0]:
         found = _cast(found, made_in[0])

@@ -3,12 +3,14 @@
 import operator
 
 import numpy as np
+import profuse as pf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import DTypeError, ShapeError, TraceError
 from profuse.dialect.importers.handlers import COMPOSED, UFUNCS
 from profuse.dialect.importers.tracing.tracer import trace
+from profuse.executor.settings.knobs import knobs
 from scipy import special
 from tracing import check, line_of
 
@@ -81,6 +83,16 @@ def test_python_number_arguments_stay_weak(a, b, c):
 
 def test_ufunc_of_python_numbers_gives_numpy_scalars():
     check(lambda a, b: (np.add(a, b), np.sqrt(b), np.maximum(a, 2)), 3, 2.0, again=[(5, 9.0)])
+
+
+@pytest.mark.parametrize("profiling", [True, False], ids=["profiled", "keyed"])
+def test_scalars_of_constants_have_numpys_types(profiling):
+    """A constant of a graph is no long long, which equals int64 and is another type."""
+    x, big = np.ones(3), np.array([2**63, 1], "u8")
+    with knobs.override(profiling_mode=profiling):
+        f = pf.jit(lambda x: (np.abs(len(x)), big[0] + np.uint64(len(x))), background=False)
+        for _ in range(3):
+            assert [type(v) for v in f(x)] == [np.int64, np.uint64]
 
 
 def test_dtype_argument_casts():

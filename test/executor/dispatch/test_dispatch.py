@@ -151,7 +151,7 @@ def test_calls_are_native_and_misses_are_not():
 
 def test_dispatchers_do_not_need_llvms_linker(monkeypatch):
     monkeypatch.setattr(loader, "_link", None)
-    f = warm(lambda x, y: x * 3 + y)
+    f = warm(lambda x, y: x * 3 + y, X, Y)
     assert is_native(f, X, Y)
 
 
