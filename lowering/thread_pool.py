@@ -29,7 +29,7 @@ STARTED = 106  # threads of the pool
 WORK = 107  # f64: work of a chunk in picoseconds, for kernels of symbolic sizes
 
 CHUNK = 12_000_000.0  # picoseconds of estimated work; a launch takes up to a fifth of it
-CHECKED = 1.0  # the same while kernels are checked: small arrays, too, have several chunks
+CHECKED = 1.0  # the same while kernels are checked, so that small arrays have several chunks, too
 
 _SHUT = 1 << 31
 STACK = 4 << 20  # bytes; kernels keep at most 64 KiB there, libraries of products more
