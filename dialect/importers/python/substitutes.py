@@ -1,4 +1,4 @@
-"""What a traced function gets in place of some values, whatever it calls them.
+"""What a traced function gets in place of some values, by whatever name it reads them.
 
 NumPy's creation functions do not dispatch on traced arguments, and clocks and random numbers would
 be those of the trace for ever. Nothing of NumPy or Python is patched for this: `scope` hands the
@@ -179,7 +179,7 @@ def _calls_first(name: str) -> None:
 
 
 for _name in ("map", "filter"):
-    # Not where the builtin's type is asked for: `isinstance(x, map)` is hardly ever written.
+    # The substitutes are no classes; but `isinstance(x, map)` is hardly ever written.
     _calls_first(_name)
 
 

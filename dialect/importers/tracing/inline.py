@@ -89,7 +89,7 @@ def _guarded(rec: Recorder, expr: Expr, leaves: Sequence[Any]) -> int:
 
 
 class _Inliner:
-    """Copies instructions; ``values`` maps those of the graph to those of the trace."""
+    """Copies instructions; ``values`` maps values of the graph to values of the trace."""
 
     def __init__(self, rec: Recorder, values: dict[int, int]) -> None:
         self.rec, self.values = rec, values
@@ -160,7 +160,7 @@ class _Inliner:
         return made
 
     def _widened(self, hints: list[Type], outputs: Sequence[int]) -> bool:
-        """Widen hints so that they hold after a round, too; True if that changed them."""
+        """Widen hints so that they also hold after a round; True if that changed them."""
         after = [unknown_number(self.rec.hints[v]) for v in outputs]
         both = [self._joined(a, b) for a, b in zip(hints, after, strict=True)]
         changed = both != hints
