@@ -51,7 +51,7 @@ def supports(triple: str) -> bool:
 def pool_text(triple: str) -> str:
     """The pool as text of LLVM IR: the functions ``profuse_launch`` and ``profuse_pauses``.
 
-    ``profuse_pauses(count)`` spins for so many pauses, to find out how long one takes.
+    ``profuse_pauses(count)`` spins for ``count`` pauses, so that its caller can time one.
     """
     futex, hint, arguments = _SYSTEMS[triple.partition("-")[0]]
     words = {

@@ -28,7 +28,7 @@ _NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 # and the store narrows it, the code for x86 writes it in its wide type, past the end of the array.
 _NOT_VECTORISED = "#llvm.loop_annotation<vectorize = <disable = true>>"
 _MASKED = 16  # iterations; longer loops have an epilogue without masks
-_LANES = 8  # a multiple of so many iterations leaves no single element
+_LANES = 8  # iterations; multiples of this number leave no single element
 
 
 def annotate_loops(module: ir.Module) -> None:
@@ -91,7 +91,7 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
 
 
 def _is_short(loop: ir.Operation) -> bool:
-    """True for loops with so few iterations that LLVM had better unroll them.
+    """True for loops with so few iterations that LLVM should unroll them.
 
     It then vectorises the loop around them, by gathers and scatters.
     """

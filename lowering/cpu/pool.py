@@ -58,7 +58,7 @@ def pool_code() -> bytes:
 
 
 def use_threads(count: int, code_of: Callable[[], bytes] = pool_code) -> bool:
-    """Let launches from now on use so many threads, the launching one among them.
+    """Let launches from now on use ``count`` threads, the launching one among them.
 
     Returns False, and leaves everything to the launching threads, where the system has no pool.
 

@@ -104,7 +104,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     """`np.take`; ``mode`` may clip or wrap the indices."""
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     if isinstance(indices, TracedScalar) and indices.kind is float:
-        indices = math.trunc(indices)  # raises for what is not finite
+        indices = math.trunc(indices)  # raises for NaN and infinity
     if mode not in _MODES:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     mode = _MODES[mode]

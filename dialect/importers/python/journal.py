@@ -3,7 +3,8 @@
 A trace runs the user's code once; later calls run the graph. So whatever the code does to objects
 that were there before the call would happen once and never again. The journal notes what such
 objects hold when the function first reads them, shallowly and by identity, and compares when the
-trace has ended, well or not. What the function itself makes is never in it, and is free.
+trace has ended, well or not. Objects that the function itself makes are never in it: they may
+change.
 """
 
 from __future__ import annotations

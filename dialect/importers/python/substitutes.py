@@ -59,7 +59,7 @@ class Module(types.ModuleType):
 
 
 def substitute(value: Any) -> Any:
-    """What stands for a value in a traced function; mostly the value itself."""
+    """The substitute of a value in a traced function; mostly the value itself."""
     if isinstance(value, types.ModuleType):
         return _module(value) if value.__name__ in _MODULES else value
     if isinstance(value, type):

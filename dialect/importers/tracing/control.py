@@ -242,7 +242,7 @@ def _recorder_for(leaves: Sequence[Any]) -> Recorder | None:
 
 
 def own_arguments(rec: Recorder, block: Block) -> None:
-    """Make a block the home of its arguments, outside of which they must not be used."""
+    """Make a block the home of its arguments: they must not be used outside of it."""
     for value in block.args:
         rec.home[value] = block
 

@@ -1,7 +1,7 @@
 """Inlining: a graph recorded earlier joins the trace in progress (R2.14).
 
 Ops are inferred anew for the values they get, so types are specialised on the way; control flow
-stays. What tracing baked into the graph is guarded by the outer trace as well.
+stays. The outer trace guards what tracing baked into the graph as well.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def example_of(leaf: Any) -> Any:
 
 
 def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
-    """The result of a traced function on leaves of which some are traced.
+    """The result of a traced function on leaves, some of them traced.
 
     Raises TraceError as the outer trace does, and what `infer` raises for operands that do not fit.
     """
