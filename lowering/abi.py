@@ -170,7 +170,7 @@ def _spec_from_json(data: list) -> TensorSpec:
 
 
 def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
-    """Size symbol -> (input, axis) from which the symbol's size is read."""
+    """Size symbol -> (input, axis) that has the symbol's size; raises LoweringError without one."""
     found: dict[str, tuple[int, int]] = {}
     for name in symbols:
         for number, spec in enumerate(specs):

@@ -21,8 +21,7 @@ NO_GPU = "it is for a GPU, and there is none to compile for"
 def device_of_function(function: Program, home: str = HOST) -> str:
     """The device that a fusion function runs on, such as ``"cuda:0"``.
 
-    ``home``: the device of graphs whose values are on one; a function of which no argument says
-    where it is runs there.
+    ``home``: the device for a function none of whose arguments names one.
     """
     found = devices_of(function.type_of(value) for value in function.inputs)
     return next(iter(sorted(found, reverse=True)), home)

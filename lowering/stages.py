@@ -95,7 +95,10 @@ def run(
 
 
 def read(table: Sequence[Stage], stage: str, text: str) -> Any:
-    """A stage of its text; raises LoweringError where compiling cannot start, and IRError."""
+    """The value of a stage, read from its text.
+
+    Raises LoweringError for a stage at which compiling cannot start, IRError for invalid text.
+    """
     for known in table:
         if known.name == stage and known.read is not None:
             return known.read(text)
@@ -105,7 +108,7 @@ def read(table: Sequence[Stage], stage: str, text: str) -> Any:
 def run_passes(pipeline: str, module: ir.Module, failure: str) -> None:
     """Run MLIR's passes on a module, in place.
 
-    Raises LoweringError, which begins with ``failure``, for what a pass refuses.
+    Raises LoweringError, whose message begins with ``failure``, where a pass fails.
     """
     from mlir import ir
     from mlir.passmanager import PassManager

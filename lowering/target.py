@@ -19,8 +19,8 @@ class Target:
         triple: LLVM target triple.
         cpu: LLVM CPU name, e.g. ``"znver4"``.
         features: LLVM feature string, e.g. ``"+avx2,+fma"``.
-        gpu: chip that functions on a device's tensors are for, e.g. ``"sm_90"``; "" = no GPU.
-        gpu_image: the stage of `lowering.gpu.stages` whose outcome its driver loads.
+        gpu: chip for functions whose tensors are on a device, e.g. ``"sm_90"``; "" = no GPU.
+        gpu_image: the stage of `lowering.gpu.stages` whose result the GPU's driver loads.
     """
 
     triple: str
@@ -33,7 +33,7 @@ class Target:
     def slow_subnormals(self) -> bool:
         """True for CPUs that compute with subnormal numbers in microcode: 150 cycles for a vector.
 
-        AMD's take a few cycles more, other architectures none.
+        AMD's CPUs take a few cycles more, other architectures none.
         """
         return self.triple.startswith("x86_64") and not self.cpu.startswith(_FAST_SUBNORMALS)
 
@@ -44,16 +44,16 @@ class Target:
 
     @property
     def machine(self) -> Target:
-        """The target without what is merely preferred of it."""
+        """The target without a preferred vector width."""
         kept = (f for f in self.features.split(",") if f[1:] != _PREFERENCE)
         return replace(self, features=",".join(kept))
 
     def preferring(self, width: int) -> Target:
-        """The target with vectors of ``width`` bits; 0 = 512 where they pay, else as LLVM has it.
+        """The target with vectors of ``width`` bits; 0 = 512 where they pay, else LLVM's choice.
 
-        The same target where there is no choice. LLVM has 256 bits for all of Intel's CPUs, since
-        their older ones lower the clock for more; those that came later have bfloat16 or VNNI for
-        AVX, too.
+        A target without AVX-512 has no choice and stays as it is. LLVM chooses 256 bits for all of
+        Intel's CPUs, since the older ones lower their clock for 512. The newer ones, for which 512
+        bits pay, are known by their instructions for bfloat16 or by AVX-VNNI.
         """
         features = self.features.split(",")
         if not {"+avx512f", "+avx512vl"} <= set(features):
@@ -66,7 +66,7 @@ class Target:
 
 @functools.cache
 def host_target(vector_width: int = 0) -> Target:
-    """The CPU this process runs on, with vectors as `Target.preferring` tells."""
+    """The CPU that this process runs on, with the vector width of `Target.preferring`."""
     from .libllvm import host
 
     return Target(*host()).preferring(vector_width)

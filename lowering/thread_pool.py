@@ -29,7 +29,7 @@ STARTED = 106  # threads of the pool
 WORK = 107  # f64: work of a chunk in picoseconds, for kernels of symbolic sizes
 
 CHUNK = 12_000_000.0  # picoseconds of estimated work; a launch takes up to a fifth of it
-CHECKED = 1.0  # the same while kernels are checked: small arrays, too, have several chunks
+CHECKED = 1.0  # the same while kernels are checked, so that small arrays have several chunks, too
 
 _SHUT = 1 << 31
 STACK = 4 << 20  # bytes; kernels keep at most 64 KiB there, libraries of products more
@@ -51,7 +51,7 @@ def supports(triple: str) -> bool:
 def pool_text(triple: str) -> str:
     """The pool as text of LLVM IR: the functions ``profuse_launch`` and ``profuse_pauses``.
 
-    ``profuse_pauses(count)`` spins for so many pauses, to find out how long one takes.
+    ``profuse_pauses(count)`` spins for ``count`` pauses, so that its caller can time one.
     """
     futex, hint, arguments = _SYSTEMS[triple.partition("-")[0]]
     words = {

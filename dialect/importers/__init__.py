@@ -8,6 +8,6 @@ What a trace needs, lowest first:
 * `tracing.current`, `tracing.recorder`: the trace in progress, and the graph under construction;
 * `tracing.operators`, `tracing.mutation`, `tracing.traced`, `tracing.outputs`: traced values;
 * `python.substitutes`, `python.journal`, `python.scope`, `python.effects`: what user code sees;
-* `numpy`: the handlers, of which `numpy.registry` enters each in its table;
+* `numpy`: the handlers; `numpy.registry` enters each in its table;
 * `tracing.tracer`: one trace; `tracing.control`, `tracing.inline`, `api`: what users call in it.
 """

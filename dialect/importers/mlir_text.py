@@ -39,7 +39,7 @@ def load_mlir(path: str | os.PathLike[str], name: str | None = None) -> Module:
 
 
 def import_mlir(text: str, name: str | None = None, *, filename: str = "-") -> Module:
-    """The graph of MLIR text; ``filename`` is what messages call it. Raises IRError.
+    """The graph of MLIR text; messages call the text ``filename``. Raises IRError.
 
     Calls are inlined and gradient blocks are lowered: evaluation knows neither (R1.8, R1.24).
     """

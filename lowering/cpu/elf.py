@@ -1,10 +1,10 @@
-"""Relocatable x86-64 ELF objects into callable memory, without LLVM: what kernels from disk need.
+"""Loads relocatable x86-64 ELF objects into callable memory, without LLVM, for kernels from disk.
 
 Kernels are position independent, refer to their constants relative to the instruction, and call at
-most library functions. What goes beyond that raises `Unsupported`, and is for LLVM's linker.
+most library functions. Objects that need more raise `Unsupported`; LLVM's linker takes them.
 
-Tables for unwinding are handed to the system's unwinder on demand: for dispatchers, in which the
-interpreter may end a thread by unwinding its stack.
+On demand, the system's unwinder gets the unwind tables of an object. Dispatchers need that: the
+interpreter may end a thread within one by unwinding its stack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RELOCATABLE, _X86_64 = 1, 62
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _UNWIND = 1, 2, 4, 8, 0x70000001
 _WRITE, _ALLOC, _EXEC, _KNOWN_FLAGS = 1, 2, 4, 0x37  # also MERGE, STRINGS
 _ABS64, _PC32, _PLT32 = 1, 2, 4
-_VIA_TABLE = (9, 41, 42)  # relative to a place that holds the symbol's address
+_VIA_TABLE = (9, 41, 42)  # GOTPCREL, relaxable or not: relative to a place that holds the address
 _UNDEFINED, _RESERVED = 0, 0xFF00
 _UNWINDER = "libgcc_s.so.1"
 _END = 4  # bytes of zeros after the tables
@@ -47,7 +47,7 @@ class Mapped(NamedTuple):
 
 
 class _Unwindable:
-    """Memory whose tables the system's unwinder knows for as long as this object is alive."""
+    """Memory whose unwind tables the system knows for as long as this object is alive."""
 
     __slots__ = ("_forget", "_memory", "_tables")
 
@@ -62,7 +62,7 @@ class _Unwindable:
 
 @functools.cache
 def _unwinder() -> tuple[Any, Any]:
-    """The system's functions that register tables, and forget them; raises Unsupported."""
+    """The system's functions that register unwind tables and forget them; raises Unsupported."""
     try:
         library = ctypes.CDLL(_UNWINDER)
         return library.__register_frame, library.__deregister_frame
@@ -99,7 +99,8 @@ def map_object(
         find: address of a symbol that the object does not define; raises Unsupported.
         unwind: whether the stack may be unwound through the code.
 
-    Raises Unsupported, also for a damaged object, and OSError if no memory may be executed.
+    Raises Unsupported, also for a damaged object, and OSError if the system refuses executable
+    memory.
     """
     try:
         return _map_object(code, wanted, find, unwind)
@@ -177,7 +178,7 @@ def _map_object(
 def _symbols(
     code: bytes, sections: list[_Section]
 ) -> tuple[list[tuple[int, int, int, int, int, int]], list[str]]:
-    """The symbols of an object and their names; "" for those that only LLVM's files need."""
+    """The symbols of an object and their names; "" for symbols without a name."""
     (table,) = [s for s in sections if s.type == _SYMTAB]
     body = code[table.offset : table.offset + table.size]
     strings = sections[table.link].offset
@@ -189,14 +190,14 @@ def _symbols(
 def _layout(
     sections: list[_Section], *, write: bool, unwind: bool = False, at: int = 0
 ) -> tuple[dict[int, int], int]:
-    """Offsets of the sections that are, or are not, written to, and the end of the last one."""
+    """Offsets of the writable sections (``write``) or of the others, and the end of the last."""
     places: dict[int, int] = {}
     for number, section in enumerate(sections):
         tables = section.type == _UNWIND
         if not section.flags & _ALLOC or (tables and not unwind):
             continue
         if section.type not in (_PROGBITS, _NOBITS, _UNWIND) or section.flags & ~_KNOWN_FLAGS:
-            raise Unsupported("a section that needs more than a place")  # constructors, say
+            raise Unsupported("a section that needs more than a place")  # e.g. constructors
         if section.align > _PAGE:
             raise Unsupported("alignment beyond that of pages")
         if bool(section.flags & _WRITE) == write:

@@ -1,9 +1,9 @@
-"""Object code into callable memory; nothing of MLIR is imported.
+"""Loads object code into callable memory, without importing MLIR.
 
-Objects are placed by `elf`: importing LLVM's linker takes half as long as a first call from disk.
-What that cannot place is for LLVM's linker, which also says why an object does not link.
+`elf` places objects: importing LLVM's linker takes half as long as a first call from disk. LLVM's
+linker takes the objects that `elf` cannot place, and says why an object does not link.
 
-Library products are looked up in scipy-openblas32, everything else (libm) in the process.
+Symbols of library products come from scipy-openblas32, all others (libm) from the process.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _outside(name: str) -> int:
 
 
 def _known_symbols() -> dict[str, int]:
-    """Addresses of what kernels refer to and the process does not export."""
+    """Addresses of the symbols that kernels refer to and the process does not export."""
     from ..thread_pool import POOL
     from .pool_block import block_address
 
@@ -89,7 +89,7 @@ _library_symbols: dict[str, int] = {}  # of libraries that only this module has 
 
 
 def _link(code: bytes, wanted: tuple[str, ...]) -> Loaded:
-    """The same with LLVM's linker."""
+    """`load_code` with LLVM's linker; ``wanted`` begins with the entry."""
     from ..libllvm import Linked
 
     linked = Linked(code, wanted, _known_symbols())
@@ -113,7 +113,7 @@ def _openblas() -> ctypes.CDLL:
 
 
 def set_library_threads(count: int) -> None:
-    """Threads that library products may use (this process)."""
+    """Set the number of threads that library products may use in this process."""
     _openblas().scipy_openblas_set_num_threads(ctypes.c_int(count))
 
 

@@ -24,11 +24,11 @@ INTERLEAVE = 4
 SHORT = 16  # iterations of a reduction
 FEW = 7  # iterations of another loop: less than a vector of most dtypes
 _NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
-# LLVM 22 covers the rest of a loop of few iterations by a masked store. If one element is left, and
-# the store narrows it, the code for x86 writes it in its wide type, past the end of the array.
+# LLVM 22 folds the tail of a loop of few iterations into a masked store. If one element is left,
+# and the store narrows it, the code for x86 writes it in its wide type, past the end of the array.
 _NOT_VECTORISED = "#llvm.loop_annotation<vectorize = <disable = true>>"
-_MASKED = 16  # iterations; loops of more have a rest without masks
-_LANES = 8  # a multiple of so many iterations leaves no single element
+_MASKED = 16  # iterations; longer loops have an epilogue without masks
+_LANES = 8  # iterations; multiples of this number leave no single element
 
 
 def annotate_loops(module: ir.Module) -> None:
@@ -52,11 +52,11 @@ def annotate_loops(module: ir.Module) -> None:
 
 
 def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
-    """An annotation that says of loops that no iteration writes what another one reads.
+    """The loop annotation that no iteration writes what another one reads.
 
-    Without it LLVM would have to compare addresses, and not vectorise where they are the same.
+    Without it, LLVM would compare addresses at run time, and not vectorise where they are the same.
     """
-    group = "#llvm.access_group<id = distinct[0]<>>"  # one and the same within one text
+    group = "#llvm.access_group<id = distinct[0]<>>"  # one group within one parsed text
     with function.context:
         pair = ir.ArrayAttr(ir.Attribute.parse(
             f"[#llvm.loop_annotation<{wanted}, parallelAccesses = {group}>, {group}]"
@@ -69,7 +69,7 @@ def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
 
 
 def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
-    """True if the block contains a loop."""
+    """Annotate the innermost loops of a block; True if it contains a loop."""
     found = False
     for view in block.operations:
         op = view.operation
@@ -91,9 +91,9 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
 
 
 def _is_short(loop: ir.Operation) -> bool:
-    """True for loops with so few iterations that LLVM had better unroll them.
+    """True for loops with so few iterations that LLVM should unroll them.
 
-    Having done so, it vectorises the loop around them, by gathers and scatters.
+    It then vectorises the loop around them, by gathers and scatters.
     """
     count = iterations(loop)
     return count is not None and count <= (SHORT if len(loop.results) else FEW)

@@ -31,7 +31,7 @@ from .pool_block import block
 
 _SPIN = 50e-6  # seconds: longer than the pause between most launches of one call
 _TRIED = 1000  # pauses that are timed
-_SYSTEM = f"{platform.machine()}-{sys.platform}"  # what of the triple the pool depends on
+_SYSTEM = f"{platform.machine()}-{sys.platform}"  # the part of the triple that matters
 
 
 def started() -> int:
@@ -58,7 +58,7 @@ def pool_code() -> bytes:
 
 
 def use_threads(count: int, code_of: Callable[[], bytes] = pool_code) -> bool:
-    """Let launches from now on use so many threads, the launching one among them.
+    """Let launches from now on use ``count`` threads, the launching one among them.
 
     Returns False, and leaves everything to the launching threads, where the system has no pool.
 
@@ -78,7 +78,7 @@ def use_threads(count: int, code_of: Callable[[], bytes] = pool_code) -> bool:
 
 
 def _forget_threads() -> None:
-    """In a forked child: none of the pool's threads is there, and nobody is launching."""
+    """Reset the block in a forked child, which has no thread of the pool and no launch."""
     global _lock
     _lock = threading.Lock()
     shared = block()

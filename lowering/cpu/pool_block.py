@@ -23,12 +23,12 @@ def block() -> ctypes.Array[ctypes.c_int64]:
 def set_chunk_work(picoseconds: float) -> None:
     """Have kernels of symbolic sizes run in chunks of so much estimated work.
 
-    Sums may have other bits then. Checks of new kernels, and tests, take little, so that small
+    Sums may have other bits then. Checks of new kernels, and tests, set little work, so that small
     arrays have several chunks.
     """
     ctypes.c_double.from_buffer(block(), WORK * 8).value = picoseconds
 
 
 def block_address() -> int:
-    """Where the block is."""
+    """Address of the block."""
     return ctypes.addressof(block())

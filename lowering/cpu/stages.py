@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class _CpuCompile(Compile):
-    """A compile for a target; ``in_place``: outputs may be the memory of inputs."""
+    """A compile for a target; ``in_place``: outputs may alias inputs."""
 
     target: Target
     in_place: bool = False
@@ -102,7 +102,7 @@ def compile_program(
 ) -> KernelArtifact:
     """Compile one fusion function; raises LoweringError.
 
-    ``in_place``: outputs may be the memory of inputs, where `KernelABI.in_place` says so.
+    ``in_place``: outputs may alias inputs, where `KernelABI.in_place` says so.
     """
     return _finished(function, _CpuCompile(keep_stages, target=target, in_place=in_place))
 
@@ -110,9 +110,9 @@ def compile_program(
 def compile_linalg(
     module: ir.Module, target: Target, *, keep_stages: bool = False
 ) -> KernelArtifact:
-    """Compile a module with one linalg function (`docs/cpu-lowering.md` tells its form).
+    """Compile a module with one linalg function, in the form of `docs/cpu-lowering.md`.
 
-    The module is left as it is. Raises LoweringError.
+    The module stays as it is. Raises LoweringError.
     """
     return _finished(module, _CpuCompile(keep_stages, target=target), at="linalg")
 
@@ -122,11 +122,10 @@ def compile_text(
 ) -> KernelArtifact | dict[str, str]:
     """Compile from the text of a stage, e.g. one kept by an earlier compile and then edited.
 
-    From ``"graph"`` (a module with one function) and ``"linalg"`` the result is an artifact.
-    Later stages no longer say how the kernel is called: the result is the texts of the stages
-    that follow.
+    From ``"graph"`` (a module with one function) and ``"linalg"`` the result is an artifact. Texts
+    of later stages lack the ABI: from these, the result is the texts of the stages that follow.
 
-    Raises LoweringError for a stage that compiling cannot start from, and IRError.
+    Raises LoweringError for a stage at which compiling cannot start, IRError for invalid text.
     """
     compile_ = _CpuCompile(keep_stages, target=target or host_target())
     value = read(STAGES, stage, text)

@@ -14,7 +14,7 @@ from ..math import expand
 from ..schedule.graph import Buffer, definition
 
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
-OVER_BLOCKS = "profuse.over_blocks"  # of a loop each copy of which would be much vector code
+OVER_BLOCKS = "profuse.over_blocks"  # of a loop that unrolling would make much vector code of
 _FLOAT_PREDICATES = {"oeq": 1, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "uno": 14}  # of arith.cmpf
 _EQUAL, _LESS = 0, 2  # of arith.cmpi
 
@@ -164,7 +164,7 @@ class Ops:
         return function.regions[0].blocks[0].operations[0].operation
 
     def unread(self, type_: ir.Type) -> ir.Value:
-        """A value that nothing reads: 0, since MLIR aborts as it folds casts of LLVM's undef."""
+        """A value that nothing reads: 0, since MLIR aborts when it folds casts of LLVM's undef."""
         if isinstance(type_, ir.IntegerType):
             return self.constant(0, type_)
         return self.float_constant(0.0, type_)

@@ -61,7 +61,7 @@ class ChunkEmitter:
     Args:
         module: where functions are added.
         define: adds a function of this module: its name, and types and attributes of arguments.
-        names: names of the sizes that every step is given, in order.
+        names: names of the sizes that every step takes, in order.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ChunkEmitter:
         """Add the function that runs one chunk of a step."""
         ops, chunks = self.ops, step.chunks
         function = self.define(step.part, [ops.pointer, ops.i64, ops.i64])
-        # LLVM knows the only caller, and would compile a copy of the step for each of its calls.
+        # LLVM knows the only caller, and would inline a copy of the step into each of its calls.
         function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
         block = function.regions[0].blocks[0]
         array, begin, end = block.arguments
@@ -265,7 +265,7 @@ class ChunkEmitter:
 
 
 def _target(owner: Merged | Scratch) -> Buffer:
-    """The buffer in place of which a chunk uses its part of the memory."""
+    """The buffer for which a chunk substitutes its part of the memory."""
     return buffer_of(owner.tensor) if isinstance(owner, Merged) else memory_of(owner)
 
 

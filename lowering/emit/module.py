@@ -39,7 +39,7 @@ def emit_module(
 
     Returns the module and the name of the entry function.
 
-    ``in_place``: True = outputs may be the memory of inputs, as `schedule.in_place` allows.
+    ``in_place``: True = outputs may alias inputs, as `schedule.in_place` allows.
     `math.expand` explains ``slow_subnormals`` and ``fused``.
     """
     for dialect in DIALECTS:
@@ -117,7 +117,7 @@ class _ModuleEmitter:
                 self._function(name, types, sym_visibility=ir.StringAttr.get("private"))
 
     def _step(self, step: StepFunction) -> None:
-        """The function of a step: pointers, the part of its iterations that runs, sizes."""
+        """Add the function of a step: it takes pointers, the range of iterations to run, sizes."""
         ops, nest, buffers = self.ops, step.step, step.buffers
         shared = set()
         if self.in_place and isinstance(nest, Nest):

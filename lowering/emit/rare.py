@@ -1,9 +1,9 @@
-"""Two versions of loops whose bodies select what is rarely needed (`math.emitter.K.rarely`).
+"""Loop versioning: loops whose bodies select rarely needed values (`math.emitter.K.rarely`).
 
-A block of elements is tested first: if no element of it needs the rare values, the loop without
+A test precedes each block of elements: if no element of it needs the rare values, the loop without
 them runs. Both versions give an element the same bits. The test is a loop of its own that computes
-the conditions from what the body reads; conditions that take much, or depend on what the loop
-itself writes or carries, leave their selects as they are.
+the conditions from what the body reads. Selects stay as they are if their conditions take many
+operations, or depend on what the loop itself writes or carries.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..math.emitter import RARE
 from ..schedule.graph import definition
 from .base import IN_PLACE, Ops, iterations
 
-BLOCK = 2048  # elements that one test is for
+BLOCK = 2048  # elements per test
 _MAX_TEST = 24  # most operations of a test, besides addresses and constants
 _FREE = ("arith.constant", "llvm.getelementptr")
 _CHEAP = ("llvm.load", "math.absf", "math.copysign", "math.fma", "math.sqrt")
 
 
 def version_loops(ops: Ops, function: ir.Operation) -> None:
-    """Make two versions of the innermost loops of a function that hold rare values."""
+    """Make two versions of each innermost loop of a function that selects rare values."""
     in_place = IN_PLACE in function.attributes
     for loop in _innermost(function.regions[0].blocks[0]):
         inside = _operations(loop)

@@ -195,7 +195,7 @@ class StageReduction:
                     if c.op is op
                 }
                 if op in self.searches:
-                    # The index is that of a block as long as the loop runs.
+                    # While the loop runs, the index is that of a block's first element.
                     out += [self.searches[op].step(mine[0]), mine[1]]
                     continue
                 values = nest.body(op, nest.own_loops(op), mine)

@@ -78,7 +78,7 @@ class TiledScan(TiledNest):
         left = emitter.atoms[STRIP][0]
         length, band = emitter.size(tiling.rows.extent), emitter.size(self.length)
         with emitter.scopes[0].point():
-            # The last tile is a square at least, and takes what would be less.
+            # The last tile takes in a remainder that is smaller than a square.
             most = ops.add(length, emitter.size(1 - tiling.side))
         with emitter.scope.point():
             right = ops.least(ops.add(left, emitter.size(tiling.extent)), end)

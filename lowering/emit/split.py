@@ -1,4 +1,4 @@
-"""Splitting loops at bounds with which their bodies compare the loop index.
+"""Index-set splitting: splits loops at bounds with which their bodies compare the loop index.
 
 The body of a concatenation compares the loop index with a bound to select the source array, and
 reads both sources at clamped indices. After the split, each loop runs on one side of the bound: it
@@ -81,7 +81,7 @@ def _split(ops: Ops, loop: ir.Operation, choices: list[int]) -> list[ir.Operatio
 
 
 def _decide(ops: Ops, piece: ir.Operation, choices: list[int], number: int) -> None:
-    """In piece ``number`` the earlier comparisons are false and its own is true."""
+    """Fold comparisons in piece ``number``: the earlier ones are false, its own is true."""
     inside = list(walk(piece))
     for k, position in enumerate(choices[: number + 1]):
         comparison = inside[position]

@@ -42,7 +42,7 @@ def memory_of(owner: Merged | Scratch) -> Buffer:
 
 
 def buffers_of(step: Nest | Product) -> list[Buffer]:
-    """Buffers that a step reads or writes, without what is `memory_of` its chunks."""
+    """Buffers that a step reads or writes, without the memory of its chunks (`memory_of`)."""
     found: dict[Buffer, None] = {}
 
     def add(tensor: Tensor) -> None:

@@ -39,7 +39,7 @@ class TiledNest:
         self.operands: dict[tuple[Buffer, Index], tuple[Buffer, ir.Value]] = {}
 
     def run(self) -> None:
-        """Emit the nest, and leave what the tiles do not cover in the emitter's bounds."""
+        """Emit the nest in tiles; ``emitter.part`` becomes the iterations that they leave over."""
         emitter, ops = self.emitter, self.emitter.ops
         assert emitter.part is not None
         low, high = emitter.part
@@ -100,7 +100,7 @@ class TiledNest:
             return start, ops.least(ops.add(start, size), high)
 
     def _inside(self, name: str, start: ir.Value, loop: Loop) -> None:
-        """Name where the operands' tiles begin: early enough for a whole square."""
+        """Define atom ``name``: where operands' tiles begin, early enough for a whole square."""
         emitter = self.emitter
         side, extent = emitter.size(-self.tiling.side), emitter.size(loop.extent)
         with emitter.scopes[0].point():

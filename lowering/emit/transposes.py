@@ -12,15 +12,15 @@ _LANES = 128  # bits that x86 shuffles with the cheapest instructions
 
 
 def transposer(ops: Ops, module: ir.Operation, side: int, extent: int | None, bits: int) -> str:
-    """The name of a function in a module that stores a tile of a matrix, transposed.
+    """The name of a function in ``module``, added if need be, that transposes a tile of a matrix.
 
-    Its arguments are the matrix: the first element, and the distance of its rows in elements; the
-    array, whose rows have ``extent`` elements; and the rows and columns of the array that are
-    written, which are at least ``side``. Where ``extent`` is None, the distance of the array's rows
-    is a further argument. Elements are moved as integers of so many bits.
+    The function's arguments are a pointer to the first element of the matrix, the distance of its
+    rows in elements, a pointer to the array that it writes, and the numbers of rows and columns of
+    the array to write, which are at least ``side``. The rows of the array have ``extent`` elements;
+    where that is None, their distance is a further argument. Elements are moved as integers of
+    ``bits`` bits.
 
-    It is a function of its own, which is not inlined, because loops around so long a body would
-    take LLVM long.
+    The function is not inlined: LLVM would take long to compile loops around so long a body.
     """
     name = f"transpose_{side}x{side}xi{bits}_into_{extent or 'rows'}"
     block = module.regions[0].blocks[0]
@@ -53,7 +53,7 @@ def transposer(ops: Ops, module: ir.Operation, side: int, extent: int | None, bi
         width = body.arguments[5] if extent is None else ops.constant(extent)
         last_row = ops.create("arith.subi", ops.word, rows, by)
         last_column = ops.create("arith.subi", ops.word, columns, by)
-        # A strip of squares lies along the side with the longer distance: memory, not the array.
+        # The inner loop runs along rows of memory, not of the array: their distance is larger.
         ends = (rows, columns) if extent is None else (columns, rows)
         outer = ops.loop(zero, ends[0], by, [])
         with ir.InsertionPoint(outer.body):

@@ -67,7 +67,7 @@ class GpuArtifact:
 
     @property
     def shared_steps(self) -> int:
-        """0: the threads of the host share nothing of what a device does."""
+        """0: the threads of the host share no step of a device."""
         return 0
 
     def header(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def compile_gpu(
 ) -> GpuArtifact:
     """Compile one fusion function for a chip, up to a stage from ``"gpu"`` on.
 
-    Raises LoweringError for what has no kernel, and where ptxas is missing.
+    Raises LoweringError for a function without kernels, and where ptxas is missing.
     """
     compile_ = _GpuCompile(keep_stages, chip=chip)
     made = run(STAGES, function, compile_, until=until)
@@ -83,7 +83,7 @@ def compile_gpu(
 def compile_image(
     function: Program, chip: str, image: str, *, keep_stages: bool = False
 ) -> GpuArtifact:
-    """Compile one fusion function to what a driver loads.
+    """Compile one fusion function to the image that a driver loads.
 
     Args:
         image: ``"cubin"``, ``"ptx"`` (the driver assembles it), or ``"gpu"`` (for emulation).

@@ -1,8 +1,8 @@
-"""`Builder`: what the `lower` methods of op classes emit with; linalg on tensors, NumPy's shapes.
+"""`Builder`, with which the `lower` methods of op classes emit linalg on tensors.
 
-Result types are given by the op's inference, so nothing here checks that shapes fit.  Operations
-that only move elements become copies with affine input maps, which the scheduler folds into
-their consumers.
+The inference of each op gives its result types, so nothing here checks that shapes fit.
+Operations that only move elements become copies with affine input maps, which the scheduler folds
+into their consumers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Builder(Emitter):
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         super().__init__(symbols, anchor)
         self._violations: list[Tensor] = []
-        self._not_negative: set[Dim] = set()  # sizes that `forbid` has seen to
+        self._not_negative: set[Dim] = set()  # sizes for which a negative value is forbidden
         self._not_wrapped: set[Dim] = set()
 
     # --- elementwise -------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Builder(Emitter):
         return Tensor(out[0], type_)
 
     def compute(self, type_: TensorType, fn: Callable[..., Scalar]) -> Tensor:
-        """``fn`` of the index (i64 scalars), which reads tensors with `Tensor.at`."""
+        """``fn`` of each index (i64 scalars) of the result; ``fn`` reads tensors by `Tensor.at`."""
         rank = len(known(type_)[1])
         return self._parallel_generic([], lambda: fn(*(loop_index(k) for k in range(rank))), type_)
 
@@ -121,7 +121,7 @@ class Builder(Emitter):
         another extent than the array that the caller allocates.
         """
         if not isinstance(size, Sym) or size in self._not_negative or is_nonnegative(size):
-            # Of a sum of products NumPy makes no array if it overflows.
+            # Where a sum of products of sizes overflows, NumPy cannot make the array either.
             plain = not isinstance(size, Sym) or all(
                 isinstance(a, str) for mono, _ in size.terms for a in mono
             )
@@ -148,7 +148,7 @@ class Builder(Emitter):
         large: list[Scalar] = []
 
         def binary(op: str, a: Scalar, b: Scalar) -> Scalar:
-            # In floats, which do not wrap; of a remainder only the magnitude matters.
+            # Floats do not wrap. The divisor stands for the remainder, as a bound of its magnitude.
             found = b if op == "%" else _IN_FLOATS[op](a, b)
             large.append(abs(found) >= 2.0**62)
             return found
@@ -183,8 +183,8 @@ class Builder(Emitter):
         """Fold ``fn(accumulator, element)`` over ``axes``, starting from ``init``.
 
         ``init`` is a number, or ``"min"``/``"max"`` for the least/greatest value of the result's
-        dtype, which is the accumulator's. Float sums may be reassociated; f32 and f64 products,
-        extrema and everything else keep their order.
+        dtype, which is the accumulator's. Sums of f32 and f64 may be reassociated; products of
+        floats keep their order. The scheduler may reorder extrema and folds of integers and bools.
         """
         dtype, _ = known(type_)
         gone = {a % x.rank for a in axes}
@@ -206,20 +206,20 @@ class Builder(Emitter):
     def index_of_extremum(self, x: Tensor, axis: int, which: str, type_: TensorType) -> Tensor:
         """Index along ``axis`` of the first ``"max"`` or ``"min"``, or of the first NaN.
 
-        One generic with two results, value and index; the loop over ``axis`` must run in order.
-        Its mark `EXTREMUM` is the operation that makes the extremum of two elements, which may be
-        applied to elements in any order.
+        Emits one generic with two results, value and index; the loop over ``axis`` must run in
+        order. Its attribute `EXTREMUM` names the operation that makes the extremum of two elements,
+        which may be applied to elements in any order.
         """
         dtype, _ = known(type_)
         axis %= x.rank
-        # In these dtypes the elements of the generic are stored as they are computed with.
+        # In these dtypes an element has one form, in memory and in computations.
         inside = {F16: F32, BF16: F32, BOOL: U8}.get(x.dtype, x.dtype)
         x = self.cast(x, inside)
         kept = [k for k in range(x.rank) if k != axis]
         loops = dims(x.rank)
         shape = tuple(x.shape[k] for k in kept)
         into = [loops[k] for k in kept]
-        # The first element is not better than this if all are equal to it: their index is 0 then.
+        # If all elements equal this value, none is better, and the index stays 0, as it should.
         start = constant(_limit(inside, "min" if which == "max" else "max"), inside)
         best = self.fill(start, TensorType(inside, shape)).value
         where = self.fill(0, TensorType(I64, shape)).value
@@ -249,9 +249,9 @@ class Builder(Emitter):
     ) -> Tensor:
         """Running ``fn(accumulator, element)`` along ``axis``, the first element unchanged.
 
-        One generic marked `SCAN`: results are the running values (identity map) and the last of
-        them (the map without ``axis``), which is also the accumulator. The loop over ``axis`` is
-        of type "reduction" and must run in order, innermost or not.
+        Emits one generic with the attribute `SCAN`. Its results are the running values (identity
+        map) and the last of them (the map without ``axis``), which is also the accumulator. The
+        loop over ``axis`` is of type "reduction" and must run in order, innermost or not.
         """
         dtype, _ = known(type_)
         axis %= x.rank
@@ -333,7 +333,7 @@ class Builder(Emitter):
         steps: Sequence[int],
         type_: TensorType,
     ) -> Tensor:
-        """Elements ``starts + index * steps`` of ``x``, which are in bounds; same rank."""
+        """The elements of ``x`` at ``starts + index * steps``, all in bounds; of the same rank."""
         _, shape = known(type_)
         exprs = slice_map(x.shape, starts, steps, shape)
         if exprs is not None:

@@ -90,7 +90,7 @@ def _f32_to_bf16(x: Scalar) -> Scalar:
 
 
 def _round_to_odd(x: Scalar) -> Scalar:
-    """f64 -> f32 such that rounding the result again, to f16, rounds once in all.
+    """f64 -> f32, rounded to odd, so that a second rounding, to f16, gives the nearest f16.
 
     A direct f64 -> f16 conversion is a call into the compiler's run-time library on x86.
     """
@@ -110,7 +110,7 @@ def _float_to_int(x: Scalar, to: DType) -> Scalar:
     if to is U64:
         big = x >= 2.0**63
         low = _truncate(x, I64)
-        # Not `-`: contraction must not change the value.
+        # `-` would permit contraction, which may change the value.
         shifted = x._op("arith.subf", x.const(2.0**63))
         high = _truncate(shifted, I64) ^ -(2**63)
         return big.select(high, low).cast(U64)

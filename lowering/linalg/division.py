@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
-    """Quotient rounded down and remainder with the divisor's sign (an unused half is dead)."""
+    """Quotient rounded down and remainder with the divisor's sign (CSE drops an unused one)."""
     if n.dtype.is_float:
         return _float_divmod(n, d)
     quotient, remainder, zero = _divide(n, d)
@@ -38,7 +38,7 @@ def fmod(n: Scalar, d: Scalar) -> Scalar:
 
 
 def _divide(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar, Scalar | None]:
-    """Truncating quotient and remainder, and where the divisor was zero (None: nowhere)."""
+    """Truncating quotient and remainder, and whether the divisor was zero (None: never)."""
     if n.dtype is BOOL:
         raise InternalError("bool division is undefined")
     signed = n.dtype.kind == "i"
@@ -80,7 +80,7 @@ def ipow(base: Scalar, exponent: Scalar) -> Scalar:
     if exponent.known is not None and exponent.known >= 0:
         return _constant_power(base, int(exponent.known))
     if base.dtype.kind != "i":
-        # The exponent of `ipowi` is signed.
+        # `ipowi` takes its exponent as signed; half of it is not negative.
         half = base._op("math.ipowi", exponent._op("arith.shrui", exponent.const(1)))
         return half * half * (exponent & 1).ne(0).select(base, 1)
     return base._op("math.ipowi", exponent.maximum(0))

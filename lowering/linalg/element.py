@@ -43,7 +43,7 @@ def storage_type(dtype: DType) -> ir.Type:
 
 
 def int_type(bits: int) -> ir.Type:
-    """Signless integers."""
+    """The signless integer type of this width."""
     return ir.IntegerType.get_signless(bits)
 
 

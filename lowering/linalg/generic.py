@@ -1,6 +1,6 @@
 """The few operations to which all ops are lowered: sizes, destinations, fills, `linalg.generic`.
 
-`Emitter` is the floor of `builder.Builder`; it knows MLIR types and maps, not NumPy.
+`Emitter` is the base class of `builder.Builder`; it knows MLIR types and maps, not NumPy.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def fill_region(op: ir.Operation) -> None:
 
 
 class Emitter:
-    """Emits into one function.
+    """Emits operations into one function.
 
     Args:
         symbols: the ``index`` argument of every size symbol.
@@ -229,8 +229,8 @@ class Emitter:
             inputs: tensors with the affine index expressions they are read at.
             outputs: destinations likewise, with their dtypes.
             reductions: for each loop, outermost first, whether it is a reduction.
-            body: from the input elements, then the elements of the destinations, to the new
-                element(s); called once, emitting into the region.
+            body: takes the input elements, then the elements of the destinations, and returns the
+                new element(s); it is called once and emits into the region.
         """
         values = [t.value for t, _ in inputs] + [v for v, _, _ in outputs]
         exprs = [e for _, e in inputs] + [e for _, _, e in outputs]

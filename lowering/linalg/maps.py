@@ -12,7 +12,7 @@ from .generic import Expr, dims, literal
 
 
 def broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
-    """How an operand of this shape is read by loops over the result, aligned at the right."""
+    """How loops over the result read an operand of this shape, which is broadcast."""
     aligned = loops[len(loops) - len(shape) :]
     return [literal(0) if d == 1 else e for d, e in zip(shape, aligned, strict=True)]
 

@@ -68,11 +68,11 @@ def _count(sizes: tuple[Dim, ...]) -> Dim:
 
 def _product(b: Builder, name: str, x: Tensor, y: Tensor, shape: tuple[Dim, ...]) -> Tensor:
     if x.dtype in (F16, BF16):
-        # Next to the product, so that libraries which take halves are given them.
+        # The casts stand next to the product, so that a library that takes halves can take them in.
         return b.cast(_product(b, name, b.cast(x, F32), b.cast(y, F32), shape), x.dtype)
     type_ = TensorType(x.dtype, shape)
     into = b.fill(0, type_).value
-    if x.shape[-1] == 0:  # libraries leave such a result as it was
+    if x.shape[-1] == 0:  # libraries do not write such a result
         return Tensor(into, type_)
     if x.dtype in (F32, F64):
         attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1])}

@@ -38,7 +38,7 @@ class Scalar:
         value: the SSA value, of type ``compute_type(dtype)``.
         dtype: the dtype, which decides on signedness.
         reassoc: float additions with this operand may be reassociated (sum accumulators).
-        known: the number this is a constant of, as given; None for computed values.
+        known: for a constant, its number as given; None for computed values.
     """
 
     __slots__ = ("dtype", "known", "reassoc", "value")
@@ -307,7 +307,7 @@ Operand = Union[Scalar, Number]
 
 
 def extremum_op(dtype: DType, word: str) -> str:
-    """The operation for the ``"max"`` or ``"min"`` of two numbers; of floats, NaN if one is NaN."""
+    """Name of the operation for ``"max"`` or ``"min"``; of floats, NaN if one of them is NaN."""
     if dtype.is_float:
         return f"arith.{word}imumf"
     return f"arith.{word}{'s' if dtype.kind == 'i' else 'u'}i"

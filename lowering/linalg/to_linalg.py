@@ -47,7 +47,7 @@ def to_linalg(function: Program) -> ir.Module:
 
 
 def load_dialects(context: ir.Context) -> None:
-    """Load the dialects that lowering builds with, where operations need their definitions."""
+    """Load the dialects whose operations lowering creates by name."""
     for dialect in DIALECTS:
         _ = context.dialects[dialect]
 
@@ -228,7 +228,7 @@ def _located(error: ProfuseError, loc: Loc | None) -> ProfuseError:
 def _check(module: ir.Module, name: str, start: Loc | None) -> None:
     """Remove duplicate and dead operations, and verify."""
     try:
-        # Explicitly, because a pass that changes nothing is not followed by a verification.
+        # The pass manager does not verify after a pass that changes nothing.
         module.operation.verify()
         PassManager.parse("builtin.module(cse)").run(module.operation)
     except ir.MLIRError as error:

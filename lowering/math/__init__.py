@@ -2,8 +2,8 @@
 
 `expand` is the entry; a function without an expansion for its type is left to libm. Results at
 special values (signed zeros, infinities, NaN, overflow, gradual underflow) are those of C99 and
-NumPy. Floating-point exception flags are not modelled. Subnormals need a thread that does not flush
-them to zero, as every thread starts out.
+NumPy. Floating-point exception flags are not modelled. Subnormal results need a thread that does
+not flush them to zero; no thread does when it starts.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
     "powf": pow.powf,
 }
 
-# Largest error in units in the last place of the correctly rounded result, over all arguments, on a
-# target with fused multiply-add (without one, half a unit more): f32 and f64. None: not expanded,
-# libm is called.
+# For f32 and f64: the largest error over all arguments, in units in the last place of the correctly
+# rounded result, on a target with fused multiply-add (half a unit more without). None: there is no
+# expansion, and libm is called.
 ULP_BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "exp": (1.0, 1.25),
     "exp2": (1.0, 1.25),
@@ -69,7 +69,7 @@ ULP_BOUNDS: dict[str, tuple[float | None, float | None]] = {
 }
 
 
-# Expanded in f64 only where `fused` holds.
+# Functions that are expanded in f64 only where `fused` holds.
 FUSED_F64 = ("sin", "cos", "tan")
 
 
@@ -78,11 +78,11 @@ def expand(
 ) -> ir.Value | None:
     """Emit `math.<name>` inline at the current insertion point.
 
-    ``slow_subnormals``: for a target that computes with subnormal numbers in microcode.
-    ``fused``: for a target with fused multiply-add and loops of which `emit.rare` makes versions.
+    ``slow_subnormals``: the target computes with subnormal numbers in microcode.
+    ``fused``: the target has fused multiply-add, and `emit.rare` makes two versions of the loop.
 
-    None where there is no expansion for the name and type: the caller keeps the operation itself,
-    which becomes a call of libm.
+    Returns None where there is no expansion for the name and type: the caller keeps the operation
+    itself, which becomes a call of libm.
     """
     function = EXPANSIONS.get(name)
     type = operands[0].type

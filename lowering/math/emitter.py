@@ -14,7 +14,7 @@ from mlir.dialects import arith, math
 from ...dialect.dataclass import dataclass
 
 _FLOAT_PREDICATES = arith.CmpFPredicate
-# Marks a select whose first value is rarely taken; `emit.rare` makes loops that do without it.
+# Marks a select whose first value is rarely taken; `emit.rare` makes versions of loops without it.
 RARE = "profuse.rare"
 
 
@@ -27,7 +27,7 @@ class Format:
         mantissa: stored mantissa bits.
         bias: exponent bias.
         magic: 1.5 * 2**mantissa; adding it rounds to an integer that lands in the low bits.
-        small: its square is nothing next to 1, and its cube normal.
+        small: its square is negligible next to 1, and its cube is a normal number.
     """
 
     bits: int
@@ -56,13 +56,13 @@ class K:
 
     `mul add sub fma` carry fastmath `contract`: the back end may fuse a product into a sum where
     the target has the instruction. `exact_fma` is fused on every target, for error-free
-    transformations. Constants are created once per emitter, which so serves one insertion block.
+    transformations. An emitter creates each constant once, so it serves one insertion block.
 
-    ``slow_subnormals``: operations that take or give subnormal numbers are to be avoided at the
+    ``slow_subnormals``: the emitter avoids operations that take or give subnormal numbers, at the
     cost of a few others; the results have the same bits.
 
     ``fused``: the target has fused multiply-add, and `emit.rare` makes two versions of loops, so
-    that a form for most arguments (`rarely`) pays.
+    that a separate form for most arguments (`rarely`) pays.
     """
 
     def __init__(self, type: ir.Type, slow_subnormals: bool = False, fused: bool = False) -> None:
@@ -138,22 +138,22 @@ class K:
             result = self.fma(result, x, coefficient)
         return result
 
-    # What follows keeps tails of series normal: f(x) = x + x * p(x**2) rounds to x for small x.
+    # These three keep tails of series normal: f(x) = x + x * p(x**2) rounds to x for small x.
 
     def square(self, x) -> ir.Value:
-        """x * x; with `slow_subnormals`, for |x| < `small` the square of that."""
+        """x * x; with `slow_subnormals`, no less than the square of `small`."""
         if self.slow_subnormals:
             x = self.max(self.abs(x), self.format.small)
         return self.mul(x, x)
 
     def flushed(self, x) -> ir.Value:
-        """x; with `slow_subnormals`, for |x| < `small` -0.0, which changes no sum."""
+        """x; with `slow_subnormals`, -0.0, which changes no sum, where |x| < `small`."""
         if not self.slow_subnormals:
             return x
         return self.select(self.lt(self.abs(x), self.format.small), -0.0, x)
 
     def capped(self, x, high: float) -> ir.Value:
-        """x; with `slow_subnormals` no more than a limit beyond which 1 / x does not matter."""
+        """x; with `slow_subnormals`, at most ``high``, beyond which 1 / x does not matter."""
         return self.min(x, high) if self.slow_subnormals else x
 
     neg = staticmethod(arith.negf)
@@ -172,11 +172,11 @@ class K:
         return self.compare("OEQ", a, b)
 
     def eq_or_nan(self, a, b) -> ir.Value:
-        """True where they are equal or either is NaN."""
+        """a == b, or either is NaN."""
         return self.compare("UEQ", a, b)
 
     def ne(self, a, b) -> ir.Value:
-        """True where either is NaN."""
+        """a != b, or either is NaN."""
         return self.compare("UNE", a, b)
 
     def lt(self, a, b) -> ir.Value:
@@ -197,10 +197,10 @@ class K:
         return arith.select(condition, self._value(a), self._value(b))
 
     def rarely(self, condition, rare, usual) -> ir.Value:
-        """`select` where the condition hardly ever holds.
+        """`select` for a condition that hardly ever holds.
 
-        A block of elements for none of which it holds does without ``rare``. The condition should
-        follow from the arguments in few operations.
+        Blocks of elements in which it never holds run without ``rare``. The condition should follow
+        from the arguments in few operations.
         """
         result = self.select(condition, rare, usual)
         result.owner.attributes[RARE] = ir.UnitAttr.get()
@@ -214,7 +214,7 @@ class K:
         return arith.cmpi(arith.CmpIPredicate.uge, above, normal)
 
     def if_unusual(self, condition, rare, usual) -> ir.Value:
-        """`rarely`, or ``rare`` itself where there is one form for all arguments."""
+        """`rarely` if `fused`; else ``rare``, the form that holds for all arguments."""
         return self.rarely(condition, rare, usual) if self.fused else rare
 
     both = staticmethod(arith.andi)
@@ -224,8 +224,8 @@ class K:
         """Limit x to [low, high]; NaN stays."""
         return self.min(self.max(x, low), high)
 
-    # The constant on the left of the comparison: x86 max/min return their second operand on NaN,
-    # which makes each of these one instruction.
+    # The constant is on the left of the comparison, so that each of these is one instruction: x86's
+    # max and min return their second operand on NaN.
 
     def max(self, x, low) -> ir.Value:
         low = self._value(low)
@@ -257,9 +257,9 @@ class K:
         return arith.shrui(a, self.integer(count))
 
     def to_float(self, i) -> ir.Value:
-        """Signed integer of small magnitude to float.
+        """A signed integer of small magnitude as a float.
 
-        Through the magic number for f64: AVX2 has no conversion from 64-bit integers.
+        f64 uses the magic number, because AVX2 has no conversion from 64-bit integers.
         """
         if self.is_f32:
             return arith.sitofp(self.type, i)
@@ -269,7 +269,7 @@ class K:
     def round(self, x, scale: float, offset: int = 0) -> tuple[ir.Value, ir.Value]:
         """n = round(x * scale) as a float, and bits whose low half holds n + offset.
 
-        The magic-number way: no fptosi, which is poison on NaN. Good for |n| < 2**(mantissa - 2).
+        Uses the magic number, because fptosi is poison on NaN. Valid for |n| < 2**(mantissa - 2).
         """
         magic = self.const(self.format.magic + offset)
         shifted = self.fma(x, scale, magic)
@@ -284,7 +284,7 @@ class K:
         return arith.truncf(ir.F32Type.get(), x)
 
     def low_half(self, i) -> ir.Value:
-        """The low 32 bits of an integer of 64."""
+        """The low 32 bits of a 64-bit integer."""
         return arith.trunci(ir.IntegerType.get_signless(32), i)
 
     def is_odd(self, i) -> ir.Value:

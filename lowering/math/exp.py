@@ -54,8 +54,8 @@ TANH_P = (1.3319096936470487e-08, 2.0583507648552768e-05, 0.003494036151096225,
 TANH_Q = (7.762030236335704e-07, 0.0003283095429651439, 0.02587107941508293,
           0.4671303927898407, 0.9999999403953552)  # fmt: skip
 
-# Least arguments to compute with, which give 0; and the largest that give finite numbers, of e**x,
-# e**x / 2 and 2**x.
+# Of e**x, e**x / 2 and 2**x: LOW is the least argument to compute with, and gives 0; HIGH is the
+# largest argument with a finite result.
 EXP_LOW = {32: -104.0, 64: -746.0}
 EXP_HIGH = {32: 88.72283172607422, 64: 709.782712893384}
 HALF_EXP_HIGH = {32: 89.41598510742188, 64: 710.4758600739439}
@@ -75,9 +75,9 @@ def reduce_exp(k: K, x: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:
 def scale(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:
     """y * 2**n where the low bits hold n + 2 * bias: two factors reach inf and subnormals.
 
-    Both are 0 for n = -2 * bias. Products, not additions to the exponent field: these keep a NaN in
-    y whatever the bits say. The last one is never fused with a sum: it would be finite where it
-    overflows.
+    Both factors are 0 for n = -2 * bias. Products, unlike additions to the exponent field, keep a
+    NaN in y whatever the bits say. The last product is never fused with a sum, which could be
+    finite where the product overflows.
     """
     mantissa = k.format.mantissa
     half = k.shr(bits, 1)
@@ -89,10 +89,10 @@ def scale(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:
 def scale_finite(k: K, y: ir.Value, bits: ir.Value) -> ir.Value:
     """The bits of `scale` for finite results, from operations on normal numbers only.
 
-    The low bits hold n. An addition to the exponent field gives normal results. For n < 0 the field
-    of n alone is that of -2**(n + bias + 2), so that the sum with -8 rounds y * 2**n to a multiple
-    of the least subnormal and has it in its low bits; where the result is normal, or n >= 0, they
-    are no more than the bits of the former.
+    The low bits hold n. Adding n to the exponent field gives normal results. For n < 0, the shifted
+    bits of n alone are the float -2**(n + bias + 2); the sum of y times this float and -8 rounds
+    y * 2**n to a multiple of the least subnormal, and holds it in its low bits. Where the result is
+    normal, or n >= 0, these low bits are no more than the bits of the normal result.
     """
     shifted = k.shl(bits, k.format.mantissa)
     normal = k.iadd(k.bits(y), shifted)
@@ -108,23 +108,23 @@ def scaled(
 
     Args:
         low, high: the least argument to compute with, the largest with a finite result.
-        unit: what x grows by as n grows by one.
-        log2_factor: n is that of x plus this.
+        unit: the increase of x by which n grows by one.
+        log2_factor: this is added to the n of x.
     """
     bias = k.format.bias
     if k.slow_subnormals:
         clamped = k.max(x, low)
         result = scale_finite(k, *reduced(clamped, log2_factor))
-        # To inf or NaN; the last argument of `select` holds for all others.
+        # Arguments beyond `high` give inf, and NaN gives NaN.
         return k.select(k.not_le(clamped, high), k.exact_add(clamped, inf), result)
-    # What is far below the range has factors of 0: products that end as 0 by underflow take longer.
+    # Arguments far below the range get factors of 0: products that underflow to 0 take longer.
     zero = -(2 * bias + log2_factor) * unit
     clamped = k.clamp(x, zero, high + unit)
     return scale(k, *reduced(clamped, 2 * bias + log2_factor))
 
 
 def exp_times(k: K, x: ir.Value, log2_factor: int = 0) -> ir.Value:
-    """e**x * 2**log2_factor, without overflow of e**x alone; the factor is 0 or -1."""
+    """e**x * 2**log2_factor, also where e**x alone overflows; ``log2_factor`` is 0 or -1."""
     size = k.format.bits
 
     def reduced(x: ir.Value, offset: int) -> tuple[ir.Value, ir.Value]:
@@ -152,7 +152,7 @@ def exp2(k: K, x: ir.Value) -> ir.Value:
 
 
 def expm1(k: K, x: ir.Value) -> ir.Value:
-    """2**n * (e**r - 1) + (2**n - 1), by halves: 2**n itself may overflow."""
+    """2**n * (e**r - 1) + (2**n - 1), halved and doubled again: 2**n itself may overflow."""
     clamped = k.clamp(x, *EXPM1_RANGE[k.format.bits])
     r, bits = reduce_exp(k, clamped, k.format.bias - 1)
     tail = k.polynomial(r, EXP_TAIL[k.format.bits])
@@ -160,7 +160,7 @@ def expm1(k: K, x: ir.Value) -> ir.Value:
     reduced = k.fma(tail, k.mul(small, small), r)
     half = k.from_bits(k.shl(bits, k.format.mantissa))
     result = k.mul(k.fma(half, reduced, k.sub(half, 0.5)), 2.0)
-    # Half of a subnormal may not be one: the result is x long before.
+    # Halving a subnormal may lose its last bit; for arguments that small the result is x.
     result = k.select(k.lt(k.abs(x), 2.0**-64), x, result)
     return k.copysign(result, x)
 
@@ -180,7 +180,7 @@ def cosh(k: K, x: ir.Value) -> ir.Value:
 
 
 def rational(k: K, x: ir.Value, limit: float, p: Sequence[float], q: Sequence[float]) -> ir.Value:
-    """x * P / Q in x**2, from -1 to 1, for x within the limit and beyond; P is 1 at 0."""
+    """x * P(x**2) / Q(x**2), with x clamped to ±limit and the result to ±1; P is 1 at 0."""
     x = k.clamp(x, -limit, limit)
     small = k.flushed(x)
     square = k.mul(small, small)

@@ -14,7 +14,7 @@ from mlir import ir
 from .emitter import K
 from .exp import LN2
 
-# The first part of each pair has trailing zeros, as those of `LN2`: e times it is exact.
+# The first part of each pair has trailing zeros, as in `LN2`, so that e times it is exact.
 LOG10_2 = {
     32: (0.301025390625, 4.6050389811952137e-06),
     64: (0.30102999560767785, 5.630334806675098e-11),
@@ -114,7 +114,7 @@ def log10(k: K, x: ir.Value) -> ir.Value:
 
 
 def log1p(k: K, x: ir.Value) -> ir.Value:
-    """log(u), u = 1 + x, with what rounding u lost added to f."""
+    """log(u) for u = 1 + x, with the rounding error of u added to f."""
     form = k.format
     u = k.exact_add(x, 1.0)
     lost = k.exact_sub(x, k.exact_sub(u, 1.0))
@@ -128,7 +128,7 @@ def log1p(k: K, x: ir.Value) -> ir.Value:
     return k.copysign(result, x)
 
 
-# Above this, 1 / x**2 is nothing next to 1, and x**2 still finite.
+# Beyond this, 1 / x**2 is negligible next to 1; up to it, x**2 is finite.
 LARGE = {32: 2.0**40, 64: 2.0**100}
 LN2_ROUNDED = 0.6931471805599453
 

@@ -2,7 +2,8 @@
 
 f32 computes in f64 or, where the target has fused multiply-add and nothing is unusual, with a
 logarithm in two f32 parts (`usual_f32`). f64 carries the logarithm and its product with y in two
-parts (error-free transformations, Dekker), since an error in it is multiplied by up to 700.
+parts (error-free transformations, Dekker), since the exponential multiplies a relative error of the
+product by up to 700.
 Polynomials are own minimax fits (Remez). Error bounds: `math.ULP_BOUNDS`.
 """
 
@@ -27,7 +28,7 @@ LOG_FINE = (0.13196164525548829, 0.13256838857125616, 0.15386756244471492, 0.181
             0.22222222519529874, 0.2857142857010225, 0.4000000000000225)  # fmt: skip
 TWO_THIRDS = (2.0 / 3.0, 3.700743415417188e-17)
 
-# Natural exponents outside give 0, by factors of 0 in `scale`, or inf.
+# Natural exponents below give 0, by factors of 0 in `scale`, those above give inf.
 EXPONENT_RANGE = (-2046 * LN2[64][0], 710.0)
 
 
@@ -42,7 +43,7 @@ USUAL = {32: 32.0, 64: 1020.0}
 def powf(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
     if not k.fused:
         return any_power(k, x, y)
-    # Never less than |log2(x)|, by no more than 0.09: the mantissa taken as linear.
+    # The bits of x, read as a fixed-point number, are log2(x) with an error below 0.09.
     drop = 0 if k.is_f32 else 20
     linear = k.to_float(k.shr(k.bits(x), drop))
     linear = k.sub(k.mul(linear, 2.0 ** (drop - k.format.mantissa)), k.format.bias)
@@ -107,7 +108,7 @@ def any_power(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
     complex_result = k.both(k.both(k.lt(x, 0.0), k.lt(a, inf)), k.ne(k.floor(y), y))
     result = k.select(odd, k.copysign(magnitude, x), magnitude)
     result = k.select(complex_result, nan, result)
-    # These hold for the other operand NaN too, and (-1)**inf is 1.
+    # 1**y and x**0 are 1 even if the other operand is NaN; (-1)**inf is 1, too.
     minus_one = k.both(k.eq(a, 1.0), k.eq(k.abs(y), inf))
     one = k.either(k.either(k.eq(x, 1.0), k.eq(y, 0.0)), minus_one)
     return k.select(one, 1.0, result)
@@ -124,7 +125,8 @@ def magnitude_f32(k: K, a: ir.Value, y: ir.Value) -> ir.Value:
     e = d.sub(d.to_float(biased), d.format.bias)
     log2 = d.fma(natural, LOG2_E[64][0], e)
     log2 = d.select(d.eq(a, 0.0), -inf, d.select(d.lt(a, inf), log2, a))
-    # Within these the f64 is normal, or 0 at the lower one; rounding it to f32 gives the rest.
+    # Between these limits the f64 is normal, at the lower one it is 0; rounding it to f32 gives
+    # subnormals, 0 and inf.
     exponent = d.clamp(d.exact_mul(y, log2), -1023.0, 200.0)
     n, bits = d.round(exponent, 1.0, d.format.bias)
     r = d.exact_sub(exponent, n)

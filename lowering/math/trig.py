@@ -1,8 +1,8 @@
 """Circular functions: sin cos tan, asin acos atan atan2.
 
-sin, cos and tan have two reductions. That of most arguments subtracts a multiple of pi/2 in parts,
-by fused multiply-adds. Beyond `QUARTERS_LIMIT` f32 counts turns in f64, and f64 calls libm: to
-reduce every finite f64 takes 1100 bits of 1/(2*pi). Targets without fused multiply-adds have the
+sin, cos and tan have two argument reductions. The usual one subtracts a multiple of pi/2 in parts,
+by fused multiply-adds. Beyond `QUARTERS_LIMIT`, f32 counts turns in f64, and f64 calls libm: to
+reduce every finite f64 takes 1100 bits of 1/(2*pi). Targets without fused multiply-adds use the
 second way alone.
 """
 
@@ -16,8 +16,9 @@ from mlir.dialects import math
 from .emitter import K
 
 # 1 / (2 * pi) in parts of 28 bits, so that their products with an f32 are exact in f64, and a last
-# one of 53. From 2**77 on the bits above 2**-53 give whole turns and are left out; what is missing
-# at the end is below 2**-64 of a turn for the largest argument of each.
+# one of 53. Beyond `LARGE`, the bits of 1 / (2 * pi) above 2**-53 give whole turns: `TURNS_LARGE`
+# leaves them out. The bits missing at the end are below 2**-64 of a turn for the largest argument
+# of each.
 LARGE = 2.0**77
 TURNS = (0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19, 6.317065088957875e-27)
 TURNS_LARGE = (7.342738823155979e-17, 2.7773570257824794e-25, 1.0046721373901103e-33,
@@ -30,8 +31,9 @@ SIN = (2.6034442726086127e-06, -0.00019808635988738388, 0.0083330562338233,
 TAN = (0.004418184980750084, 1.260389581148047e-06, 0.010908469557762146, 0.021252792328596115,
        0.054065920412540436, 0.13332606852054596, 0.3333335220813751)  # fmt: skip
 
-# pi/2 in parts from above. In f32, the first difference is exact for every n up to 2**16; in f64,
-# so is n times the second part for n up to 2**20. No part is negative, so that -0 stays as it is.
+# pi/2 in parts, the highest first. In f32, the first difference is exact for every n up to 2**16;
+# in f64, n times the second part is exact, too, for n up to 2**20. No part is negative, so that -0
+# stays as it is.
 HALF_PI = {
     32: (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15),
     64: (1.5707963267948966, 6.12323399538461e-17, 3.5215598651832e-27),
@@ -43,7 +45,7 @@ SIN_NEAR = {
     64: (1.5895252817776371e-10, -2.5050731347975396e-08, 2.7557313519583064e-06,
          -0.00019841269829305475, 0.008333333333321776, -0.1666666666666663),
 }  # fmt: skip
-# (cos(r) - 1 + r**2/2) / r**4 in r**2, there; error below 0.01 ulp
+# (cos(r) - 1 + r**2/2) / r**4 in r**2, for the same r; error below 0.01 ulp
 COS_NEAR = {
     32: (2.4436294552288018e-05, -0.0013887349050492048, 0.04166664555668831),
     64: (-1.1359005602278515e-11, 2.0875711270284036e-09, -2.755731426717842e-07,
@@ -69,18 +71,18 @@ ATAN = {
          -0.14285714280269302, 0.19999999999954457, -0.33333333333333204),
 }  # fmt: skip
 
-# pi rounded, and what that leaves; halves and quarters of both are exact.
+# pi rounded, and the rounding error; halves and quarters of both are exact.
 PI = {32: (3.1415927410125732, -8.742278000372485e-08), 64: (pi, 1.2246467991473532e-16)}
 TAN_PI_8 = 0.41421356237309503
 TAN_3PI_8 = 2.414213562373095
 
 
 def turns(k: K, x: ir.Value) -> tuple[K, ir.Value]:
-    """x / (2 * pi) less a near integer, in f64, and its emitter; NaN for infinite x.
+    """The emitter of f64, and x / (2 * pi) minus a near integer in f64; NaN for infinite x.
 
-    Within 2**-9 of [-1/2, 1/2]. One part of the constant after another, whole turns dropped after
-    each: every sum is exact or rounded below 2**-54 of a turn, for every finite x, without a table
-    or a branch.
+    The result is within 2**-9 of [-1/2, 1/2]. It adds the product with one part of the constant
+    after another, and drops whole turns after each: every sum is exact or rounded below 2**-54 of a
+    turn, for every finite x, without a table or a branch.
     """
     d = k.double()
     large = k.gt(k.abs(x), LARGE)
@@ -114,7 +116,7 @@ def by_turns(k: K, name: str, x: ir.Value) -> ir.Value:
 
 
 def tan_of_turns(k: K, d: K, turn: ir.Value) -> ir.Value:
-    """tan or, beyond an eighth of a turn, the reciprocal of that of the complement."""
+    """tan(2 * pi * turn) in f32; beyond an eighth of a turn, 1 / tan of the complement."""
     half = d.exact_sub(turn, d.mul(d.roundeven(d.add(turn, turn)), 0.5))
     a = d.abs(half)
     complement = d.exact_sub(0.25, a)
@@ -126,14 +128,14 @@ def tan_of_turns(k: K, d: K, turn: ir.Value) -> ir.Value:
 
 
 def quarters(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value | None, ir.Value]:
-    """r, what f64 rounds off it, and the bits of n, where x = n * pi/2 + r, up to the limit."""
+    """r, its rounding error in f64, and the bits of n: x = n * pi/2 + r up to `QUARTERS_LIMIT`."""
     n, bits = k.round(x, 2.0 / pi)
     n = k.neg(n)
     first, second, third = HALF_PI[k.format.bits]
     r = k.exact_fma(n, first, x)
     if k.is_f32:
         return k.exact_fma(n, third, k.exact_fma(n, second, r)), None, bits
-    # What is subtracted is less than the rest, or the difference is exact.
+    # The error of the sum is exact: part is less than r, or there is no error.
     part = k.exact_mul(n, second)
     near = k.exact_add(r, part)
     lost = k.exact_add(k.exact_sub(r, near), part)
@@ -153,7 +155,7 @@ def sin_cos(k: K, r: ir.Value, low: ir.Value | None) -> tuple[ir.Value, ir.Value
 
 
 def circular(k: K, name: str, x: ir.Value) -> ir.Value:
-    """sin, cos or tan by the form that the target has."""
+    """sin, cos or tan, by the argument reductions that suit the target."""
     if not k.fused:
         return by_turns(k, name, x)
     r, low, bits = quarters(k, x)
@@ -168,7 +170,7 @@ def circular(k: K, name: str, x: ir.Value) -> ir.Value:
         pair = (sin, cos) if name == "cos" else (cos, sin)
         sign = k.from_bits(k.shl(k.shr(quarter, 1), top))
         usual = k.flip_sign(k.select(odd, *pair), sign)
-    # What becomes of the sign of a NaN depends on the order of operands in instructions.
+    # NaN stays as it is: its sign would depend on the order of operands in instructions.
     keep = k.ne(x, x) if name == "cos" else k.eq_or_nan(x, 0.0)
     usual = k.select(keep, x, usual)
     large = k.gt(k.abs(x), QUARTERS_LIMIT[k.format.bits])
@@ -189,7 +191,7 @@ def tan(k: K, x: ir.Value) -> ir.Value:
 
 
 def asin_parts(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Whether |x| > 1/2, and asin(|x|), or asin(sqrt((1 - |x|) / 2)) there; NaN if |x| > 1."""
+    """Whether |x| > 1/2; asin(sqrt((1 - |x|) / 2)) if so, else asin(|x|); NaN if |x| > 1."""
     a = k.abs(x)
     far = k.gt(a, 0.5)
     square = k.select(far, k.mul(k.exact_sub(1.0, a), 0.5), k.square(a))
@@ -210,7 +212,7 @@ def acos(k: K, x: ir.Value) -> ir.Value:
     high, low = PI[k.format.bits]
     signed = k.copysign(angle, x)
     near = k.sub(high / 2, k.sub(signed, low / 2))
-    # At x near -1 it is pi - 2 * angle, and signed is -angle.
+    # For x < -1/2, acos(x) is pi - 2 * angle, and `signed` is -angle.
     negative = k.lt(x, 0.0)
     twice = k.add(signed, signed)
     obtuse = k.add(high, k.add(twice, low))
@@ -218,7 +220,7 @@ def acos(k: K, x: ir.Value) -> ir.Value:
 
 
 def atan_of_ratio(k: K, y: ir.Value, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """atan(y / x) in two parts for y, x >= 0, by one division: of -x/y, (y - x)/(y + x) or y/x.
+    """atan(y / x) in two parts for y, x >= 0, by one division: -x/y, (y - x)/(y + x) or y/x.
 
     The parts add up to the result; the first is a multiple of pi/4.
     """

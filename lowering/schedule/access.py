@@ -170,7 +170,9 @@ def _require_unless_stored(tensor: Tensor) -> None:
 def operand_view(
     tensor: Tensor, readable: Callable[[Tensor, Index], bool] | None = None
 ) -> tuple[Tensor, Index]:
-    """The stored tensor that a product reads for ``tensor``, and the element offset over its axes.
+    """The stored tensor that a product reads for ``tensor``, and an offset in it.
+
+    The offset is in elements, as an expression over the axes of ``tensor``.
 
     A strided view is read in place if the library can do so, as ``readable`` decides (default:
     `library_readable`). Otherwise the view itself is stored.

@@ -73,7 +73,7 @@ def read_view(
     """The tensor and the index of a region that only yields one extracted element.
 
     The index must be a linear function of the loops; else the result is None. Slices with symbolic
-    sizes have this form, and become views by it.
+    sizes have this form, and so become views.
     """
     indices: dict[ir.Value, Index] = {}
     extracts: dict[ir.Value, tuple[Tensor, tuple[Index, ...]]] = {}

@@ -17,7 +17,7 @@ MOST = 4  # channels
 
 
 def channels_innermost(nest: Nest, grouper: Grouper) -> None:
-    """Exchange the innermost loop of a pointwise nest for one over channels, if it has such."""
+    """Make the loop over channels of a pointwise nest, if it has one, the innermost loop."""
     if len(nest.stages) != 1 or nest.scratch or nest.tail or nest.accumulated or nest.tile:
         return
     (stage,) = nest.stages
@@ -33,7 +33,7 @@ def channels_innermost(nest: Nest, grouper: Grouper) -> None:
 
 
 def _is_of_channels(loop: Loop, lane: Loop, nest: Nest, grouper: Grouper) -> bool:
-    """True if something is read in runs along ``loop``, and all is stored along ``lane``."""
+    """True if a read is interleaved by ``loop``, and all stores are contiguous along ``lane``."""
     count = loop.extent
     if not isinstance(count, int) or count > MOST:
         return False

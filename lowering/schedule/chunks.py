@@ -33,7 +33,7 @@ _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages 
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
 _ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
 
-# Estimates for one core, in picoseconds, as AVX-512 of 2023 takes.
+# Estimates in picoseconds, for one core of 2023 with AVX-512.
 _CYCLE = 10  # a cycle of `Body.cost`, for an element of 4 bytes
 _BYTE = 10  # a byte that is read or written
 _MULTIPLY = {4: 20, 8: 40}  # a multiplication and addition of a matrix product, by bytes of element
@@ -52,7 +52,7 @@ class Merged:
     Attributes:
         tensor: the result.
         combiner: how two accumulators become one.
-        buffer: where each chunk has its accumulators; its first axis is that of the chunks.
+        buffer: the accumulators of all chunks; its first axis is that of the chunks.
     """
 
     tensor: Tensor
@@ -76,7 +76,7 @@ class Chunks:
     Attributes:
         loop: the loop of the nest; None = the step is a product.
         extent: iterations.
-        unit: all chunks but the last have a multiple of so many iterations.
+        unit: the iterations of every chunk but the last are a multiple of this number.
         work: pairs (picoseconds, sizes): their products add up to the estimated time of the step.
         most: largest number of chunks.
         merged: results of reductions along the loop.
@@ -93,7 +93,7 @@ class Chunks:
 
     @property
     def grain(self) -> int | None:
-        """Iterations of a chunk; None = they depend on sizes that are known at run time."""
+        """Iterations of a chunk; None = they depend on sizes that are known only at run time."""
         extent, work = self.extent, 0.0
         for cost, dims in self.work:
             size = ix.product(dims)
@@ -141,12 +141,12 @@ def nest_chunks(nest: Nest, apart: list[Scratch]) -> Chunks | None:
 
 
 def _parts(chunks: Chunks) -> float:
-    """Number of chunks that a loop can have; unknown extents are taken for large."""
+    """Number of chunks that a loop can have; an unknown extent counts as large."""
     return chunks.extent / chunks.unit if isinstance(chunks.extent, int) else float(chunks.most)
 
 
 def _candidates(nest: Nest) -> Iterator[Loop]:
-    """Loops whose iterations need nothing of one another, but for reductions; best first."""
+    """Loops whose iterations are independent, except for reductions; best first."""
     inside: list[Loop] = []
     if len(nest.stages) == 1 and not nest.tail and not nest.scratch:
         stage = nest.stages[0]
@@ -187,7 +187,7 @@ def _merged(nest: Nest, loop: Loop) -> list[Merged] | None:
 
 
 def _starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
-    """True if accumulators may start with the initial value more than once."""
+    """True if several accumulators of one result may each start with its initial value."""
     if init is not None and combiner.op in _IDEMPOTENT:
         return True
     if init is None or combiner.op not in _NEUTRAL or not isinstance(init.producer, Compute):

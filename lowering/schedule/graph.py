@@ -110,7 +110,7 @@ class Body:
         direct: numbers of the used arguments that every iteration reads, in the order of their
             first use; the other used arguments are only read in branches.
         loops: loops whose index the region reads.
-        cost: rough cycles per element of one SIMD lane group.
+        cost: rough cost of one iteration, in cycles of vector code.
         view: number of the input that is yielded unchanged; None = no such input.
         fill: the scalar that a fill stores; None = the operation is no fill.
     """

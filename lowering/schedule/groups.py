@@ -208,7 +208,7 @@ class Grouper:
         reduced = {own[k] for k in op.loops if op.reduction[k]}
         inner = reduced - set(outer)
         if reduced & set(outer) and not (self.accumulate and all(op.combiners)):
-            # The accumulators would have to exist for the whole time of the outer loops.
+            # The accumulators would have to live across all iterations of the outer loops.
             return False
         return not inner or not _runs_across(op, reads, own, outer)
 
@@ -250,7 +250,7 @@ class Grouper:
 def _runs_across(
     op: Compute, reads: Sequence[Access], own: Sequence[Loop], outer: Sequence[Loop]
 ) -> bool:
-    """True if an operation would have loops inside of ``outer``, but its best lane outside."""
+    """True if an operation would have inner loops, but its best innermost loop is an outer one."""
     lane = best_lane(op, reads)
     inner = any(loop.extent != 1 and loop not in outer for loop in own)
     return inner and lane is not None and own[lane] in outer

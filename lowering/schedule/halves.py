@@ -58,7 +58,7 @@ def narrow_products(graph: Graph) -> None:
 
 
 def widened(tensor: Tensor) -> Widened | None:
-    """The halves of which an f32 tensor is a plain conversion; None = it is not."""
+    """The origin of an f32 tensor that only converts halves; None for any other tensor."""
     path: list[Compute | Reshape] = []
     while str(tensor.element) == "f32":
         op = tensor.producer

@@ -62,10 +62,10 @@ def affine(expr: ir.AffineExpr) -> ix.Index:
 
 
 def within(index: ix.Index, sizes: Sequence[Dim]) -> ix.Index:
-    """``index`` of a slice that starts at 0, which is written as the remainder of a loop.
+    """``index`` without the remainder that `linalg.maps.slice_map` adds to slices from 0 on.
 
-    Otherwise linalg would infer that the loop covers the whole axis. It ends before, so the
-    remainder is the loop itself.
+    Without the remainder, linalg would infer that the loop covers the whole axis. The loop ends
+    before, so the remainder is the loop index itself.
     """
     rest = index.single
     if not isinstance(rest, ix.Quotient) or not rest.rest or not isinstance(rest.of.single, int):

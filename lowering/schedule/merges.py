@@ -19,13 +19,13 @@ from .groups import Group, Grouper, Loop, loop_index
 from .index import Index
 from .memory import strides_of
 
-LONG = 256  # iterations of a loop that is as good as one of any length
+LONG = 256  # iterations of a loop that gains nothing from being merged
 
 
 def merge_loops(group: Group, grouper: Grouper) -> None:
     """Merge loops of a group without reductions, where that does not change what is accessed.
 
-    Of two loops one gets all iterations, and the other one the extent 1.
+    The inner one of two merged loops gets all iterations, the other one the extent 1.
     """
     loops = [loop for loop in group.outer if loop.extent != 1]
     if len(loops) < 2 or not _is_pointwise(group):
@@ -61,13 +61,13 @@ def _pair(loops: list[Loop], offsets: list[Index]) -> tuple[Loop, Loop] | None:
 
 
 def _follows(offset: Index, outer: Loop, inner: Loop) -> bool:
-    """True if an iteration of ``outer`` steps over as much as all iterations of ``inner``."""
+    """True if one step of ``outer`` is as long as all steps of ``inner`` together."""
     step: Dim = offset.coefficient(inner) * inner.extent
     return offset.coefficient(outer) == step
 
 
 def _offsets(group: Group, grouper: Grouper) -> list[Index] | None:
-    """Of all that a group reads and stores, over its loops; None = bodies compute some index."""
+    """Offsets, over its loops, of all that a group reads and stores; None = some are computed."""
     found = []
     for op in group.members:
         if any(inlined.body.loops for inlined in _inlined(op)):
@@ -86,7 +86,7 @@ def _offsets(group: Group, grouper: Grouper) -> list[Index] | None:
 
 
 def _inlined(op: Compute) -> Iterator[Compute]:
-    """An operation, and all that are inlined into it."""
+    """An operation and all operations that are inlined into it."""
 
     def before(tensor: Tensor) -> list[Tensor]:
         producer = tensor.producer

@@ -101,7 +101,7 @@ class Nest:
 
     @property
     def divided(self) -> Loop | None:
-        """The loop of which a call of the nest runs a part; None = it runs everything."""
+        """The divided loop: a call of the nest runs a part of it. None = a call runs everything."""
         if self.chunks is not None:
             return self.chunks.loop
         return self.outer[0] if self.outer else self.tile

@@ -3,8 +3,8 @@
 A running sum along a row is a serial chain: each addition waits for the one before it. So a nest
 that does nothing but scan its innermost loop takes many rows at a time. Tiles of its operands are
 transposed into small arrays (`tiles`), the scan goes through these with the rows innermost, as SIMD
-code, and tiles of its result are transposed back (`emit.scans`). Each row is folded in its order as
-always, so the results have the same bits.
+code, and tiles of its result are transposed back (`emit.scans`). Each row is still folded in its
+own order, so the results have the same bits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ScanTiling(Tiling):
 
     @property
     def height(self) -> int:
-        """Most rows of an array: the last tile takes a rest that would fill no square."""
+        """Most rows of an array: the last tile takes in a remainder that would fill no square."""
         return self.band + self.side - 1
 
 

@@ -22,12 +22,12 @@ from .memory import buffer_or_none, element_bytes, strides_of
 from .nests import Nest
 
 MOST = 4  # operands of one nest in tiles: their arrays have to stay in the L1 and L2 caches
-_RUN = 256  # bytes: reading less in a row at a time leaves hardware prefetching behind
+_RUN = 256  # bytes of contiguous reads; hardware prefetching does not keep up with shorter ones
 _LARGEST = 64  # elements of a side of a tile
 VECTOR = 32  # bytes of a row of a square; wider vectors were no faster
 WIDEST = 16  # elements of a side of a square: that many registers hold it
-TALL = 32  # rows per column; more are as well read along: few columns stay in cache for next rows
-_NEAR = 4  # elements; a step of less is no read across rows
+TALL = 32  # rows per column; if there are more, few columns stay in cache for the next rows anyway
+_NEAR = 4  # elements; a read with a shorter step does not count as across rows
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Tiling:
         return self.extent
 
     def crosses(self, offset: Index) -> bool:
-        """True if a read at this offset is contiguous along the rows, and far from it otherwise."""
+        """True if a read at this offset is contiguous along ``rows`` and strided along ``lane``."""
         return _crosses(offset, self.rows, self.lane)
 
 
@@ -78,7 +78,7 @@ def choose_tiling(nest: Nest) -> Tiling | None:
     rows = max(loops, key=lambda g: sum(_crosses(o, g, lane) for _, o in reads))
     widest = max(element_bytes(b.element) for b, o in reads if _crosses(o, rows, lane))
     side = min(WIDEST, VECTOR // widest)
-    # Without tiles, another loop may be innermost, and do well on few rows.
+    # If the nest would have another innermost loop without tiles, that does well on few rows.
     least = 2 * side if lane in nest.stages[0].parallel else _LARGEST
     if any(isinstance(g.extent, int) and g.extent < least for g in (rows, lane)):
         return None
@@ -91,7 +91,7 @@ def choose_tiling(nest: Nest) -> Tiling | None:
 
 def _crosses(offset: Index, rows: Loop, lane: Loop) -> bool:
     step = offset.coefficient(lane)
-    # LLVM reads small distances as whole vectors, and selects from these.
+    # For small strides, LLVM reads whole vectors and shuffles them.
     near = isinstance(step, int) and abs(step) < _NEAR
     known = all(isinstance(atom, Loop) for atom in offset.terms)
     return rows is not lane and known and not near and offset.coefficient(rows) == 1

@@ -1,7 +1,7 @@
 """Functions that make arrays. They do not dispatch on traced arguments, so they are substituted.
 
-In a traced function, ``np.zeros`` and its kin are thin wrappers (see `scope`): they record what has
-a traced argument or may be written to; otherwise they are what they always were.
+In a traced function, ``np.zeros`` and its kin are thin wrappers (see `scope`). They record calls
+that have a traced argument, or whose result the function may write to; NumPy serves all others.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _filled("empty", 0)
 
 @creation_function("full")
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """`np.full` with one number."""
+    """`np.full` with one number, or with an array that is broadcast."""
     if isinstance(fill_value, Traced) and fill_value.ndim:
         out = METHODS["astype"](fill_value, dtype or fill_value.dtype)
         return op("copy", broadcast(out, shape))
@@ -76,7 +76,7 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
     numbers = [_number(x) for x in (start, stop, 1 if step is None else step)]
     start, stop, step = numbers
     if all(_is_int(x) for x in numbers):
-        # The number of steps is rounded up, which -(-a // b) does, and is 0 at least.
+        # -(-a // b) rounds the number of steps up.
         count = -((start - stop) // step)
         count = _or_none(count)
     else:
@@ -94,7 +94,7 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
 
 
 def _length(steps: float) -> int:
-    """How many elements so many steps have; raises ShapeError where there is no such number."""
+    """The number of steps, rounded up, 0 at least; raises ShapeError for NaN and from 2**63 on."""
     if not abs(steps) < 2**63:
         what = (
             "arange: cannot compute length" if steps != steps else "Maximum allowed size exceeded"
@@ -117,7 +117,7 @@ def _kind_of(number: Any) -> type:
 
 
 def _promoting(x: Any) -> Any:
-    """What stands for an operand in NumPy's promotion: a Python number, or a dtype."""
+    """An operand's representative in NumPy's promotion: a Python number, or a dtype."""
     if isinstance(x, TracedScalar) or type(x) in NUMBERS:
         return _kind_of(x)(1)
     return array(x).dtype
@@ -189,10 +189,10 @@ def linspace(
 
 
 def whole_diagonal(k: Any, columns: Any) -> Any:
-    """The diagonal below which `np.tri` puts ones, for one that is no integer, too.
+    """The diagonal ``k`` up to which `np.tri` puts ones, as an integer; ``k`` may be a float.
 
-    NumPy compares with a range of integers from -k on, whose elements it cuts: all are 0 where the
-    first two are.
+    NumPy compares with a range from -k on, as integers: if the first two elements are truncated to
+    0, all elements are 0, and so every column has a one.
     """
     if dtype_like(k).kind in "biu":
         return k

@@ -27,7 +27,7 @@ def get_item(x: Traced, key: Any) -> Any:
     """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
     items = items_of(x, key)
     if not x.ndim and not items:
-        # With an ellipsis an array, a view of one; without it a number.
+        # With an ellipsis, the result is an array, a view of x; without it, a number.
         return in_memory(x) if has_ellipsis(key) else op("cast", x, dtype=dtype_of(x.dtype))
     if any(is_index_array(item) for item in items):
         return _advanced(x, items, _ellipsis_place(key))
@@ -196,8 +196,8 @@ def _pick(x: Any, axis: int, item: Any) -> Any:
 def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
     """``x[items]`` with index arrays; NumPy's rule says where their axes go.
 
-    ``ellipsis`` items came before the key's ellipsis, which parts index arrays even where it
-    stands for no axis.
+    ``ellipsis``: number of items before the key's ellipsis, which separates index arrays even where
+    it stands for no axis; None = the key has no ellipsis.
     """
     slices = _Slices()
     arrays: list[tuple[int, Any]] = []
@@ -245,5 +245,5 @@ def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
 
 
 def _is_number(item: Any) -> bool:
-    """True for an index that NumPy takes for a number; numbers alone give a view, no copy."""
+    """True for an index that is a number to NumPy; numbers alone give a view, no copy."""
     return is_immutable(item) if isinstance(item, Traced) else not isinstance(item, np.ndarray)

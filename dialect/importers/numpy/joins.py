@@ -43,7 +43,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _cast_to(out: Any, parts: Sequence[Any], dtype: Any, casting: Any) -> Any:
-    """What joins ``parts``, in the dtype that the call asks for."""
+    """``out``, which joins ``parts``, cast to the dtype that the call asks for, if it may be."""
     wanted = out.dtype if dtype is None else dtype
     for part in parts:
         check_cast(part, wanted, casting)
@@ -126,7 +126,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
             "result depends on the counts", "use a single integer, or np.take with indices",
         )  # fmt: skip
     number = np.asarray(repeats).reshape(()).item()
-    # NumPy cuts a plain float to an integer, but not one in an array.
+    # NumPy truncates a plain float to an integer, but not one in an array.
     is_array = isinstance(repeats, np.ndarray)
     count = operator.index(number) if is_array else int(number)
     place = 0 if axis is None else axis_number(axis)

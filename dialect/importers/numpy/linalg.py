@@ -64,7 +64,7 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _scaled(a: Any, b: Any) -> Any:
-    """An elementwise product, to which a Python number comes with a dtype of its own."""
+    """An elementwise product in which a Python number has a dtype of its own: it is not weak."""
     return op("mul", as_array(a), as_array(b))
 
 
@@ -109,7 +109,7 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
     arrays = [as_array(a), as_array(b)]
     sizes_a, sizes_b = map(sizes_now, arrays)
     for x, y in zip((sizes_a[k] for k in of_a), (sizes_b[k] for k in of_b), strict=True):
-        if x != y and None not in (x, y):  # einsum would stretch a 1
+        if x != y and None not in (x, y):  # einsum would broadcast a 1
             raise size_error(ShapeError, "shape-mismatch for sum")
     labels = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     left = [next(labels) for _ in range(ra)]
@@ -143,7 +143,7 @@ def einsum(
             check_cast(a, dtype, casting)
         arrays = [op("cast", a, dtype=dtype_of(dtype)) for a in arrays]
     made = _einsum(subscripts, arrays)
-    keeps = False  # every axis of a single operand
+    keeps = False  # whether the result has every axis of a single operand
     if len(arrays) == 1:
         inputs, output = parse_subscripts(subscripts, [arrays[0].ndim])
         keeps = set(inputs[0]) == set(output)
@@ -329,7 +329,7 @@ def _components(x: Any, axis: Any) -> tuple[Any, Any, Any]:
             ShapeError, "incompatible dimensions for cross product (dimension must be 2 or 3)"
         )
     v = op("moveaxis", x, source=(place,), destination=(-1,))
-    # The last component is taken in a way that raises for other calls where there is a fourth.
+    # Unlike v[..., 2], this raises in later calls whose vectors have a fourth component.
     return v[..., 0], v[..., 1], op("squeeze", v[..., 2:], axes=(-1,))
 
 

@@ -31,7 +31,7 @@ from .registry import array_method, creation_function, numpy_function
 
 
 def _ufunc_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
-    """Attributes of a ufunc's reduction, which takes axis 0 or -1 of a number for no axis."""
+    """Attributes of a ufunc's reduction; for a number, axis 0 or -1 means no axis."""
     if axis is not None and not isinstance(axis, tuple) and not ndim(a):
         axis = None if axis_number(axis) in (0, -1) else axis
     return _attrs(a, axis, keepdims)
@@ -77,7 +77,7 @@ def _accumulation(name: str, join: str) -> Handler:
 
 
 def _need_elements(a: Any, axes: tuple[int, ...] | None) -> None:
-    """Raise ShapeError where a reduction that starts from nothing has a result of nothing."""
+    """Raise ShapeError if a reduction without an initial value has no elements for a result."""
     sizes = as_array(a).shape
     reduced = range(len(sizes)) if axes is None else {axis_of(k, len(sizes)) for k in axes}
     kept = [n for k, n in enumerate(sizes) if k not in reduced]
@@ -107,7 +107,7 @@ def _extremum(name: str, join: str) -> Handler:
         reduced = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
         if not reduced:
             return op(join, x, first)
-        # `initial` is put before the elements: the rows of nothing else do not change the result.
+        # `initial` is padded in before the elements; to have it several times changes no result.
         widths = tuple(w for k in range(x.ndim) for w in ((1, 0) if k in reduced else (0, 0)))
         return op(name, op("pad", x, first, widths=widths), **attrs)
 
@@ -131,7 +131,7 @@ _test("all")
 
 @numpy_function("mean")
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
-    """`np.mean`; an integer dtype is that of the sum, and the quotient is cut to it."""
+    """`np.mean`; an integer dtype is that of the sum, and the quotient is truncated to it."""
     if dtype is not None and np.dtype(dtype).kind in "iu":
         x, attrs = as_array(a), _attrs(a, axis, keepdims)
         axes = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
@@ -190,7 +190,7 @@ _spread("std")
 
 
 def _place(name: str) -> None:
-    """Register `np.argmax` or `np.argmin`: along one axis, or on all elements in their order."""
+    """Register `np.argmax` or `np.argmin`: along one axis, or over all elements in their order."""
 
     @numpy_function(name)
     def place(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
@@ -203,7 +203,7 @@ _place("argmin")
 
 
 def _scan(name: str) -> None:
-    """Register `np.cumsum` or `np.cumprod`, likewise."""
+    """Register `np.cumsum` or `np.cumprod`: along one axis, or over all elements in their order."""
 
     @numpy_function(name)
     def scan(a: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -235,7 +235,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: Any = False):
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: Any = False, keepdims: Any = False
 ) -> Any:
-    """`np.average` with weights of the array's shape, or of that of the axes ``axis``.
+    """`np.average` with weights of the array's shape, or of the shape of the axes ``axis``.
 
     Raises DivisionError where sizes make the weights' sum 0, not where contents do.
     """
@@ -272,7 +272,7 @@ def _weights(a: Any, weights: Any, axis: tuple[int, ...] | None) -> Any:
         what = "Shape of weights must be consistent with shape of a along specified axis."
         raise size_error(ShapeError, what)
     if len(axis) == a.ndim:
-        recorder_of((a,)).pin()  # of other sizes, the weights may fit as they are
+        recorder_of((a,)).pin()  # for other sizes, the weights may have the shape of a
     turned = op("transpose", weights, perm=tuple(np.argsort(axis).tolist()))
     others = tuple(k for k in range(a.ndim) if k not in axis)
     return op("expand_dims", turned, axes=others) if others else turned

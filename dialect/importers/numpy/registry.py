@@ -1,8 +1,8 @@
 """How handlers are registered, and the one way a NumPy call reaches its handler.
 
-A handler is a small function whose parameters carry NumPy's names.  A call is bound by NumPy's own
-signature, arguments left at their defaults are dropped, and the rest reaches the handler by name:
-a parameter that the handler does not have is refused in one place, here.
+A handler is a small function whose parameters carry NumPy's names.  This module binds a call by
+NumPy's own signature, drops arguments left at their defaults, and passes the rest to the handler by
+name. For a parameter that the handler does not have, it drops harmless values and refuses others.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from .creation import iota, whole_diagonal
 from .registry import creation_function, numpy_function
 from .shape_functions import ravel
 
-# What NumPy takes for the modes of `np.take`: words, and the numbers np.CLIP, np.WRAP, np.RAISE.
+# The modes of `np.take` as NumPy accepts them: words, and the numbers np.CLIP, np.WRAP, np.RAISE.
 _MODES = {"clip": "clip", "wrap": "wrap", "raise": "raise", 0: "clip", 1: "wrap", 2: "raise"}
 
 
@@ -107,7 +107,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     """`np.take`; ``mode`` may clip or wrap the indices."""
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     if isinstance(indices, TracedScalar) and indices.kind is float:
-        indices = math.trunc(indices)  # raises for what is not finite
+        indices = math.trunc(indices)  # raises for NaN and infinity
     if mode not in _MODES:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     mode = _MODES[mode]
@@ -118,8 +118,8 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
         is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray
     )
     if index.dtype.kind == "f" and loose:
-        index = index.astype(np.int64)  # NumPy cuts floats in lists, but not in arrays
-    # Bools are indices here, no mask; a small dtype need not hold the size of the axis.
+        index = index.astype(np.int64)  # NumPy truncates floats in lists, but not in arrays
+    # Bools are indices here, no mask; a small dtype may be too small for the size of the axis.
     if index.dtype.kind == "b" or mode != "raise":
         index = index.astype(np.int64, casting="same_kind")
     if mode == "clip":
@@ -188,7 +188,7 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
         raise DTypeError("a triangle is of an array of one axis or more", loc=user_loc())
     index = dtype_of(np.int64)
     k = whole_diagonal(k, x.shape[-1])
-    # An array of one axis is every row of the result.
+    # Every row of the result is made of the array, if that has one axis.
     rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
     columns = iota(x.shape[-1], index)
     kept = op("gt" if upper else "le", columns, op("add", rows, k))
@@ -325,7 +325,10 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
 
 @numpy_function("may_share_memory", "shares_memory")
 def may_share_memory(a: Any, b: Any) -> bool:
-    """True if two traced arrays are views of one, and one is a part of the other."""
+    """True if two traced arrays are views of one array, and one is a part of the other.
+
+    Raises TraceError for views that may overlap in part.
+    """
     if not isinstance(a, Traced) or not isinstance(b, Traced):
         return False
     if a.value != b.value and (a.storage is None or a.storage is not b.storage):

@@ -121,7 +121,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def at_least(rank: int, arrays: Sequence[Any]) -> Any:
-    """Arrays of at least this rank, with new axes where NumPy puts them; one array of one."""
+    """Arrays of at least this rank, new axes where NumPy puts them: a tuple, or a single array."""
     places = {(1, 0): (0,), (2, 0): (0, 1), (2, 1): (0,),
               (3, 0): (0, 1, 2), (3, 1): (0, 2), (3, 2): (2,)}  # fmt: skip
     out = []
@@ -300,7 +300,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     for amount, place in zip(shifts, axes, strict=True):
         where = axis_of(place, ndim(a))
         if dtype_like(amount).kind == "f":
-            amount = int(amount)  # NumPy cuts floats, too
+            amount = int(amount)  # NumPy truncates floats, too
         elif isinstance(amount, (Traced, np.ndarray, np.generic)):
             amount = as_array(amount).astype(np.int64)  # it is negated below
         n = out.shape[where]
@@ -333,7 +333,7 @@ def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = MISSING, append: Any
     before = (slice(None),) * where
     ends = [prepend, out, append]
     if len(given := [as_array(x) for x in ends if x is not MISSING]) > 1:
-        # One number stands for as many as the other axes have elements.
+        # A number is broadcast over the other axes.
         one = op("sum", op("ne", out[(*before, slice(0, 0))], 0), axes=(where,), keepdims=True)
         given = [x if x.ndim else broadcast_to(x, one.shape) for x in given]
         out = op("concatenate", *given, axis=where)

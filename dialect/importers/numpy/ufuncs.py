@@ -153,9 +153,10 @@ def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
 
 
 def _loop(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any = None) -> tuple[np.dtype, ...]:
-    """The dtypes of the loop that NumPy chooses, outputs last; ``dtype`` is what a call asks for.
+    """The dtypes of the loop that NumPy chooses, outputs last.
 
-    Raises TypeError where there is none, or where operands are not cast to it.
+    ``dtype``: the outputs' dtype that the call asks for, or None. Raises TypeError where there is
+    no such loop, or where operands cannot be cast to its dtypes.
     """
     outputs = [None] * ufunc.nout
     wanted = None if dtype is None else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)

@@ -1,9 +1,9 @@
 """Where the user's code calls what it got from an object: ``self.layer(x)``, ``fs[0](x)``.
 
-Names are read through the globals that a trace supplies, attributes and items are not. So code
-that calls any is compiled anew from its source, with each callee passed through `CALLEE` first.
-Nothing else changes: lines, columns and names are the user's. Where there is no source, or it is
-not that of the code, the code is used as it is.
+A trace supplies the globals through which code reads names, but not attributes and items. So code
+that calls an attribute or an item is compiled anew from its source, and passes each callee through
+`CALLEE` first. Nothing else changes: lines, columns and names are the user's. Code without source,
+or whose source does not match, runs as it is.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
                 if _is_users_class_or_object(value):
                     return True
                 in_module = isinstance(value, types.ModuleType) and value.__name__ in _SUBSTITUTED
-                called_later = bool(arg & 1)  # what is called is this, or an attribute
+                called_later = bool(arg & 1)  # this global, or an attribute of it
             elif opcode == _LOAD_METHOD or (_METHOD_FLAG and opcode == _LOAD_ATTR and arg & 1):
                 name = names[arg >> 1 if _METHOD_FLAG else arg]
                 if not in_module and name not in _KNOWN:

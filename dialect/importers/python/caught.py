@@ -1,8 +1,8 @@
-"""Errors that the user's code catches: what then happens is decided while tracing, for ever.
+"""Errors that the user's code catches: the trace decides once what happens then.
 
 Whether ``x[10]`` raises depends on a size. So a graph recorded where an ``except`` of the user's
-would catch such an error holds for exactly the sizes it was traced with; and where contents decide,
-nothing can be recorded.
+would catch such an error holds for exactly the sizes it was traced with. Where contents decide
+whether an op raises, the trace fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...errors import (
 )
 from .users_code import is_users_file, is_users_name
 
-# What array operations raise, and what refuses to trace them.
+# Errors that array operations raise, and the error that refuses to trace them.
 _RAISED = (
     ShapeError, BoundsError, AxisError, DTypeError, RangeError, DivisionError, TraceError,
 )  # fmt: skip
@@ -52,7 +52,7 @@ def catching(end: types.CodeType) -> bool:
 
 
 def _ranges(code: types.CodeType) -> list[tuple[int, int, int]]:
-    """Where in a user's code errors go to a handler, as offsets: start, end, handler."""
+    """The ranges of a user's code whose errors go to a handler, as offsets: start, end, handler."""
     found = _made.get(id(code))
     if found is not None:
         return found[1]
@@ -106,7 +106,7 @@ def catches(errors: Any) -> bool:
 
 
 def _value(frame: types.FrameType, name: str) -> Any:
-    """What a name stands for in a frame; the name itself if that is not known."""
+    """The value of a name in a frame; the name itself if the value is not known."""
     elsewhere = frame.f_globals.get(name, frame.f_builtins.get(name, name))
     return frame.f_locals.get(name, elsewhere)
 
@@ -124,7 +124,7 @@ def _handlers(code: types.CodeType) -> dict[int, tuple[str, tuple[str, ...] | No
 def _read_handler(
     instructions: list[dis.Instruction], k: int
 ) -> tuple[str, tuple[str, ...] | None]:
-    """What a handler is: ``except``, ``with`` or ``finally``, and the names of what it catches.
+    """The kind of a handler, ``except``, ``with`` or ``finally``, and the names that it catches.
 
     The names are None for an ``except`` that catches anything.
     """
@@ -168,7 +168,7 @@ def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ..
 
 
 def _may_swallow(value: Any) -> bool:
-    """True for a context manager of the user's that may go on after an error."""
+    """True for a context manager of the user's that may suppress an error."""
     made = getattr(value, "__wrapped__", value)  # of a @contextmanager, its generator
     code = getattr(made, "__code__", None)
     if isinstance(code, types.CodeType):

@@ -1,4 +1,4 @@
-"""Effects of the traced code: undone, and refused with the line that has them."""
+"""Undoes the effects of traced code, and refuses the trace with the line that has them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def labelled(args: tuple, kwargs: dict[str, Any], fn: Callable) -> Iterator[tupl
 def effects_refused(rec: Recorder) -> Iterator[None]:
     """Undo what the traced code does to objects that were there before it.
 
-    Raises TraceError for that if the trace itself succeeds.
+    Raises TraceError for such effects if the trace itself succeeds.
     """
     draws = _process_generators()
     try:
@@ -75,7 +75,7 @@ def effects_refused(rec: Recorder) -> Iterator[None]:
 def _process_generators() -> list[tuple[str, Any, Any]]:
     """Python's and NumPy's global generators with their states; none while other threads run.
 
-    What other threads draw meanwhile is theirs, and cannot be told from what the function draws.
+    What other threads draw meanwhile must not be undone, and cannot be told from the function's.
     """
     if any(not t.daemon for t in threading.enumerate() if t is not threading.current_thread()):
         return []
@@ -119,7 +119,7 @@ def _line(rec: Recorder, opnames: frozenset[str], name: str) -> Loc | None:
 
 
 def _line_of_change(rec: Recorder, name: str) -> Loc | None:
-    """The line where the traced code changes what has this name; one that names it comes first."""
+    """The line where the traced code changes the object of this name, else one that reads it."""
     read = None
     for code in _codes(rec):
         named: dict[int, bool] = {}

@@ -49,7 +49,7 @@ def _rank(hint: Type) -> int:
 
 
 def _is_open(hint: Type) -> bool:
-    """True for an array of which a size depends on contents."""
+    """True for an array with a size that depends on contents."""
     return isinstance(hint, TensorType) and None in (hint.shape or ())
 
 
@@ -58,7 +58,7 @@ def _of_ints(hints: Sequence[Type]) -> bool:
 
 
 def _number(rec: Recorder, value: int) -> Any:
-    """The number that a value is, for the example arguments at least; None if it is none."""
+    """The number that a value has for the example arguments; None if that is not known."""
     found = rec.known.get(value)
     return found if isinstance(found, (int, float, np.number)) else None
 

@@ -9,7 +9,7 @@ _GENERATORS = frozenset({"Generator", "RandomState", "BitGenerator"})
 
 
 def is_generator(value: Any) -> bool:
-    """True for what draws random numbers and keeps a state."""
+    """True for an object that draws random numbers and keeps a state."""
     kind: Any = type(value)
     return _draws(kind)
 

@@ -1,9 +1,10 @@
-"""What a trace has changed outside of the call: told, undone, and refused.
+"""The journal of a trace: it finds and undoes changes that traced code makes outside of the call.
 
 A trace runs the user's code once; later calls run the graph. So whatever the code does to objects
 that were there before the call would happen once and never again. The journal notes what such
 objects hold when the function first reads them, shallowly and by identity, and compares when the
-trace has ended, well or not. What the function itself makes is never in it, and is free.
+trace has ended, well or not. Objects that the function itself makes are never in it: they may
+change.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from ..tracing.recorder import checksum
 from .generators import is_generator
 from .users_code import is_users_file, is_users_module, is_users_name
 
-_OBJECTS = 20_000  # looked into
-_ITEMS = 4_000_000  # of containers, compared
-_BYTES = 1 << 26  # of arrays that are kept as copies; what is beyond is compared by checksum
+_OBJECTS = 20_000  # objects that are watched
+_ITEMS = 4_000_000  # items of containers that are compared
+_BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
 _ATOMS = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
     np.ufunc, types.BuiltinFunctionType, types.FunctionType, types.CodeType, types.GenericAlias,
 })  # fmt: skip
 _MUTABLE = (list, dict, set, np.ndarray)
-_STATES = (types.SimpleNamespace,)  # of Python's library, and nothing but attributes
+_STATES = (types.SimpleNamespace,)  # classes of Python's library with attributes only
 
 
 @dataclass(eq=False)
@@ -69,7 +70,7 @@ class Journal:
             self._seen[id(held)] = held
 
     def watch(self, value: Any, name: str) -> None:
-        """Note what an object holds, and so on for the objects in it."""
+        """Note what an object holds, and what the objects in it hold."""
         if type(value) in _ATOMS:
             return
         todo = [(value, name)]
@@ -84,7 +85,7 @@ class Journal:
             todo += self._enter(value, kind, name)
 
     def _enter(self, value: Any, kind: type, name: str) -> list[tuple[Any, str]]:
-        """Note one object and return its parts; asks for ``type``, as tracers pass for arrays."""
+        """Note one object and return its parts; ``kind`` is its real type, even of a tracer."""
         if issubclass(kind, np.ndarray):
             self._array(value, name)
             return []
@@ -225,7 +226,7 @@ _ABSENT = object()
 
 
 def _memoised(target: Any, key: str, found: dict, held: dict) -> bool:
-    """True for what a `cached_property` has kept, unless it comes from traced values."""
+    """True for a dunder of a module, and for a `cached_property` that holds no traced values."""
     if key in held or not isinstance(getattr(type(target), key, None), cached_property):
         return key.startswith("__") and isinstance(target, types.ModuleType)
     return not holds_tracer(found[key])

@@ -80,7 +80,7 @@ class Scope:
     def __init__(self, rec: Recorder, fn: Callable) -> None:
         self._rec = rec
         module = getattr(fn, "__module__", None) or type(fn).__module__
-        self._package = module.partition(".")[0]  # of the traced function: the user's
+        self._package = module.partition(".")[0]  # of the traced function; it counts as the user's
         builtin = vars(builtins)
         self.builtins = {**builtin, **BUILTINS}
         self._globals: dict[int, Globals] = {}
@@ -95,7 +95,7 @@ class Scope:
         self._rec.journal.watch(value, name)
 
     def given(self, value: Any) -> Any:
-        """What the user's code gets for a value that it reads by name."""
+        """The object that the user's code gets for a value that it reads by name."""
         kind = type(value)
         if kind in _PLAIN:
             return value
@@ -106,7 +106,7 @@ class Scope:
         return substitute(value)
 
     def callee(self, value: Any, called: bool = True) -> Any:
-        """What is called in place of a callable; raises TraceError for what must not be called."""
+        """The callable in place of ``value``; it raises TraceError if that must not be called."""
         kind = type(value)
         if kind is types.FunctionType:
             return self.function(value)
@@ -133,7 +133,7 @@ class Scope:
         return value
 
     def function(self, fn: types.FunctionType) -> Any:
-        """What this trace calls for a function: a copy of the user's, or a library's substitute."""
+        """The function in place of ``fn``: a copy of a user's, or the substitute of a library's."""
         globals_ = fn.__globals__
         if type(globals_) is Globals:
             if globals_.scope is self:
@@ -199,7 +199,7 @@ class Scope:
             cell.made.cell_contents = cell.given
 
     def _cached(self, value: Any) -> Callable:
-        """A call of the user's ``lru_cache`` that bakes traced numbers, lest they stay as keys."""
+        """A wrapper of a user's ``lru_cache`` that bakes traced numbers, lest they stay as keys."""
         known = self._functions.get(id(value))
         if known is not None:
             return known[1]
@@ -240,7 +240,7 @@ class Scope:
 
         return construct if not getattr(cls, "__abstractmethods__", None) else cls
 
-    # --- what it did with that ----------------------------------------------------------------
+    # --- what the user's code did -------------------------------------------------------------
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

@@ -1,4 +1,4 @@
-"""What a traced function gets in place of some values, whatever it calls them.
+"""What a traced function gets in place of some values, by whatever name it reads them.
 
 NumPy's creation functions do not dispatch on traced arguments, and clocks and random numbers would
 be those of the trace for ever. Nothing of NumPy or Python is patched for this: `scope` hands the
@@ -59,7 +59,7 @@ class Module(types.ModuleType):
 
 
 def substitute(value: Any) -> Any:
-    """What stands for a value in a traced function; mostly the value itself."""
+    """The substitute of a value in a traced function; mostly the value itself."""
     if isinstance(value, types.ModuleType):
         return _module(value) if value.__name__ in _MODULES else value
     if isinstance(value, type):
@@ -179,7 +179,7 @@ def _calls_first(name: str) -> None:
 
 
 for _name in ("map", "filter"):
-    # Not where the builtin's type is asked for: `isinstance(x, map)` is hardly ever written.
+    # The substitutes are no classes; but `isinstance(x, map)` is hardly ever written.
     _calls_first(_name)
 
 

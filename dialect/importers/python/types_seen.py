@@ -1,7 +1,7 @@
-"""What ``type`` is to a traced function: the class of what a traced value stands for.
+"""The substitute for ``type`` in a traced function: it tells what a traced value stands for.
 
-``isinstance`` and ``x.__class__`` tell that already, as classes of traced values answer for what
-they stand for; the builtin ``type`` cannot be told what to say.
+``isinstance`` and ``x.__class__`` tell that already, as traced values define ``__class__``; but no
+class can change what the builtin ``type`` says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..tracing.operators import Recording
 
 
 class _Meta(type):
-    """Makes calls of `traced_type`, and checks against it, those of the builtin ``type``."""
+    """Makes calls of `traced_type`, and checks against it, behave like those of ``type``."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is not traced_type:  # a metaclass of the user's, derived from it

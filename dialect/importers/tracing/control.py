@@ -23,7 +23,7 @@ from .pytree import TreeDef, flatten, unflatten
 from .recorder import Recorder
 from .traced import Traced, TracedScalar
 
-_ROUNDS = 4  # in which a loop's carried types may widen: the dtype first, then sizes
+_ROUNDS = 4  # rounds in which a loop's carried types may widen: the dtype first, then sizes
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> Any:
@@ -242,7 +242,7 @@ def _recorder_for(leaves: Sequence[Any]) -> Recorder | None:
 
 
 def own_arguments(rec: Recorder, block: Block) -> None:
-    """Make a block the home of its arguments, outside of which they must not be used."""
+    """Make a block the home of its arguments: they must not be used outside of it."""
     for value in block.args:
         rec.home[value] = block
 
@@ -287,7 +287,7 @@ def unknown_number(hint: Type) -> Type:
 
 
 def join_hints(a: Type, b: Type) -> Type | None:
-    """What is known of a value that has either type, None if they differ in kind."""
+    """The hint of a value that has either type; None if they differ in kind, dtype or rank."""
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
         return ScalarType(a.dtype) if a.dtype is b.dtype else None
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):

@@ -64,7 +64,7 @@ def trace_error(what: str, hint: str | None = None) -> TraceError:
 
 
 def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
-    """An error at the user's line that sizes decide, so that the graph holds for these alone."""
+    """An error at the user's line that sizes cause; pins them: the graph holds for these alone."""
     rec = current()
     if rec is not None:
         rec.pin()

@@ -33,10 +33,10 @@ class Derivation:
         self._found: dict[int, tuple[Expr | None, int]] = {}  # value -> expression, ops in it
 
     def expr(self, value: int) -> Expr | None:
-        """How a known number follows from the leaves; None if that cannot be told.
+        """How a known number follows from the leaves; None if that is not known.
 
-        Nor is it told of more than `MAX_OPS` ops beside the integers: a guard is checked at every
-        call, and it is a tree, which repeats whatever is used twice.
+        None, too, for an expression of more than `MAX_OPS` ops, those of a `Sym` aside: every call
+        evaluates it, as a tree, which repeats whatever is used twice.
         """
         for number in postorder([value], self._operands):
             if number not in self._found:

@@ -1,7 +1,7 @@
 """Inlining: a graph recorded earlier joins the trace in progress (R2.14).
 
 Ops are inferred anew for the values they get, so types are specialised on the way; control flow
-stays. What tracing baked into the graph is guarded by the outer trace as well.
+stays. The outer trace guards what tracing baked into the graph as well.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def example_of(leaf: Any) -> Any:
 
 
 def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
-    """The result of a traced function on leaves of which some are traced.
+    """The result of a traced function on leaves, some of them traced.
 
     Raises TraceError as the outer trace does, and what `infer` raises for operands that do not fit.
     """
@@ -89,7 +89,7 @@ def _guarded(rec: Recorder, expr: Expr, leaves: Sequence[Any]) -> int:
 
 
 class _Inliner:
-    """Copies instructions; ``values`` maps those of the graph to those of the trace."""
+    """Copies instructions; ``values`` maps values of the graph to values of the trace."""
 
     def __init__(self, rec: Recorder, values: dict[int, int]) -> None:
         self.rec, self.values = rec, values
@@ -160,7 +160,7 @@ class _Inliner:
         return made
 
     def _widened(self, hints: list[Type], outputs: Sequence[int]) -> bool:
-        """Widen hints so that they hold after a round, too; True if that changed them."""
+        """Widen hints so that they also hold after a round; True if that changed them."""
         after = [unknown_number(self.rec.hints[v]) for v in outputs]
         both = [self._joined(a, b) for a, b in zip(hints, after, strict=True)]
         changed = both != hints

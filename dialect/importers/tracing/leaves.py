@@ -24,9 +24,9 @@ def register_leaf_type(cls: type) -> type:
 
 
 def register_leaf_conversion(convert: Callable[[Any], Any]) -> None:
-    """Call this on every object that is no leaf or container; what it returns becomes the leaf.
+    """Register a function of objects that are neither leaf nor container; its result is the leaf.
 
-    It returns None for an object that it knows nothing of.
+    The function returns None for an object that it knows nothing of.
     """
     _conversions.append(convert)
 
@@ -43,7 +43,8 @@ def converted(value: Any) -> Any:
 def leaf_kind(leaf: Any) -> Any:
     """What a trace assumes about a leaf, hashable: (dtype, rank) or the number's type.
 
-    A NumPy scalar is no array of rank 0: code may ask, and ``+=`` changes the one, not the other.
+    A device tensor has its device as well. A NumPy scalar is no array of rank 0: code may ask which
+    it has, and ``+=`` changes an array, but no scalar.
     """
     kind = type(leaf)
     if kind in NUMBERS or isinstance(leaf, np.generic):

@@ -1,7 +1,7 @@
 """Writes to traced arrays: in-place operators, ``out=`` (`outputs`), assignment to elements.
 
-They become ops that write. A write must not be seen by the caller: what is known at once (an
-argument, a view of one) is refused at once, the rest when the graph is complete.
+They become ops that write. The caller must not see a write: writes to an argument, or to a view of
+one, are refused at once, all others when the graph is complete.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxi
 
 
 def is_immutable(array: Recording) -> bool:
-    """True for what is a NumPy scalar: a rank-0 result, unless NumPy makes an array without axes.
+    """True for a NumPy scalar: a rank-0 result, unless NumPy makes an array without axes.
 
-    That is what creation functions and copies make, views that have lost the last axis to anything
-    but an integer index, and ``x[...]``.
+    Arrays without axes are results of creation functions and copies, views that have lost the last
+    axis to anything but an integer index, and ``x[...]``.
     """
     value, rec = array.value, array.rec
     while not rec.shape(value):
@@ -98,10 +98,10 @@ def _written(array: Traced) -> Traced:
 
 
 def filled_array(array: Traced) -> np.ndarray | None:
-    """A read-only array, for other libraries, in place of one that is filled with one number.
+    """A read-only NumPy array, for other libraries, of a traced one that holds one number alone.
 
-    As they may keep it, traced code must not write to it from here on. It is None for any other
-    array, and where the function has written to some array, which might be this one.
+    As they may keep it, traced code must not write to ``array`` from here on. Returns None for any
+    other array, and where the function has written to some array, which might be this one.
     """
     rec = array.rec
     made = rec.defs.get(array.value)

@@ -26,7 +26,7 @@ _CLASSES: dict[type, type[Recording]] = {}  # type -> the class that stands for 
 
 
 def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
-    """Record one op on anything array-like and return its traced result, a tuple of several.
+    """Record one op on anything array-like and return its traced result, or a tuple of several.
 
     ``view_of``: the array whose memory the result shares under NumPy.
     """
@@ -43,7 +43,7 @@ def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
 
 
 def recorder_of(operands: Any = ()) -> Recorder:
-    """The trace in progress; raises TraceError if there is none or the values are another's."""
+    """The trace in progress; raises TraceError if there is none, or operands are of another one."""
     rec = current()
     for x in operands:
         if isinstance(x, Recording):

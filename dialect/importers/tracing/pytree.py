@@ -179,7 +179,7 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
 
 
 class _Keys(tuple):
-    """Keys of a dict of which some are no strings, compared by type and value as statics are.
+    """Keys of a dict, some of them no strings, compared by type and value as statics are.
 
     As keys, 1, 1.0 and True are equal, but code may compute with them.
     """

@@ -2,8 +2,8 @@
 
 Values in the IR are untyped tensors or scalars.  Beside it the recorder keeps, per value, a *hint*:
 dtype and the shape the example arguments give (None for a size known only at run time).  Hints
-serve errors at the user's line, result dtypes and ranks, and numbers that Python insists on;
-whatever of them shapes the graph is recorded as a `TraceGuard`.
+serve errors at the user's line, result dtypes and ranks, and numbers that Python insists on; a
+number among them that shapes the graph is recorded as a `TraceGuard`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Recorder:
     Attributes:
         entry: code of the frame that the traced function is called from.
         scope: what the function sees.
-        journal: what it must not change.
+        journal: what the function must not change.
     """
 
     entry: CodeType
@@ -76,7 +76,7 @@ class Recorder:
         self.guards: list[TraceGuard] = []
         self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
-        self.viewed: list[tuple[np.ndarray, int]] = []  # of these, such as views were made of
+        self.viewed: list[tuple[np.ndarray, int]] = []  # `created` ones with views, checksums
         self.unordered: set[int] = set()  # values in the memory order of another array
         self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
         self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
@@ -167,7 +167,7 @@ class Recorder:
         return self.suppressing > 0 or catching(self.entry)
 
     def _failed(self, error: Exception) -> None:
-        """Note that an op cannot be recorded: if the function goes on, it does so for its sizes."""
+        """Pin the sizes that made an op fail, as the function may catch the error and go on."""
         if not isinstance(error, TypeError):
             self.pin()
 
@@ -187,7 +187,7 @@ class Recorder:
             self.pin()
 
     def callee(self, function: Any) -> Any:
-        """What this trace calls in place of a callable."""
+        """The callable that this trace calls in place of ``function``."""
         return self.scope.callee(function)
 
     def append(self, instr: Instr) -> None:
@@ -277,7 +277,7 @@ class Recorder:
             array = array.astype(array.dtype.newbyteorder("="), copy=False)
             key: tuple[Any, ...] = ("array", array.dtype.str, array.shape, array.tobytes())
             return self.cached(key, lambda: self.emit("constant", [], {"value": array})[0])
-        # repr tells 0.0 from -0.0 and NaNs apart where == does not.
+        # repr tells 0.0 from -0.0, and takes all NaNs for one, where == does not.
         key = ("number", type(value), repr(value))
         return self.cached(key, lambda: self.emit("constant", [], {"value": value})[0])
 
@@ -307,7 +307,7 @@ class Recorder:
         return value
 
     def note_view(self, array: np.ndarray) -> None:
-        """Refuse the trace if an array that the function has made changes after a view of it."""
+        """Have `check_captured` refuse later changes of ``array``, if the function has made it."""
         if id(array) in self.created:
             self.viewed.append((array, checksum(array)))
 
@@ -323,7 +323,7 @@ class Recorder:
                 )
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Close the graph; values of it are useless from then on."""
+        """Close the graph; its traced values are useless from then on."""
         self.program.body.args, self.program.body.outputs = tuple(inputs), tuple(outputs)
         self.blocks = []
 
@@ -332,7 +332,7 @@ class Recorder:
     def bake(self, value: int, loc: Loc | None = None) -> Any:
         """The number that ``value`` has for the example arguments, guarded.
 
-        ``loc``: what needs it, if that is not the user's line.
+        ``loc``: the line that needs the number, if that is not the user's current one.
 
         Raises TraceError if it is known only at run time.
         """

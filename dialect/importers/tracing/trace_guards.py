@@ -1,8 +1,8 @@
 """Guards of a trace: numbers that Python forced, as expressions over the call's leaves.
 
-Integers are `Sym` over the `Dimension` and `Integer` of leaves, which are told by their numbers.
+Integers are `Sym` over the `Dimension` and `Integer` of leaves, which name a leaf by its number.
 `Passed`, `Constant` and `Computed` stand for what no `Sym` can be: comparisons, floats, and what is
-computed with these.  The ops' own `evaluate` works the latter out, so that a guard means on new
+computed with these.  The ops' own `evaluate` works `Computed` out, so that a guard means on new
 arguments exactly what the graph would compute.
 """
 
@@ -37,7 +37,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A number that is no Python int; 1.0 and True are two, as are 0.0 and -0.0."""
+    """A number that is no Python int; 1.0 and True are not equal, nor are 0.0 and -0.0."""
 
     value: Any
 
@@ -53,7 +53,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What an op makes of numbers where that is no `Sym`; ``op`` is its name in the dialect."""
+    """The result of an op on numbers, if it is no `Sym`; ``op`` is the op's name in the dialect."""
 
     op: str
     args: tuple[Expr, ...]

@@ -4,8 +4,8 @@
 included.  Both record one instruction per operation and follow NumPy's semantics; a Python number
 that is needed as such (``range(n)``, ``if n > 3``) is baked into the graph under a guard.
 
-To ``isinstance`` both are what they stand for (ndarray, NumPy scalar, int, float …): code that
-asks would take another branch otherwise, and nobody would notice.
+To ``isinstance`` both are what they stand for (ndarray, NumPy scalar, int, float …): otherwise,
+code that asks would silently take another branch.
 """
 
 from __future__ import annotations

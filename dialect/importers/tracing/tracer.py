@@ -74,20 +74,20 @@ class Trace:
         return not self.captured or self._held() == self.held
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
-        """True if the baked numbers are those of these argument leaves and captured arrays."""
+        """True if the baked numbers hold for these leaves, and captured arrays kept their types."""
         return self.holds_what_it_held() and all(guard.holds(leaves) for guard in self.guards)
 
     def signature(self) -> str:
         """Dtypes, ranks and kinds of numbers that the graph holds for, in words.
 
-        Graphs that hold for others may print the same, as they say nothing of types.
+        The text of a graph says nothing of these: graphs that hold for others may print the same.
         """
         held = [(h[0], len(h[1])) for h in self.held if h is not None]
         return " ".join(_kind_text(kind) for kind in (*self.kinds, *held))
 
     def depths(self) -> list[int]:
         """In how many containers each argument leaf was passed."""
-        # Around every leaf are the tuple or dict of arguments, and the pair of these two.
+        # The tuple or dict of arguments, and the pair of these two, contain every leaf.
         return [depth - 2 for depth in self.in_tree.depths()]
 
     def explain(self) -> list[str]:

@@ -122,7 +122,7 @@ def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _numpy_references(code: types.CodeType, scope: dict[str, Any]) -> Iterator[tuple[Any, int]]:
-    """What ``np.a.b`` chains in the code refer to, with their lines."""
+    """The objects that ``np.a.b`` chains in the code refer to, with their lines."""
     target: Any = None
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):

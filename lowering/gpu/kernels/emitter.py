@@ -44,7 +44,7 @@ class Lane:
 class KernelEmitter(NestEmitter):
     """Emits members of a nest at the indices given by `place`."""
 
-    searches = False  # a thread has no lanes that would take part
+    searches = False  # a search pays for vectors, and a thread has none
 
     def __init__(self, kernel: Kernel, nest: Nest) -> None:
         super().__init__(

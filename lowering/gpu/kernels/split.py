@@ -72,7 +72,7 @@ class Split:
 
     @property
     def columns(self) -> Dim:
-        """Results along x."""
+        """Number of results along x."""
         return extent(self.results[-1]) if self.along_columns else 1
 
     def _chunks(self) -> Dim:

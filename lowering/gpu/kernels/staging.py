@@ -1,6 +1,6 @@
 """Keeps elements of a row in shared memory, from one stage of a row kernel to later ones.
 
-Kept are elements that a stage loads, or computes at some cost, and that a later stage needs again.
+It keeps elements that a stage loads, or computes at some cost, and that a later stage needs again.
 All stages divide rows among threads in the same way, so a thread reads only elements that it has
 stored itself, and no barrier is needed. The layout avoids bank conflicts of neighbouring threads.
 """
@@ -33,7 +33,7 @@ RowLoops = Mapping[int, tuple[Atom, Sequence[Sequence[Loop]]]]
 
 @dataclass(eq=False)
 class Slot:
-    """A part of a block's shared memory: one element for each of a row.
+    """A part of a block's shared memory, for one element per element of a row.
 
     Attributes:
         size: number of elements of the row.
@@ -140,7 +140,7 @@ def _aligned(bytes_: Dim) -> Dim:
 
 
 def _is_costly(nest: Nest, tensor: Tensor) -> bool:
-    """True if a tensor is an anchor of the nest, and its elements can be stored."""
+    """True if a tensor is the result of an anchor of the nest, and its elements can be stored."""
     op, element = tensor.producer, tensor.element
     return (
         isinstance(op, Compute) and op.anchor and not op.is_reduction and op in nest.group.loops
@@ -161,9 +161,9 @@ class _Needs:
         self.nest, self.outer, self.rows = nest, outer, rows
 
     def of(self, number: int, known: set[Element]) -> Iterator[Element]:
-        """The elements that a stage needs and that differ along its row, each once.
+        """The elements, each once, that a stage needs and that differ along its row.
 
-        Elements that are only needed to compute elements of ``known`` are left out.
+        Elements that it needs only to compute elements of ``known`` are left out.
         """
         atom, groups = self.rows[number]
         place = {**self.outer, **spread(groups, ix.atom(atom))}
