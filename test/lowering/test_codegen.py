@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import platform
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ from profuse.dialect.errors import InternalError, LoweringError
 from profuse.lowering import libllvm
 from profuse.lowering.cpu.codegen import KERNEL, object_code
 from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.gpu import nvvm
+from profuse.lowering.gpu.stages import compile_gpu
 from profuse.lowering.target import Target, host_target
 
 CALL = """
@@ -108,6 +113,44 @@ def test_nests_learn_their_bounds():
     bounds = [p.split()[-1] for p in name[2].split(", ") if p.startswith("i64")]
     body = after[name.end() :].split("\n}")[0]
     assert not [b for b in bounds if re.search(rf"{re.escape(b)}\b", body)], body
+
+
+def ptx():
+    g = Graph(tensor("n", "m"))
+    (x,) = g.inputs
+    program = g.returning(g.cumsum(x, axis=1))
+    return compile_gpu(program, "sm_90", until="ptx", keep_stages=True).stages["ptx"]
+
+
+def test_options_of_the_process_are_for_one_at_a_time(monkeypatch):
+    """GPU code is what it was, while CPU code is generated beside it in another thread."""
+    alone, done = ptx(), threading.Event()
+
+    def generate():
+        while not done.is_set():
+            object_code(SQUARE, host_target())
+
+    thread = threading.Thread(target=generate)
+    thread.start()
+    try:
+        assert [ptx() for _ in range(5)] == [alone] * 5
+    finally:
+        done.set()
+        thread.join()
+    assert ptx() == alone
+    with monkeypatch.context() as patch:  # the option would show
+        patch.setattr(nvvm, "code_generation", lambda: libllvm.code_generation("disable-lsr"))
+        assert ptx() != alone
+    assert ptx() == alone
+
+
+def test_children_forked_during_code_generation_generate_code():
+    with libllvm.code_generation():
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(30)
+            os._exit(0 if object_code(SQUARE, host_target()) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_llvms_linker():
