@@ -10,6 +10,8 @@ code that asks would silently take another branch.
 
 from __future__ import annotations
 
+import dis
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -273,6 +275,19 @@ class Traced(Recording, of=TensorType):
             "assign to elements of arrays made in the function (np.zeros) or copied in it only; "
             "index arrays from outside with np.take(array, index, axis=0)",
         )
+
+    def __int__(self) -> int:
+        number = self.bake()
+        frame = sys._getframe(1)
+        code = frame.f_code.co_code
+        # An array that the trace did not make asks for an int only, whatever the dtype here is;
+        # NumPy casts, by dtypes, what is out of range of its elements.
+        if dis.opname[code[frame.f_lasti]] == "STORE_SUBSCR" and not 0 <= number < 128:
+            raise trace_error(
+                "a computed number is written to an array of constants, which may not hold it",
+                "make the array with np.zeros, np.ones or np.full, or cast the number first",
+            )
+        return int(number)
 
     def __len__(self) -> int:
         if not self.ndim:

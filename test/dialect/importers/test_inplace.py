@@ -651,3 +651,26 @@ def test_views_of_arrays_that_the_function_has_made_see_later_writes_or_are_refu
     except TraceError:
         return
     np.testing.assert_array_equal(found, late(x))
+
+
+@pytest.mark.parametrize("number", [300.5, -1.5, float("inf"), float("nan"), 128.0])
+def test_constants_take_no_computed_number_that_may_not_fit(number):
+    """The array is NumPy's own, and its C code would ask for an int, where NumPy casts."""
+
+    def written(k):
+        v = np.arange(4, dtype="u1")
+        v[1] = k * np.float64(1)
+        return v
+
+    f = pf.jit(written, background=False)
+    for k in (3.5, 127.0):
+        np.testing.assert_array_equal(f(k), written(k))
+    with pytest.raises(TraceError, match="array of constants"):
+        f(number)
+
+    def asked(k):
+        found = [0]
+        found[0] = int(k * np.float64(1))
+        return np.full(2, found[0])
+
+    np.testing.assert_array_equal(pf.jit(asked, background=False)(300.5), [300, 300])
