@@ -89,7 +89,7 @@ class Step(NamedTuple):
 
     Attributes:
         what: ``"tensor"``, ``"optional"`` (a tensor, or None = absent), or ``"skip"``.
-        width: how many inputs it is about; several only if they are skipped.
+        width: how many inputs the step covers; more than one only if it skips them.
     """
 
     what: str
@@ -98,7 +98,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Recipe:
-    """A small program over the inputs of a graph, made by `compile_recipe`."""
+    """The steps that make the spec of a call from the graph's inputs; see `compile_recipe`."""
 
     steps: tuple[Step, ...]
 
@@ -118,7 +118,7 @@ class Recipe:
         return ArgumentSpec(tuple(records), tuple(present))
 
     def types(self, spec: ArgumentSpec) -> list[TensorType | None]:
-        """What a spec says of each input; None = nothing."""
+        """The type that a spec gives each input; None = the spec does not hold the input's type."""
         records, present = iter(spec.records), iter(spec.present)
         out: list[TensorType | None] = []
         for what, width in self.steps:
@@ -134,11 +134,12 @@ class Recipe:
 def compile_recipe(program: Program, depths: Sequence[int] = ()) -> Recipe:
     """The recipe of a graph (R2.8).
 
-    Tensors are specialised; those whose definedness the graph asks for are optional.
-    Numbers, lists, and what is nested too deep are skipped, neighbours together.
+    Tensors are specialised; those whose definedness the graph asks for are optional. Numbers,
+    lists, and leaves nested deeper than `NESTING_LIMIT` are skipped, adjacent ones in one step.
 
     Args:
-        depths: in how many containers each of the first inputs was passed; the others in none.
+        program: the graph.
+        depths: number of containers around each of the first inputs; the others are in none.
     """
     asked = {
         value

@@ -35,14 +35,17 @@ class Spec:
 
 
 def spec(dtype: str, *shape: int) -> Spec:
-    """``spec("f32", 4, 8)``; raises DTypeError or ArgumentError."""
+    """The spec of a dtype name and sizes, as in ``spec("f32", 4, 8)``.
+
+    Raises DTypeError for an unknown dtype, ArgumentError for sizes that are no integers >= 0.
+    """
     if any(not isinstance(d, int) or d < 0 for d in shape):
         raise ArgumentError(f"sizes must be integers >= 0, not {shape}")
     return Spec(dtype_named(dtype), shape)
 
 
 def parse_spec(text: str) -> Spec:
-    """``"f32[4,8]"`` -> Spec; raises ArgumentError."""
+    """``"f32[4,8]"`` -> Spec; raises ArgumentError for other text, DTypeError for the dtype."""
     found = re.fullmatch(r"\s*(\w+)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\]\s*", text)
     if not found:
         raise ArgumentError(f"{text!r} is no argument description", hint="write f32[4,8] or f64[]")

@@ -1,4 +1,4 @@
-"""What a user hands to `jit` and to the functions it makes, checked before anything starts."""
+"""Checks of what a user hands to `jit` and to the functions it makes, before anything starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from ..settings.strategy import parse_strategy
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 _INTS = (bool, int, np.bool, np.integer)
 _FLOATS = (*_INTS, float, np.floating)
-# What may be passed as a number of each kind; isinstance holds for traced values, too.
+# Kind of a declared number -> the types that an argument may have; isinstance holds for traced
+# values, too.
 _NUMBERS = {
     "b": (bool, np.bool), "i": _INTS, "u": _INTS, "f": _FLOATS,
     "c": (*_FLOATS, complex, np.complexfloating),
@@ -30,13 +31,19 @@ _NUMBERS = {
 
 
 def numbers_of(main: Program) -> list[tuple[int, ScalarType]]:
-    """Which inputs of a graph are declared as Python numbers."""
+    """Index and type of each input of a graph that is declared as a Python number."""
     types = ((k, main.type_of(value)) for k, value in enumerate(main.inputs))
     return [(k, type_) for k, type_ in types if isinstance(type_, ScalarType)]
 
 
 def check_numbers(name: str, wanted: Sequence[tuple[int, ScalarType]], given: Sequence) -> None:
-    """Raise ArgumentError unless numbers are given where numbers of a kind are declared."""
+    """Raise ArgumentError unless each declared number is given as a number of its kind.
+
+    Args:
+        name: name of the graph, for the message.
+        wanted: result of `numbers_of`.
+        given: all inputs of the call.
+    """
     for k, type_ in wanted:
         if not isinstance(given[k], _NUMBERS[type_.dtype.kind]):
             raise ArgumentError(
@@ -49,7 +56,7 @@ def check_settings(
     fn: Any, device: str | None, background: bool | None, profiled_runs: int | None,
     name: str | None,
 ) -> None:  # fmt: skip
-    """Raise ArgumentError for what cannot be called, KnobError for a setting out of its domain."""
+    """Raise ArgumentError unless ``fn`` is callable, KnobError for a setting out of its domain."""
     if not callable(fn):
         raise ArgumentError(f"jit needs a function, not {type(fn).__name__}")
     check_device(device)
@@ -64,17 +71,17 @@ def check_settings(
 
 
 def check_device(device: Any) -> None:
-    """Raise KnobError for what names no device."""
+    """Raise KnobError unless ``device`` is None or has the form of a device name."""
     if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
         raise KnobError(f"device {device!r} is not known", hint='use "cpu", "cuda" or "cuda:1"')
 
 
 @functools.cache
 def check_environment() -> None:
-    """Read every variable of ours, once per process, before anything depends on one.
+    """Check every ``PROFUSE_`` environment variable, once per process, before any is needed.
 
-    Raises KnobError for a bad value: found later, that might be on a thread whose errors nobody
-    sees. One that is no setting is told, with the setting that may have been meant.
+    Raises KnobError for a bad value: later, the error might occur on a thread whose errors nobody
+    sees. A variable that is no setting is reported with the setting that may have been meant.
     """
     check_variables()
     if knobs.fusion_strategy:
@@ -89,7 +96,7 @@ def check_environment() -> None:
         hint = f"did you mean {PREFIX}{meant[0].upper()}?" if meant else f"settings: {_settings()}"
         reason = f"{name} is set, but is no setting; {hint}"
         log("setting-unknown", "", reason)
-        if knobs.log != STDERR:  # else the event is such a line
+        if knobs.log != STDERR:  # else `log` has already written the reason there
             say(f"profuse: {reason}")
 
 
@@ -98,13 +105,13 @@ def _settings() -> str:
 
 
 def check_path(what: str, path: Any) -> None:
-    """Raise ArgumentError unless ``path`` names a file."""
+    """Raise ArgumentError unless ``path`` is a str or an os.PathLike."""
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"{what} needs the path of a file, not {type(path).__name__}")
 
 
 def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Raise ArgumentError unless ``fn`` takes these arguments, as far as it tells."""
+    """Raise ArgumentError if ``fn`` has a signature that does not accept these arguments."""
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):

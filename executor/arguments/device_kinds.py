@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-converts: dict[type, Callable[[Any], Any]] = {}  # type of a device array -> what makes a leaf of it
+converts: dict[type, Callable[[Any], Any]] = {}  # type of device arrays -> function to a leaf
 
 
 def kinds_met() -> int:

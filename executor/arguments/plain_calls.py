@@ -1,4 +1,4 @@
-"""Calls whose arguments are arrays and numbers by themselves: found without being taken apart."""
+"""The look-up key of calls without nested arguments, which need no flattening."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ NUMBERS = frozenset({bool, int, float, complex})
 
 
 def flat_key(args: tuple) -> tuple | None:
-    """What a call of plain arrays and numbers is looked up by; None for anything else."""
+    """The look-up key of a call: dtype and rank of each array, type of each number.
+
+    None if an argument is neither a Python number nor an aligned np.ndarray in native byte order.
+    """
     key: list[Any] = []
     for arg in args:
         kind = type(arg)

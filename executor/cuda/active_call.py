@@ -1,4 +1,4 @@
-"""Which call on device arrays each thread is in."""
+"""The call on device arrays that each thread is running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ active = _Active()
 
 
 def current_call() -> DeviceCall:
-    """The call that this thread is in; raises DriverError outside of any."""
+    """The call that this thread is running; raises DriverError outside of any call."""
     if active.call is None:
         raise DriverError("a kernel of a device runs outside of a call", "internal")
     return active.call

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs as `executor.plans.processor.Backend`: the door to this room for those above."""
+"""NVIDIA GPUs as `executor.plans.processor.Backend`: this room's interface for rooms above it."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ __all__ = ["adapter", "call", "exchanges", "moved", "runner", "target", "unavail
 def runner(
     artifact: GpuArtifact, device: str, counters: Counters, interpreted: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """What runs a compiled group; launches are counted by the call that they belong to."""
+    """A callable that runs a compiled group; each call on device arrays counts its launches."""
     return GroupRunner(artifact, device, interpreted)

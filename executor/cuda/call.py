@@ -1,7 +1,7 @@
-"""One call of a function on device arrays: its stream, its memory, and what is still to launch.
+"""One call of a function on device arrays: its stream, its memory, and its pending launches.
 
-Launches are collected and started together, so that a plan of several can be one CUDA graph.
-Whatever reads results on the host, or is ordered by the library, starts them first.
+A call collects launches and starts them together, so that a plan of several kernels can be one CUDA
+graph. It starts pending launches before a library product, and before results are read or returned.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from .launching.products import Gemm, spread_bias
 from .nvidia.driver import driver
 from .nvidia.driver_api import Node, NoEpilogueError
 
-# Memory that kernels may still use although nobody holds it: (device event, objects).
+# (device event, objects): kernels before the event may still use the objects' memory, although no
+# call holds the objects any more.
 _in_use: deque[tuple[Any, list[Any]]] = deque()
 
 
 class DeviceCall:
-    """See the module; a ``with`` block makes it the thread's.
+    """One call on device arrays; a ``with`` block makes it the thread's `current_call`.
 
     Args:
         home: device on which new arrays are made.
-        library: whose arrays results are.
-        counters: of the executor that is called.
-        slower: called with the reason when something took more work than it should.
+        library: the library that makes the results.
+        counters: counters of the executor that is called.
+        slower: called with a reason why the call is slower than it might be.
     """
 
     def __init__(
@@ -69,9 +70,11 @@ class DeviceCall:
         return self._streams[index]
 
     def join(self, array: DeviceArray) -> None:
-        """Order the call behind an input whose library says on which stream it is made.
+        """Let the call's stream wait for an input whose library says which stream makes it.
 
-        A library that does not say which stream is current has the first such stream used.
+        If the library of the results does not tell its current stream, the call itself runs on the
+        stream of the first such input. Also keeps the input's memory, unless its library frees
+        memory in stream order.
         """
         index = index_of(array.device)
         if array.stream is not None and not self.library.ordered:
@@ -84,15 +87,18 @@ class DeviceCall:
     # --- memory -----------------------------------------------------------------------------
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
-        """A new array of the caller's library."""
+        """A new contiguous, uninitialised array of the caller's library."""
         return DeviceArray.new(index, shape, dtype, self.library, self.stream(index))
 
     def keep(self, owner: Any) -> None:
-        """Keep memory until what the call launches is done with it."""
+        """Keep an object, and so its memory, until the kernels of the call have ended."""
         self._kept.append(owner)
 
     def upload(self, array: DeviceArray) -> tuple[Any, int]:
-        """A copy of host elements on the device, counted."""
+        """Copy an array's host elements to the device; returns the copy and its address.
+
+        Counted as ``copies_to_device``.
+        """
         assert array.host is not None
         self.counters.copies_to_device += 1
         index = index_of(array.device)
@@ -108,16 +114,17 @@ class DeviceCall:
     # --- work -------------------------------------------------------------------------------
 
     def launch(self, index: int, node: Node) -> None:
-        """Start a kernel, together with others."""
+        """Add a kernel launch to the pending ones, which `flush` starts."""
         if self._pending and self._pending_on != index:
             self.flush()
         self._pending_on = index
         self._pending.append(node)
 
     def product(self, index: int, product: Gemm) -> None:
-        """Start a product of the library, behind all that was launched before.
+        """Start a library product after all pending launches.
 
-        Where the library does not add the bias, the sum starts from it.
+        If the library does not add the bias, the output is filled with the bias first, and the
+        product is added to it.
         """
         self.flush()
         current, stream = driver(), self.stream(index)
@@ -130,13 +137,17 @@ class DeviceCall:
         self.counters.library_calls += 1
 
     def flush(self) -> None:
-        """Start what was collected."""
+        """Start the pending launches."""
         nodes, self._pending = self._pending, []
         if nodes:
             launch_all(self._pending_on, nodes, self.stream(self._pending_on), self.counters)
 
     def finish(self) -> None:
-        """Start all, and let go of memory, once the device is done with it."""
+        """Start the pending launches, and release the kept memory.
+
+        Unless the library of the results is ``ordered``, memory is released only after the kernels
+        have ended.
+        """
         self.flush()
         if self._kept and not self.library.ordered:
             for index, stream in self._streams.items():
@@ -145,7 +156,10 @@ class DeviceCall:
         _let_go()
 
     def result(self, array: DeviceArray, inputs: set[int]) -> Any:
-        """An array as one of the caller's library; a copy if it might be an input's memory."""
+        """An output as an array of the caller's library; copied if it may share an input's memory.
+
+        ``inputs``: ids of the owners of the inputs' memory.
+        """
         self.flush()
         index = index_of(array.device)
         if array.address is not None and (id(array.owner) in inputs or not array.is_contiguous):

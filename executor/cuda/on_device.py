@@ -1,8 +1,9 @@
-"""Calls on device arrays: from the caller's arrays to an executor and back, whatever fails.
+"""Calls on device arrays: from the caller's arrays to an executor and back, also after failures.
 
-A call that the device fails is computed on the host, at tier 0, with its reason kept; nothing was
-written that the caller can see. What failed for lack of memory is tried again by the next call,
-anything else is not. After an error that loses the device nothing on it can be read, either.
+If a call fails on the device, the host computes it at tier 0, and the executor keeps the reason.
+The failed attempt has written nothing that the caller can see. After a lack of memory, the next
+call tries the device again; after any other error, no call does. After an error that loses the
+device, arrays on it cannot be read any more, not even for tier 0.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ Run = Callable[[Any, list], list]
 
 
 def moved(leaves: Sequence[Any], device: str) -> list[Any]:
-    """Host arrays as arrays of a device, to which they are copied when a kernel reads them.
+    """Arguments with host arrays as arrays of a device; they are copied when a kernel reads them.
 
-    Those of rank 0 stay, as kernels take them from the host.
+    Arrays of rank 0 stay on the host until a kernel takes them.
     """
     return [
         DeviceArray.of_host(leaf, device, NUMPY) if _has_axes(leaf) else leaf for leaf in leaves
@@ -42,15 +43,16 @@ def _has_axes(leaf: Any) -> bool:
 
 
 def call(run: Run, executor: AnyExecutor, leaves: Sequence[Any], captured: Sequence[Any]) -> list:
-    """Outputs of an executor, device arrays among them as arrays of the caller's library.
+    """Run an executor; device arrays among its outputs become arrays of the caller's library.
 
     Args:
-        run: calls an executor.
-        leaves: arguments.
+        run: calls the executor with a list of inputs.
+        executor: the executor.
+        leaves: the arguments, without their containers; one at least is a device array.
         captured: arrays that the function closes over; those of the host are copied to the device
             for this call.
 
-    Raises DeviceError where not even the host can compute them, as it cannot read them.
+    Raises DeviceError if the device fails and the host cannot take over.
     """
     first = next(leaf for leaf in leaves if isinstance(leaf, DeviceArray))
     home, library = first.device, first.library
@@ -58,7 +60,7 @@ def call(run: Run, executor: AnyExecutor, leaves: Sequence[Any], captured: Seque
     failure = executor.device_failure
     if not failure:
         try:
-            driver()  # without one there is no point in compiling for it
+            driver()  # raises if there is none: then compiling for the device is useless
             return _run(run, executor, inputs, home, library)
         except DriverError as error:
             failure = _note(executor, error)
@@ -100,7 +102,10 @@ def _evaluated(executor: AnyExecutor, inputs: list) -> list:
 
 
 def _note(executor: AnyExecutor, error: DriverError) -> str:
-    """Keep why a call left the device, and whether the next one should."""
+    """Keep the reason why a call left the device, and return it.
+
+    Unless the error is transient, later calls of the executor do not try the device.
+    """
     if error.sticky:
         lose(error)
     if not error.transient:

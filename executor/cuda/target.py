@@ -14,15 +14,15 @@ from .nvidia.driver_api import DriverError
 
 
 def device_target(device: str) -> Target:
-    """The host and the chip of a device; without a chip where no driver answers.
+    """The target with the host and a device's chip; without a chip if there is no driver.
 
-    Where there is no assembler, kernels stay PTX, which the driver assembles as it loads them.
+    If there is no assembler, kernels stay PTX, which the driver assembles when it loads them.
     """
     try:
         current = driver()
         chip, image = current.chip(index_of(device)), current.image
     except DriverError:
-        return host_target()  # groups for the device then say that there is none
+        return host_target()  # groups for the device then fail with `placement.NO_GPU`
     if image == "cubin":
         try:
             find_ptxas()

@@ -1,8 +1,8 @@
 """Tier 0 on device arrays: each op computes on the host, and its results belong to the device.
 
-An array is copied to the host when the first op reads it, and what ops compute stays there until a
-kernel or the caller wants it on the device. So a run that is all tier 0 copies each argument and
-each result once, whatever is between them; all of it is counted.
+An array is copied to the host when the first op reads it. Results of ops stay on the host until a
+kernel or the caller needs them on the device. So a run of tier 0 alone copies each argument and
+each result once. All copies are counted.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Adapt = Callable[[Instr, Evaluate], Evaluate]
 
 
 def adapter(module: Module, home: str) -> Adapt:
-    """Makes ops of a graph take and return device arrays.
+    """An adapter with which the ops of a graph take and return device arrays.
 
     Args:
-        module: the graph; whether it writes memory decides what copies stay valid.
-        home: device of arrays that an op makes out of nothing.
+        module: the graph; if it contains ops that write memory, copies of arrays are not kept.
+        home: device of the arrays that ops without array operands make.
     """
     written = any(instr.op.writes for instr in module.main.body.walk())
 
@@ -48,12 +48,12 @@ def adapter(module: Module, home: str) -> Adapt:
 
 
 def _stand_in(value: Any) -> Any:
-    """Queries read sizes and dtypes alone."""
+    """A host array without the elements of a device array: queries read only size and dtype."""
     return value.stand_in() if isinstance(value, DeviceTensor) else value
 
 
 def _device(args: tuple, home: str) -> str | None:
-    """The device of an op's results; None = the host, where all arrays among its operands are."""
+    """The device of an op's results; None = the host, if all its array operands are there."""
     arrays = [
         a for arg in args for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
         if isinstance(a, (DeviceTensor, np.ndarray))

@@ -59,7 +59,7 @@ def made_of(
     Args:
         found: the graphs, each with its chain of plans.
         slow: the Python dispatcher, called with the same arguments if no specialisation fits.
-        clock: adds up the misses of the builtin before, and returns its clock.
+        clock: adds up the misses of the previous builtin, and returns that builtin's clock.
         refuse: notes why a plan is left to the Python dispatcher.
         into: True = the first argument is the array into which the result is written.
     """

@@ -1,6 +1,7 @@
-"""Keeps the builtin of a jitted function up to date; what emits it is loaded with the first one.
+"""Keeps the builtin of a jitted function up to date.
 
-The builtin is a callable made of emitted machine code (see docs/dispatch.md).
+The builtin is a callable made of emitted machine code (see docs/dispatch.md). The modules that emit
+it are loaded when the first builtin is made.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ C_CONTIGUOUS = 0x0001
 ALIGNED = 0x0100
 WRITEABLE = 0x0400
 
-_ABI_VERSION = 0x02000000  # of NumPy 2; the order of its function table is part of it
+_ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
 _PYTHON_API = (
     "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyDict_Size", "PyErr_CheckSignals",

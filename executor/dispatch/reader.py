@@ -87,7 +87,7 @@ def leaf_of(
 
 
 def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
-    """The reason why a block is refused that contains the instruction ``refused``.
+    """The reason why a block with the instruction ``refused`` is left to Python.
 
     The reason names a loop or a branch if the block has one, else an op, and a constant only if the
     block has nothing else: constants are made for other ops.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Held:
-    """An object whose address emitted code contains; two are equal if they hold the same object."""
+    """An object that emitted code finds in its table; equality compares identities of objects."""
 
     __slots__ = ("value",)
 

@@ -1,4 +1,4 @@
-"""What would make a missing guard hit, or an op join a group: one sentence per cause."""
+"""Advice on how to make a guard hit, or an op join a group: one sentence per cause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ MORE_DEPTH = 'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)])'
 
 
 def advice(missed: Checked, nearest: Checked, found: list[Mismatch]) -> list[str]:
-    """Where the missing call went, then what to do about each kind of difference."""
+    """Sentences: what serves the missed call, then what to do about each kind of difference.
+
+    Args:
+        missed: the guard that the call missed.
+        nearest: the guard of the nearest specialisation.
+        found: how the values of the call differ from those that ``nearest`` expects.
+    """
     labels = nearest.labels()
     by_kind: dict[str, list[str]] = {}
     for m in found:
@@ -69,7 +75,7 @@ def remedy(reason: Reason) -> str:
 
 
 def _destination(missed: Checked) -> str:
-    """Where calls like the latest miss go on."""
+    """A sentence on what serves calls like the latest miss."""
     end = _end(missed)
     name = end.options.name
     if end.depth == 0:

@@ -1,4 +1,4 @@
-"""`explain()`: what of a function runs as native code and what does not, then how it is done."""
+"""`explain()`: which parts of a function run as native code, which do not, then the internals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .value_names import Checked, guards_of
 def explain(executor: AnyExecutor, name: str, serves: str = "") -> str:
     """Sentences about one graph: what it runs, then the inside of its fallback chain or its plans.
 
-    ``serves`` is the calls it is for, told where other graphs of the function are for others.
+    Args:
+        executor: the executor of the graph.
+        name: name of the function.
+        serves: the calls that the graph serves, as text; "" if the function has no other graph.
     """
     if executor.many_plans:
         told, inside = keyed_summary(executor), _keyed(executor)
@@ -71,7 +74,7 @@ def _member(executor: Executor, chain: list[Checked]) -> list[str]:
 
 
 def _compiled(result: CompileResult, seconds: float) -> list[str]:
-    """Where code came from, and, if the disk cache was asked in vain, why it did not have it."""
+    """Lines on where the code came from and, after a disk cache miss, on the cause of the miss."""
     what, stages = count(len(result.kernels), "kernel"), sentence(result)
     spent = f"{seconds * 1e3:.1f} ms" + (f": {stages}" if stages else "")
     if result.found_in:
@@ -81,7 +84,7 @@ def _compiled(result: CompileResult, seconds: float) -> list[str]:
 
 
 def _between(plan: Plan | None) -> list[str]:
-    """What arrays between kernels need, which no call has to ask for one by one."""
+    """A line on the intermediates of a plan that lie in the thread's block, if there are any."""
     inner = plan.intermediates if plan is not None else None
     if inner is None:
         return []
@@ -92,9 +95,9 @@ def _between(plan: Plan | None) -> list[str]:
 
 
 def _guard(guard: Guard, result: CompileResult | None, behavior: str) -> list[str]:
-    """What a guard checks and has counted; of its kernel, how far it was checked and what it uses.
+    """Lines on a guard (types, hits, misses) and its kernel (check, resources on a GPU).
 
-    ``behavior``: a word for the guard, with a space behind it.
+    ``behavior``: the guard's behaviour, followed by a space; may be empty.
     """
     forced = f", {guard.forced} of them forced by stress mode" if guard.forced else ""
     lines = [

@@ -1,4 +1,4 @@
-"""Texts of a graph's stages, recompiling with stages kept where they were not."""
+"""Texts of a graph's stages; for a stage of lowering, the graph is compiled once more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ GRAPH_STAGES = ("graph", "profiled", "optimized")
 
 @dataclass(frozen=True)
 class Stages:
-    """What a specialisation was made of; None = not reached."""
+    """The data of one specialisation from which `stage_text` makes texts; None = not reached.
+
+    Attributes:
+        module: the graph.
+        record: the profile.
+        request: the compile request.
+        result: the result of the compile.
+        released: True = the executor has dropped the graph's profile (`release_profiling_graph`).
+    """
 
     module: Module
     record: Record | None = None
@@ -27,7 +35,7 @@ class Stages:
 
 
 def stages_of(executor: AnyExecutor) -> list[Stages]:
-    """Of each executor of a fallback chain, or of each plan of a spec-keyed executor."""
+    """The stages of each executor of a fallback chain, or of each plan of a spec-keyed executor."""
     return [
         Stages(e.module, e.record, made and made.request, made and made.result, e.released)
         for e in executor.chain() for made in e.compiled() or [None]
@@ -35,7 +43,7 @@ def stages_of(executor: AnyExecutor) -> list[Stages]:
 
 
 def stage_text(stages: Stages, stage: str) -> str:
-    """IR text of one stage; raises ArgumentError where the graph has not reached it."""
+    """IR text of one stage; raises ArgumentError if it is unknown, released, or not reached."""
     if stage == "graph":
         return stages.module.to_mlir()
     if stage != "optimized" and stages.released:

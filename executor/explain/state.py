@@ -31,20 +31,21 @@ class Specialization:
     Attributes:
         guard: what the guard expects of each operand, as text.
         behavior: ``"static"`` or ``"dynamic"``.
-        depth: re-specialisations that its executor had left, itself included; 0 without profiling.
+        depth: bailout depth of its executor: the specialisations that were left, this one included;
+            0 for a spec-keyed executor.
         kernels: names of the native kernels behind the guard.
         hits, misses: how often the guard passed and failed.
-        seconds: compile time of the executor it belongs to.
+        seconds: compile time of its executor.
         object_bytes: size of the kernels' object code.
         callee: the fusion function behind the guard.
         run_seconds: time its group has run, estimated from one hit in ``pf.knobs.time_every``;
             0.0 before the second hit.
-        forced: misses among ``misses`` that stress mode made.
-        executor: name of the executor it belongs to.
-        stages: what ``seconds`` was spent on: ``parse``, ``passes``, ``decode``, ``lowering``,
+        forced: the ``misses`` that stress mode caused.
+        executor: name of its executor.
+        stages: the parts of ``seconds``: ``parse``, ``passes``, ``decode``, ``lowering``,
             ``LLVM``, ``check``, ``load``, or ``disk cache``.
-        usage: of a GPU's kernels, what each needs of a multiprocessor (registers, spills, …).
-        checked: what comparing the kernel with its definition has found, in words.
+        usage: GPU kernel -> the resources of a multiprocessor that it needs (registers, spills, …).
+        checked: result of the comparison of the kernel with tier 0, in words.
     """
 
     guard: str
@@ -75,9 +76,9 @@ class ExecutorState:
         specializations: all guards of the whole fallback chain, outermost first.
         counters: sums over the chain (`executor.settings.events.Counters`).
         reasons: refusals and failures, in the order they were met.
-        emitted: calls run in emitted code, which goes to Python only where no guard passes; False
-            while each call goes through the Python dispatcher.
-        emitted_into: the same of calls of `into`.
+        emitted: True = emitted code serves calls, and calls Python only if no guard passes; False =
+            each call goes through the Python dispatcher.
+        emitted_into: the same for calls of `into`.
     """
 
     tier: str
@@ -106,9 +107,10 @@ def state_of(
     """The state of a function that has these graphs.
 
     Args:
-        current: the executor used last.
-        others: counters to add that belong to no executor.
-        others_reasons: those that belong to none.
+        executors: the outermost executor of each graph.
+        current: the executor of the last call; None before the first call.
+        others: counters that belong to no executor; they are added.
+        others_reasons: reasons that belong to no executor; they come first.
     """
     tops = list(executors)
     every = [e for top in tops for e in top.chain()]
@@ -167,7 +169,7 @@ def guard_text(guard: Guard) -> str:
 
 
 def type_text(type_: object) -> str:
-    """Short text of a type for people."""
+    """Short text of a type, for messages."""
     if not isinstance(type_, TensorType):
         return str(type_)
     shape = (None,) if type_.shape is None else type_.shape

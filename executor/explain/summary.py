@@ -1,4 +1,4 @@
-"""What `explain()` says first: what of a function runs as native code, what does not, and why."""
+"""What `explain()` says first: which parts of a function run as native code, which not, and why."""
 
 from __future__ import annotations
 
@@ -61,9 +61,13 @@ _DID = {
 
 
 def summary(executor: Executor, chain: list[Checked]) -> list[str]:
-    """What follows the name of a graph, then what runs natively, what does not, why, what to do.
+    """Sentences on a graph: what its calls run, what is native, what is not, why, and what to do.
 
-    ``chain``: the guards of its fallback chain, outermost first.
+    The first sentence continues the name of the graph.
+
+    Args:
+        executor: the outermost executor of the graph.
+        chain: the guards of its fallback chain, outermost first.
     """
     lines = [f"{doing(executor)}."]
     tier = executor.tier
@@ -76,7 +80,7 @@ def summary(executor: Executor, chain: list[Checked]) -> list[str]:
 
 
 def keyed_summary(executor: KeyedExecutor) -> list[str]:
-    """The same of a graph that was made while profiling mode was off."""
+    """The same for a graph with a spec-keyed executor (made while profiling mode was off)."""
     entries = tuple(executor.cache.items())
     results = [made.result for _, made in entries]
     if entries:
@@ -98,7 +102,7 @@ def keyed_summary(executor: KeyedExecutor) -> list[str]:
 
 
 def doing(executor: Executor) -> str:
-    """The words that say what the calls of a graph run; they follow its name."""
+    """The words that continue the name of a graph: what its calls run."""
     tier, record, result = executor.tier, executor.record, executor.result
     if tier == "profiling" and record is not None and record.ready:
         return _PROFILED
@@ -110,7 +114,7 @@ def doing(executor: Executor) -> str:
 
 
 def _covered(results: list[CompileResult]) -> str:
-    """A sentence on how much of the compiled graph is native code."""
+    """The words that say how much of a compiled graph is native code."""
     left = [r for result in results for r in (*result.refusals, *result.failures.values())]
     ops = sum(r.count for r in left if r.effect is Effect.NOT_FUSED)
     others = any(r.effect in (Effect.DISSOLVED, Effect.INTERPRETED) for r in left)
@@ -130,7 +134,7 @@ def _failed(executor: Executor) -> bool:
 
 
 def _native(chain: list[Checked]) -> list[str]:
-    """Which lines are native code for which arguments, and how often it has run."""
+    """Sentences: which source lines are native code for which arguments, and how often it ran."""
     found = []
     for checked in chain:
         result, guard = checked.executor.result, checked.guard
@@ -174,7 +178,7 @@ def count(number: int, noun: str) -> str:
 
 
 def dropped_traces(dropped: int, name: str) -> list[str]:
-    """What to know, and to do, when a function has more traces than are kept."""
+    """A sentence on the traces that a function has dropped, with a remedy; none if it has not."""
     if not dropped:
         return []
     return [
@@ -185,7 +189,7 @@ def dropped_traces(dropped: int, name: str) -> list[str]:
 
 
 def slow_calls(executor: AnyExecutor) -> list[str]:
-    """One sentence for each of the latest calls that did work which no later call repeats."""
+    """One sentence for each of the latest calls that did one-time work, such as compiling."""
     return [_slow_call(call) for call in executor.work.slow_calls()[-_SLOW_CALLS:]]
 
 
@@ -202,8 +206,8 @@ def _slow_call(items: list[Work]) -> str:
 def latest_miss(checked: Checked, chain: list[Checked]) -> list[str]:
     """Why the latest miss of a guard missed the nearest specialisation, and what would fix it.
 
-    A miss that reached this guard through an outer one is told there, where the values it checks
-    are those that the outer guard saw.
+    There are no sentences if an outer guard also missed and has seen all values that this guard
+    checks: the sentences about the outer guard say the same.
     """
     miss = checked.guard.last_miss
     if miss is None or (checked.level and _told_above(checked, chain)):
@@ -220,7 +224,7 @@ def latest_miss(checked: Checked, chain: list[Checked]) -> list[str]:
 def nearest_specialization(
     checked: Checked, chain: list[Checked]
 ) -> tuple[Checked, list[Mismatch]]:
-    """The guard of the chain with the fewest differences from a guard's latest miss, and those."""
+    """The guard of the chain that differs least from a guard's latest miss, and the differences."""
     seen = dict(zip((s.key for s in checked.sources), checked.guard.last_miss or (), strict=True))
     best: tuple[Checked, list[Mismatch]] | None = None
     for other in chain:
@@ -248,7 +252,7 @@ def _told_above(checked: Checked, chain: list[Checked]) -> bool:
 
 
 def unfused(executor: Executor) -> list[str]:
-    """Each op of the chain that stayed outside of groups, once: reason, line and remedy."""
+    """One sentence for each op of the chain outside of groups: its line, the reason, a remedy."""
     told: dict[str, None] = {}
     for member in executor.chain():
         results = [] if member.result is None else [member.result]

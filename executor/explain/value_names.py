@@ -41,6 +41,8 @@ class Naming:
     """Sources of the values of one executor's optimised graph.
 
     Args:
+        executor: the executor.
+        plan: its optimised plan.
         inputs: sources of the graph's inputs; None = it is the outermost graph.
     """
 
@@ -93,10 +95,13 @@ def _group_in(instr: Instr) -> str:
 
 @dataclass(frozen=True)
 class Checked:
-    """One guard of a chain, with the sources of what it checks.
+    """One guard of a chain, with the sources of the values that it checks.
 
     Attributes:
-        level: 0 = outermost executor.
+        executor: the executor of its plan.
+        guard: the guard.
+        sources: the sources of the values that it checks, in order.
+        level: number of fallbacks around it; 0 = outermost executor.
     """
 
     executor: Executor
@@ -105,7 +110,7 @@ class Checked:
     level: int
 
     def labels(self) -> list[str]:
-        """What the user calls the checked values."""
+        """The label of each checked value, in the user's terms."""
         return [source.label(k) for k, source in enumerate(self.sources)]
 
 

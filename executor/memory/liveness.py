@@ -2,7 +2,7 @@
 
 The Python function of a plan drops its reference there. The array lives on if another object still
 holds it, such as a view that an op returned, or a fallback. Memory that only kernels see is reused
-by other means (`intermediates`, `dispatch.memory`).
+by other means (`intermediates`, `dispatch.leaves.memory`).
 """
 
 from __future__ import annotations

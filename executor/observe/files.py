@@ -13,7 +13,10 @@ _ERRORS = "backslashreplace"
 
 
 def check_writable(path: Path, what: str, knob: str = "") -> None:
-    """Raise FileError if a file cannot be made there; better now than after the work."""
+    """Raise FileError if ``path`` cannot be written; callers check this before they begin to work.
+
+    ``what``: the thing to write, for the message.
+    """
     folder = path.parent
     if path.is_dir():
         problem = "it is a folder"
@@ -29,7 +32,8 @@ def check_writable(path: Path, what: str, knob: str = "") -> None:
 def write_whole(path: Path, text: str) -> None:
     """Write a file by one rename, so that nobody sees half of it; raises OSError.
 
-    In UTF-8; surrogates, which file names may hold, as escapes that JSON, too, would write.
+    The encoding is UTF-8. Lone surrogates, which file names may contain, become the escapes that
+    JSON also has for them. A pipe or a device is written directly.
     """
     if path.exists() and not path.is_file():  # a pipe, a device
         path.write_text(text, "utf-8", _ERRORS)
@@ -47,7 +51,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """What the system would have taken from the mode; reading it means setting it."""
+    """The umask of the process; the system can only tell it while setting another one."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -1,8 +1,8 @@
 """Traces for https://ui.perfetto.dev, in Chrome's trace-event format, with a lane for each kind.
 
-For each thread there are up to three lanes: its calls (with changes of tier, misses and flushes as
-points), its compiles, its use of the disk cache. A compile's stages stand below it one after the
-other, in order and with their true lengths; all passes are one stage.
+Each thread has up to three lanes: its calls (with changes of tier, misses and flushes as points),
+its compiles, and its use of the disk cache. The stages of a compile stand below it, in order and
+with their true lengths; all passes are one stage.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _COMPILES = (
     "compile", "compile-failed", "dispatch", "dispatch-refused", "kernel-failed", "load", "refused",
     "trace",
 )  # fmt: skip
-_BACKSLASHES_AT_END = re.compile(r'(?<!\\)((?:\\\\)+)"')  # in JSON, before what ends a string
+_BACKSLASHES_AT_END = re.compile(r'(?<!\\)((?:\\\\)+)"')  # in JSON, at the end of a string
 _IN_STAGES = ("load",)  # events that a compile's stages show already
 
-_process: list[tuple[Timeline, Path]] = []  # the timeline that the knob has started
-_finishing: set[int] = set()  # processes that write it at their end
+_process: list[tuple[Timeline, Path]] = []  # the timeline of the ``trace`` knob
+_finishing: set[int] = set()  # ids of processes that will write it when they end
 
 
 @contextmanager
@@ -41,11 +41,11 @@ def trace(path: str | os.PathLike[str] | None = None) -> Iterator[Timeline]:
     """Record every call, compile and look-up in the ``with`` block, and write a trace of them.
 
     Args:
-        path: of the JSON file to write at the end, also if the block raises; None = only record,
-            for what `report` shows.
+        path: path of the JSON file that is written at the end, also if the block raises; None =
+            only record, for `report`.
 
-    Calls take some 10 microseconds longer meanwhile. Raises FileError at the start if the path
-    cannot be written. If that fails at the end, it costs a warning, not the block's results.
+    Meanwhile, calls take some 10 microseconds longer. Raises FileError at the start if the path
+    cannot be written. If writing fails at the end, there is a warning instead of an error.
     """
     where = None if path is None else Path(os.path.abspath(path))
     if where is not None:
@@ -61,20 +61,23 @@ def trace(path: str | os.PathLike[str] | None = None) -> Iterator[Timeline]:
 
 
 def trace_from_environment(path: str) -> None:
-    """Record from now until the process ends, for the ``trace`` knob; more calls do nothing."""
+    """Record from now until the process ends, for the ``trace`` knob; further calls do nothing."""
     if not _process:
         _process.append((Timeline(_finish_at_exit), Path(path)))
         _process[0][0].start()
 
 
 def _finish_at_exit() -> None:
-    """Called in every thread that is recorded, hence in every process, once that has begun."""
+    """Make this process write its trace when it ends.
+
+    The timeline calls this on each thread that it records, hence also in forked children.
+    """
     if os.getpid() in _finishing:
         return
     _finishing.add(os.getpid())
     atexit.register(_finish)
     if _is_multiprocessing():
-        # Its forked children leave without what atexit knows of.
+        # Forked children of multiprocessing end without the functions registered with atexit.
         from multiprocessing import util
 
         util.Finalize(None, _finish, exitpriority=0)
@@ -91,13 +94,13 @@ def _finish() -> None:
 
 
 def _is_multiprocessing() -> bool:
-    """True in the children that multiprocessing makes, in whatever way."""
+    """True in child processes of multiprocessing, by any start method."""
     module = sys.modules.get("multiprocessing.process")
     return module is not None and module.parent_process() is not None
 
 
 def _save(timeline: Timeline, path: Path, *, is_child: bool = False) -> None:
-    """Write a trace; a child's goes into a file of its own, with the process's number."""
+    """Write a trace; a child process writes its own file, whose name contains the process id."""
     if is_child or timeline.pid != os.getpid():
         path = path.with_name(f"{path.stem}-{os.getpid()}{path.suffix}")
     try:
@@ -109,8 +112,12 @@ def _save(timeline: Timeline, path: Path, *, is_child: bool = False) -> None:
 
 
 def _text(made: Json) -> str:
-    """JSON as Perfetto reads it: escapes of letters are shown as they are, and a quotation mark
-    behind any backslash ends no string, whereupon it reads nothing of the file."""
+    """JSON that Perfetto can read.
+
+    Perfetto shows escapes of letters unchanged, so letters are not escaped. It takes a quotation
+    mark behind a backslash for a part of the string, even if the backslash itself is escaped, and
+    then reads nothing of the file; so a space comes between them.
+    """
     text = json.dumps(made, default=str, ensure_ascii=False)
     return _BACKSLASHES_AT_END.sub(r'\1 "', text)
 
@@ -144,7 +151,7 @@ def lane_of(event: Event) -> str:
 
 
 class _Span(NamedTuple):
-    """Something in a lane, in nanoseconds."""
+    """A span or a point in a lane; start and length in nanoseconds."""
 
     lane: str
     thread: int
@@ -172,7 +179,10 @@ class _Lanes:
         return [_Span("calls", call.thread, call.name, call.start, call.nanoseconds, args)]
 
     def event(self, when: int, event: Event) -> list[_Span]:
-        """An event, and the stages of a compile: its last part, whatever it had to wait for."""
+        """The span of an event, with the spans of a compile's stages.
+
+        The stages fill the end of the compile's span: before them, the compile had to wait.
+        """
         lane, thread = lane_of(event), event.thread
         args = {"reason": event.reason, "level": event.level, **event.details}
         name = f"{event.kind} {event.function}".rstrip()
@@ -188,8 +198,10 @@ class _Lanes:
         return group
 
     def apart(self, group: list[_Span]) -> list[_Span]:
-        """Compiles of one thread may overlap (in the background, or a fallback's within its
-        parent's): each then has a row of its own."""
+        """Give compiles of one thread that overlap different rows.
+
+        They overlap in the background, or if a fallback compiles during its parent's compile.
+        """
         first = group[0]
         if first.lane != "compiles" or first.is_point:
             return group
@@ -208,7 +220,7 @@ class _Lanes:
         return made | ({"ph": "i", "s": "t"} if span.is_point else {"dur": span.length / 1e3})
 
     def names(self) -> Iterator[Json]:
-        """What the process and each lane are called, and the order of lanes."""
+        """Records with the names of the process and of each lane, and the order of lanes."""
         yield self._about("process_name", 0, {"name": "profuse"})
         for (thread, lane, row), tid in self.lanes.items():
             called = self.timeline.threads.get(thread, str(thread))

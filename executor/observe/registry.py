@@ -26,13 +26,13 @@ hold_over_forks(_lock)
 
 
 def kind(cls: type[Function]) -> type[Function]:
-    """Enter a class of functions; a class decorator."""
+    """Class decorator: add a class of functions to `kinds`."""
     kinds.append(cls)
     return cls
 
 
 def add(function: GraphFunction) -> None:
-    """Enter a function that is ready for calls, and hand it to all `holders`."""
+    """Register a function that is ready for calls, and pass it to all `holders`."""
     with _lock:
         _functions[function] = next(_numbers)
     for holder in tuple(holders):
@@ -40,12 +40,12 @@ def add(function: GraphFunction) -> None:
 
 
 def number_of(function: GraphFunction) -> int:
-    """A number that no other function of this process has, in the order of making."""
+    """The number of a function: unique in this process, in the order in which they were made."""
     return _functions[function]
 
 
 def functions() -> list[GraphFunction]:
-    """The functions that are still there, in the order of making."""
+    """The functions that are still alive, in the order in which they were made."""
     with _lock:
         numbered = list(_functions.items())
     return [function for function, _ in sorted(numbered, key=lambda item: item[1])]

@@ -37,7 +37,7 @@ GAINS = (
 
 _read = operator.attrgetter(*GAINS)
 _MAX_ERROR = 500
-_MAX_FUNCTIONS = 1024  # kept alive by a timeline, to be looked at afterwards
+_MAX_FUNCTIONS = 1024  # that a timeline keeps alive, so that a report can explain them
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ class Call:
 
     Attributes:
         function: the function's number, see `registry.number_of`.
-        name: what it is called.
-        start: of the call, in nanoseconds of ``time.perf_counter_ns()``.
-        nanoseconds: how long it took, with tracing, profiling and compiling.
+        name: the function's name.
+        start: start of the call, in nanoseconds of ``time.perf_counter_ns()``.
+        nanoseconds: duration of the call, with tracing, profiling and compiling.
         thread: identifier of the thread.
-        tier: of the plan that ran: ``"profiling"``, ``"optimized"``, ``"simple"``, ``"no-opt"``;
-            "" = none did.
-        gained: what it added to the counters `GAINS` (of calls at the same time on several
-            threads, whichever ends first gets both shares).
-        error: the exception that it raised, in one line.
+        tier: tier of the plan that ran: ``"profiling"``, ``"optimized"``, ``"simple"`` or
+            ``"no-opt"``; "" = no plan ran.
+        gained: growth of the counters `GAINS` in this call, without those that did not grow. If
+            calls overlap on several threads, the one that ends first gets the counts of all.
+        error: the exception that the call raised, in one line; "" = none.
     """
 
     function: int
@@ -68,21 +68,22 @@ class Call:
 
 
 class Timeline:
-    """Calls and events of this process between `start` and `stop`; bounded, safe among threads.
+    """Calls and events of this process between `start` and `stop`; bounded and thread-safe.
 
-    A child of a fork starts with an empty one.
+    In a forked child, the timeline starts empty.
 
     Args:
-        on_thread: called in each thread that is recorded, before the first thing it did is.
+        on_thread: called once on each thread, before its first call or event is recorded.
 
     Attributes:
-        pid: the process that made it.
-        calls: the first ``trace_calls`` of them, in the order in which they ended.
-        events: each with the time it was logged, on the clock of `Call.start`.
-        lost: how many calls were not kept.
-        threads: names of the threads met, by identifier.
-        epoch: seconds since 1970 at 0 on the clock of `Call.start`.
-        began: when it was started, on that clock.
+        pid: id of the process that made the timeline.
+        calls: the first ``trace_calls`` calls, in the order in which they ended.
+        events: the first ``trace_calls`` events, each with its time on the clock of `Call.start`.
+        lost: number of calls that were not kept.
+        threads: names of the recorded threads, by identifier.
+        functions: the first functions that were made during the recording.
+        epoch: time of 0 on the clock of `Call.start`, in seconds since 1970.
+        began: time on that clock at which the timeline was made, or the process forked.
     """
 
     def __init__(self, on_thread: Callable[[], None] | None = None) -> None:
@@ -101,19 +102,19 @@ class Timeline:
         self.epoch = time.time() - self.began / 1e9
 
     def start(self) -> None:
-        """Begin to record."""
+        """Start recording."""
         self._end = subscribe(self._note)
         registry.holders.append(self._hold)
         _switch(self, True)
 
     def stop(self) -> None:
-        """Record no more; what was recorded stays."""
+        """Stop recording; the recorded calls and events stay."""
         self._end()
         registry.holders.remove(self._hold)
         _switch(self, False)
 
     def add(self, call: Call) -> None:
-        """Keep a call, if there is room."""
+        """Keep a call, or count it as lost if there are too many."""
         self._meet()
         if len(self.calls) < self._limit:
             self.calls.append(call)
@@ -148,7 +149,7 @@ _sums: weakref.WeakKeyDictionary[AnyExecutor, tuple[int, ...]] = weakref.WeakKey
 
 
 def _in_child() -> None:
-    """What the parent did belongs to the parent."""
+    """Empty all timelines in a forked child: their calls and events are the parent's."""
     _lock.release()
     for timeline in _recording:
         timeline._forget()
@@ -158,7 +159,7 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 def recording() -> tuple[Timeline, ...]:
-    """The timelines that record now, the one started first in front."""
+    """The timelines that record now, in the order in which they started."""
     return _recording
 
 
@@ -172,7 +173,8 @@ def when_switched(watcher: Callable[[bool], None]) -> None:
 
 def _switch(timeline: Timeline, on: bool) -> None:
     global _recording
-    # Outside of the lock: it takes those of functions, which are held where calls nest in traces.
+    # Not under `_lock`: counting takes locks of functions. A thread that traces holds such a lock,
+    # and takes `_lock` when a call inside the trace is recorded.
     counts = _all_counts() if on and not _recording else {}
     with _lock:
         before = _recording
@@ -193,7 +195,7 @@ def _switch(timeline: Timeline, on: bool) -> None:
 
 
 def _measure_kinds() -> None:
-    """Measure calls of all classes of functions that are loaded by now."""
+    """Replace the methods of all classes of functions that are loaded by now."""
     for cls, name in itertools.product(registry.kinds, ("__call__", "into")):
         if (cls, name) not in _originals:
             _originals[cls, name] = getattr(cls, name)
@@ -235,7 +237,7 @@ def _record(function: GraphFunction, start: int, end: int, error: str) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _gained(counts: tuple[int, ...]) -> Mapping[str, int]:
-    """One object for all calls that gained the same: most did."""
+    """The counters that grew; most calls have the same, so they share one object."""
     found = {n: count for n, count in zip(GAINS, counts, strict=False) if count > 0}
     return MappingProxyType(found)
 
@@ -245,6 +247,6 @@ def _all_counts() -> dict[AnyExecutor, tuple[int, ...]]:
 
 
 def _counts(executor: AnyExecutor) -> tuple[int, ...]:
-    """Sums over a chain of fallbacks."""
+    """The values of `GAINS`, summed over a chain of fallbacks."""
     every = [_read(member.counters) for member in executor.chain()]
     return every[0] if len(every) == 1 else tuple(map(sum, zip(*every, strict=True)))

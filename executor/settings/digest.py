@@ -1,4 +1,4 @@
-"""BLAKE2b as Python has it built in: `hashlib` would load OpenSSL, which is not needed here."""
+"""BLAKE2b from the module built into Python: `hashlib` would load OpenSSL, which is not needed."""
 
 from __future__ import annotations
 

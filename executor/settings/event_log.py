@@ -1,8 +1,8 @@
 """Events as lines: text on stderr, or JSON in a file (the ``log`` and ``log_level`` knobs).
 
-A line is appended by a single write to a file opened for it alone: there is no descriptor that a
-fork, a daemon or a rotation of logs could spoil, and lines of threads and processes never mix.
-Events are rare (no call in the steady state makes one), so that this costs nothing that counts.
+Each line is appended by a single write to a file that is opened for this line: so there is no
+descriptor that a fork, a daemon or a rotation of logs could spoil, and lines of threads and
+processes never mix. The cost does not matter, because calls in the steady state cause no events.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from .events import Event
 
 STDERR = "stderr"
-# A log that is a pipe nobody reads must be an error, not a wait.
+# O_NONBLOCK: if the log is a pipe that nobody reads, writing must fail instead of waiting.
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 
 # Written by `setdefault` alone, which needs no lock that a fork could leave locked.
 _lost: dict[str, object] = {}  # files that could not be written: given up at the first failure
-_begun: dict[tuple[str, int], object] = {}  # (file, process): one line tells of the process
+_begun: dict[tuple[str, int], object] = {}  # (file, process) whose first line is written
 
 
 def write(event: Event, where: str) -> None:
-    """Write an event to stderr or a file, if its level is to be told; raises OSError."""
+    """Write an event to stderr or a file, unless ``log_level`` excludes it; raises OSError."""
     if LEVELS.index(event.level) < LEVELS.index(knobs.log_level) or is_lost(where):
         return
     if where == STDERR:
@@ -43,7 +43,7 @@ def write(event: Event, where: str) -> None:
 
 
 def json_line(event: Event) -> str:
-    """One event as a JSON object; what JSON lacks is written as text."""
+    """One event as the text of a JSON object; values that JSON lacks become text."""
     record = {
         "time": event.time, "level": event.level, "kind": event.kind, "function": event.function,
         "reason": event.reason, "seconds": event.seconds, "pid": os.getpid(),
@@ -53,7 +53,7 @@ def json_line(event: Event) -> str:
 
 
 def say(text: str) -> None:
-    """A line on stderr, if there still is one."""
+    """Print a line to stderr, if stderr is still open."""
     with contextlib.suppress(OSError, ValueError):  # a closed pipe, a closed file
         if sys.stderr is not None:
             print(text, file=sys.stderr)
@@ -65,19 +65,19 @@ def _first(done: dict[Any, object], key: Any) -> bool:
 
 
 def _process() -> dict[str, Any]:
-    """The line that describes this process to a reader of the file."""
+    """The record of this process, with which its part of the file begins."""
     return {"kind": "process", "level": "info", "pid": os.getpid(), "details": environment()}
 
 
 def environment() -> dict[str, Any]:
-    """Versions of all that takes part in compiling, and every knob."""
+    """Versions of all packages that take part in compiling, and the value of every knob."""
     return {"versions": versions(), "knobs": {name: _setting(name) for name in KNOBS}}
 
 
 def _setting(name: str) -> str:
     try:
         return str(getattr(knobs, name))
-    except KnobError as error:  # of a knob that nothing has needed yet
+    except KnobError as error:  # the environment has a bad value, which nothing has read yet
         return str(error)
 
 
@@ -96,7 +96,7 @@ def is_lost(where: str) -> bool:
 
 
 def lose(does: str, where: str, error: OSError) -> str:
-    """Say once on stderr that nothing more is written there, and return that; "" after that."""
+    """Give up a file or folder: print the reason to stderr and return it; "" if given up before."""
     if not _first(_lost, where):
         return ""
     reason = f"this process {does} nothing more to {where}: {error.strerror or error}"

@@ -1,7 +1,7 @@
 """What happened, when and why: one structured record per tier transition, compile, miss, refusal.
 
-Events are kept in a bounded ring; the ``log`` knob has each written as a line, too
-(`event_log`), and traces subscribe to them (`observe.timeline`).
+A bounded ring keeps the latest events. With the ``log`` knob, `event_log` also writes each as a
+line. Traces subscribe to events (`observe.timeline`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Event:
         function: name of the jitted function, or "".
         reason: why, as a sentence.
         seconds: how long it took, where that means something.
-        details: whatever else belongs to it, plain values only.
+        details: further facts, as plain values.
         time: ``time.time()`` when it was recorded.
         thread: identifier of the thread that did it.
     """
@@ -64,7 +64,7 @@ class Event:
             parts.append(self.function)
         if self.seconds is not None:
             parts.append(f"{self.seconds * 1e3:.2f} ms")
-        # A compile's stages are for readers of the JSON lines.
+        # Mappings, such as a compile's stages, appear only in the JSON lines.
         parts += [f"{k}={v}" for k, v in self.details.items() if not isinstance(v, Mapping)]
         if self.reason:
             parts.append(f"({self.reason})")
@@ -98,13 +98,16 @@ def log(
 
 
 def give_up(does: str, where: str, error: OSError) -> None:
-    """Say once, on stderr and as an event, that nothing more is written to a file or folder."""
+    """Give up a file or folder, and say so once, on stderr and as an event."""
     if reason := event_log.lose(does, where, error):
         log("log-off", "", reason)
 
 
 def subscribe(subscriber: Callable[[Event], None]) -> Callable[[], None]:
-    """Have every event from now on handed over, in the thread it happens in; returns the end."""
+    """Call ``subscriber`` with every event from now on, on the thread that records the event.
+
+    Returns a function that ends the subscription.
+    """
     global _subscribers
     with _lock:
         _subscribers = (*_subscribers, subscriber)
@@ -134,20 +137,20 @@ def clear() -> None:
 class Counters:
     """Counts of one executor.
 
-    Increments are single attribute updates between bytecode boundaries at which CPython may
-    switch threads, so no lock is taken on the fast path.
+    An increment is one attribute update, within which CPython does not switch threads. So the fast
+    path takes no lock.
 
     Attributes:
         calls: calls of the jitted function (not of fallbacks).
         profiled_runs: runs recorded by observers.
         compiles: graphs specialised; one per specialisation.
         kernels_compiled: native kernels made.
-        kernels_checked, kernels_partly_checked, kernels_unchecked: how far those among them were
-            compared with their definition before they served.
-        check_failures: kernels that were wrong, or crashed, and do not serve.
+        kernels_checked, kernels_partly_checked, kernels_unchecked: kernels by how far they were
+            compared with tier 0 before they were used.
+        check_failures: kernels whose check found wrong results or a crash; they are not used.
         guard_hits, guard_misses: outcomes of guards.
-        forced_misses: misses among them that stress mode made.
-        fallback_calls: calls that went to the other side of a guard.
+        forced_misses: the ``guard_misses`` that stress mode caused.
+        fallback_calls: calls of fallbacks, which guards caused.
         kernel_launches, library_calls: native calls, and library products inside them.
         voided_launches: launches whose results were dropped (say, an index was out of range) and
             computed op by op instead.
@@ -158,21 +161,22 @@ class Counters:
         copies_to_device, copies_to_host: arrays copied between host and device.
         device_syncs: times that a call waited for a device.
         graph_replays: launches of several kernels as one CUDA graph.
-        device_fallbacks: calls on device arrays that the device failed, computed on the host.
-        epilogue_misses: library products that did not add their bias, which took a pass more.
-        output_copies: results that were made elsewhere than in the array given for them.
+        device_fallbacks: calls on device arrays that the host computed because the device failed.
+        epilogue_misses: library products whose epilogue did not add the bias, at the cost of one
+            more pass over the result.
+        output_copies: results that were copied into the array given for them.
         donated_results: results that were made in the memory of donated arguments.
         traces: graphs made by tracing.
-        dropped_traces: traces given up, with all that they had compiled, for newer ones.
+        dropped_traces: traces dropped for newer ones, with all that was compiled for them.
         cache_hits, cache_misses: look-ups of compiled code.
-        disk_hits, disk_misses: compiles that the disk cache answered, and those it could not.
-        profiles_restored: graphs that were not profiled, as a stored profile was there.
+        disk_hits, disk_misses: compile requests that the disk cache could and could not answer.
+        profiles_restored: graphs whose profile was read from disk instead of recorded.
         executors_constructed: spec-keyed executors made.
         invocations: runs of spec-keyed executors, traced ones and those on fallback plans included.
-        in_process_compiles: compiles that a worker should have done and could not.
-        native: functions that count up what emitted code has counted (`dispatch`).
-        heir: the counters that these were added to when their executor was dropped. Calls that
-            emitted code still finishes are counted there.
+        in_process_compiles: compiles in this process because no worker could do them.
+        native: functions that add the counts of emitted code to these counters (`dispatch`).
+        heir: the counters to which these were added when their executor was dropped. They also get
+            the counts of calls that emitted code finishes afterwards.
     """
 
     calls: int = 0
@@ -216,13 +220,13 @@ class Counters:
     heir: Counters | None = field(default=None, repr=False, compare=False)
 
     def current(self) -> Counters:
-        """These counts, once what emitted code has counted is in them."""
+        """Add the counts of emitted code to these, and return these."""
         for add_up in tuple(self.native):
             add_up()
         return self
 
     def as_dict(self) -> dict[str, int]:
-        """A snapshot."""
+        """The present counts by name, including those of emitted code."""
         self.current()
         return {name: getattr(self, name) for name in COUNTERS}
 
@@ -233,7 +237,7 @@ class Counters:
 
     def move(self, into: Counters) -> None:
         """Make ``into`` the heir: it gets these counts, and those that emitted code still adds."""
-        self.heir = into  # first: whatever is counted up from here on is counted up there
+        self.heir = into  # first, so that emitted code adds its counts to the heir from now on
         into.native += [f for f in self.native if f not in into.native]
         into.add(self)
 
@@ -249,7 +253,7 @@ COUNTERS = tuple(f.name for f in fields(Counters) if f.name not in ("native", "h
 
 
 def _adder() -> Callable[[Counters, Counters], None]:
-    """Adds counts one by one without a loop or call in between, where threads may switch."""
+    """Generate a function that adds counts without a loop or call, where threads may switch."""
     scope: dict[str, Any] = {}
     exec("\n".join(["def add(a, b):", *(f"    a.{n} += b.{n}" for n in COUNTERS)]), scope)
     return scope["add"]
@@ -259,13 +263,13 @@ _add = _adder()
 
 _live: dict[int, Counters] = {}
 _retired = Counters()
-# Owners die inside the garbage collector, at any point of any thread, even where this module holds
-# its lock: all that their finalizers may do is append.
+# The garbage collector may run an owner's finalizer at any point of any thread, even while that
+# thread holds this module's lock. So a finalizer only appends.
 _dead: deque[Counters] = deque()
 
 
 def new_counters(owner: object) -> Counters:
-    """Counters that `totals` includes for ever, in sum once their owner is gone."""
+    """New counters of ``owner``; `totals` includes their counts even after the owner is freed."""
     made = Counters()
     with _lock:
         _live[id(made)] = made
@@ -275,9 +279,9 @@ def new_counters(owner: object) -> Counters:
 
 
 def absorb(into: Counters, counters: Counters) -> None:
-    """Move the counts of an executor that is dropped to another one.
+    """Move the counts of a dropped executor to another one.
 
-    What a call that Python code has begun inside it counts from now on is lost to both.
+    If Python code still runs a call of the dropped executor, the call's further counts are lost.
     """
     with _lock:
         if counters is not into and _live.pop(id(counters), None) is not None:
@@ -285,7 +289,7 @@ def absorb(into: Counters, counters: Counters) -> None:
 
 
 def _bury() -> None:
-    """Fold the counts of dead owners into one object; the lock is held."""
+    """Add the counts of freed owners to `_retired`; the caller holds the lock."""
     while _dead:
         counters = _dead.popleft()
         if _live.pop(id(counters), None) is not None:

@@ -13,7 +13,7 @@ from .digest import blake2b
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 
-# What takes part in a compile, or decides how its result is read back.
+# Files and folders that take part in a compile, or decide how its result is read back.
 _SOURCES = (
     "dialect", "lowering", "executor/compile/request.py", "executor/compile/compiler.py",
     "executor/compile/cache",
@@ -28,7 +28,7 @@ _DISTRIBUTIONS = (
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Name -> version of all that could make other code of the same graph."""
+    """Name -> version of each package whose version may change the code of a graph."""
     from ... import __version__
 
     found = {"python": platform.python_version(), "profuse": __version__}
@@ -72,13 +72,13 @@ def _version(distribution: str) -> str:
 def sources() -> str:
     """Digest of the compiler's own sources, so that an edited checkout finds no stale code.
 
-    Of their content, not of their times, which differ from one container to the next.
+    It covers their content and not their times, which differ from one container to the next.
     """
     return digest_of(_PACKAGE, _SOURCES)
 
 
 def sources_seen() -> str:
-    """What changes whenever `sources` may: names, sizes and times of the files."""
+    """A cheap digest of names, sizes, times and inodes; it changes whenever `sources` may."""
     digest = blake2b(str(_PACKAGE).encode(), digest_size=16)
     for part in _SOURCES:
         path = _PACKAGE / part
@@ -87,14 +87,14 @@ def sources_seen() -> str:
 
 
 def _seen(name: str, status: os.stat_result) -> bytes:
-    # The time of the last change of the inode, which no tool sets back, tells a file that another
-    # one of the same size and time has replaced.
+    # A file may be replaced by one of the same size and modification time. The inode's change time,
+    # which no tool sets back, tells them apart.
     numbers = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
     return f"{name}\0{numbers}\0".encode()
 
 
 def _seen_below(folder: Path | str) -> bytes:
-    """Names, sizes and times of all Python files below a folder."""
+    """The bytes of `_seen` for all Python files below a folder, in a fixed order."""
     found, folders = [], []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -109,7 +109,7 @@ def _seen_below(folder: Path | str) -> bytes:
 
 
 def digest_of(root: Path, parts: tuple[str, ...]) -> str:
-    """Digest of names and content of the Python files below parts of a folder."""
+    """Digest of names and content of Python files; ``parts``: files or folders below ``root``."""
     digest = blake2b(digest_size=16)
     for part in parts:
         path = root / part

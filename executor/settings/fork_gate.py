@@ -1,7 +1,7 @@
 """No fork while a thread of ours is at work: the child would inherit the locks it holds.
 
-Such a thread holds the gate except while it waits. A fork of the process waits for the gate, for
-`_PATIENCE` seconds at most: the thread may be waiting for a lock of the thread that forks.
+Such a thread holds the gate except while it waits. A fork of the process waits for the gate, but at
+most `_PATIENCE` seconds, because the thread may itself wait for a lock of the forking thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def no_fork() -> Iterator[None]:
 
 @contextmanager
 def fork_allowed() -> Iterator[None]:
-    """Open the gate during a wait inside `no_fork`; the thread may hold no lock there."""
+    """Open the gate during a wait inside `no_fork`; the thread must hold no lock meanwhile."""
     gate = _gate
     gate.release()
     try:
@@ -42,7 +42,7 @@ def fork_allowed() -> Iterator[None]:
 def loaded(module: str) -> ModuleType:
     """Import one of our modules for a call, while no fork may happen.
 
-    A child would wait for ever for a module that a thread of its parent was importing.
+    If another thread were importing the module during a fork, the child would wait for it for ever.
     """
     name = f"{_PACKAGE}.{module}"
     found = sys.modules.get(name)

@@ -1,7 +1,7 @@
 """A lock that a forked child finds free, whichever thread of the parent held it.
 
-Only the thread that forks lives on in the child. Waiting for all others before a fork would stall
-it for as long as a trace or a compile takes; instead, what they were at starts over.
+Only the thread that forks lives on in the child. If a fork waited for all other threads, it would
+stall for as long as a trace or a compile takes. Instead, the child starts their work over.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ class ForkLock:
     """A re-entrant lock.
 
     Args:
-        start_over: a method, called under the lock in a forked child whose parent had another
-            thread at work under it; what it guards may be half changed. Its object is not kept
-            alive. None = nothing is ever half changed.
+        start_over: a bound method that resets the state which the lock protects. A forked child
+            calls it before it first takes the lock, if another thread of the parent held the lock:
+            the state may be half changed. The lock does not keep the method's object alive. None =
+            the state is never half changed.
     """
 
     def __init__(self, start_over: Callable[[], None] | None = None) -> None:
@@ -30,13 +31,13 @@ class ForkLock:
         self._start_over = None if start_over is None else weakref.WeakMethod(start_over)
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock; False if it is taken and must not be waited for."""
+        """Take the lock; False if ``blocking`` is False and another thread holds it."""
         if self._generation != _generation:
             self._renew()
         return self._lock.acquire(blocking)
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         self._lock.release()
 
     def __enter__(self) -> None:
@@ -49,7 +50,7 @@ class ForkLock:
         with _renewing:
             if self._generation == _generation:
                 return  # another thread of the child has already done this
-            if self._lock.acquire(blocking=False):  # free, or the forking thread's own
+            if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
                 self._lock.release()
             else:
                 self._lock = threading.RLock()
@@ -60,9 +61,9 @@ class ForkLock:
 
 
 def hold_over_forks(lock: Any) -> None:
-    """Have a plain lock of this module's users taken around every fork.
+    """Hold a plain lock during every fork.
 
-    No child may start with the lock held by a thread that it does not have.
+    So no child inherits a lock that is held by a thread which the child does not have.
     """
     os.register_at_fork(
         before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release

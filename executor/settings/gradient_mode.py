@@ -12,8 +12,8 @@ from ...dialect.ir.types import TensorType, Type
 def needs_gradient(module: Module, inputs: Sequence[Type | None]) -> bool:
     """Whether the graph has to be differentiated when called with inputs of these types (R2.13).
 
-    Never with gradient mode off; else if it holds a foreign op, of which nobody knows what it does
-    with gradients, or if an input requires gradients.
+    It is never differentiated with gradient mode off. Otherwise it is if an input requires
+    gradients, or if the graph contains a foreign op, whose effect on gradients is unknown.
     """
     if not gradient_mode():
         return False

@@ -29,8 +29,8 @@ def _bool(text: str) -> bool:
     raise ValueError("expected one of 1/0, true/false, yes/no, on/off")
 
 
-_COUNT = 2**31 - 1  # most of anything that is counted; seconds too, 68 years of them
-_BYTES = 2**61  # most bytes, and nanoseconds: several times as many still fit 64 bits
+_COUNT = 2**31 - 1  # the largest count, also of seconds (68 years)
+_BYTES = 2**61  # the most bytes or nanoseconds: several times as many still fit 64 bits
 
 
 def _whole(least: int, most: int = _COUNT) -> Callable[[str], int]:
@@ -68,7 +68,7 @@ def shown(value: Any) -> str:
 
 
 def _path(text: str) -> str:
-    """Made absolute when it is read: a program may change its folder."""
+    """Parser of paths: absolute from the start, since a program may change its working folder."""
     return os.path.abspath(_text(text)) if text else ""
 
 
@@ -118,7 +118,7 @@ KNOBS: dict[str, Knob] = {
     "optimize": Knob(_bool, True, "graph optimisation as a whole"),
     "disable_warning_prints": Knob(_bool, False, "pf.warn puts nothing into graphs (R1.1)"),
     "profiled_runs": Knob(_natural, 1, "runs recorded before a graph is specialised (R1.1)"),
-    # Declared by R1.1, which wants it never to be read: depth is the strategy's total.
+    # R1.1 demands this knob, and that nothing reads it: the depth is the strategy's total.
     "bailout_depth": Knob(_natural, 20, "has no effect: the strategy alone gives the depth"),
     "release_profiling_graph": Knob(
         _bool, False, "drop profiles and original graphs once optimised (R1.13)"
@@ -177,7 +177,7 @@ KNOBS: dict[str, Knob] = {
     ),
     "worker_queue": Knob(_positive, 64, "compiles that may wait for a worker"),
     "worker_timeout": Knob(_positive, 60, "seconds after which a compile counts as hanging"),
-    # Less than the compiler takes before it has begun would end every worker.
+    # The least value is above what a worker needs to start: with less, every worker would be ended.
     "worker_memory": Knob(
         _whole(1 << 28, _BYTES), 4 << 30, "bytes of memory at which a worker is ended"
     ),
@@ -195,17 +195,17 @@ KNOBS: dict[str, Knob] = {
 PREFIX = "PROFUSE_"
 """What the names of our environment variables begin with."""
 
-_NO_KNOBS = {"PROFUSE_WORKER_FAULT"}  # of `worker.faults`
+_NO_KNOBS = {"PROFUSE_WORKER_FAULT"}  # read by `compile.worker.faults`
 
 
 def unknown_variables() -> list[str]:
-    """Variables of the environment that are called like ours, but are no setting."""
+    """Names of environment variables that begin with `PREFIX`, but are no setting."""
     known = {_variable(name) for name in KNOBS} | _NO_KNOBS
     return sorted(v for v in os.environ if v.startswith(PREFIX) and v not in known)
 
 
 def check_variables() -> None:
-    """Raise KnobError if the environment sets some knob to what it cannot be."""
+    """Raise KnobError if an environment variable has a value outside its knob's domain."""
     for name, knob in KNOBS.items():
         _from_environment(name, knob)
 
@@ -228,7 +228,7 @@ def _from_environment(name: str, knob: Knob) -> Any:
 
 
 def checked(name: str, value: Any) -> Any:
-    """What a knob holds when it is set to a value; raises KnobError for what it cannot be."""
+    """The parsed form of a value for a knob; raises KnobError for a value outside its domain."""
     knob = KNOBS[name]
     try:
         if knob.parse is _text:  # a number that names a folder is a mistake
@@ -268,8 +268,8 @@ class Knobs:
             raise KnobError(f"no knob named {name!r}", hint=f"knobs: {', '.join(KNOBS)}")
         value = checked(name, value)
         values = self.__dict__["_values"]
-        # Reading and writing under one lock: of two racing setters each sees the other's value or
-        # what was there before both, never both the same (R1.2).
+        # Reading and writing happen under one lock: of two racing setters, one gets the value from
+        # before both, and the other gets the first one's value (R1.2).
         with self.__dict__["_lock"]:
             previous = values[name] if name in values else _from_environment(name, knob)
             values[name] = value
@@ -278,12 +278,12 @@ class Knobs:
         return previous
 
     def watch(self, name: str, told: Callable[[Any], None]) -> None:
-        """Have ``told`` called with each value that a knob is set to from now on, for good."""
+        """Call ``told`` with each value that a knob is set to, as long as the process lives."""
         self.__dict__["_watchers"].setdefault(name, []).append(told)
 
     @contextmanager
     def override(self, **values: Any) -> Iterator[None]:
-        """Set knobs for the duration of a ``with`` block."""
+        """Set knobs for the duration of a ``with`` block; raises KnobError for a bad value."""
         previous = {name: self.exchange(name, value) for name, value in values.items()}
         try:
             yield

@@ -28,9 +28,9 @@ def get_profiling_mode() -> bool:
 def set_profiling_mode(on: bool) -> bool:
     """Switch profiling.
 
-    Graphs made while it is off get the spec-keyed executor, for good (R2.1); others, as long as
-    they have no optimised plan, run op by op (R1.8). A graph is made at the first call with a new
-    structure, rank or dtype.
+    Graphs made while it is off get the spec-keyed executor, for good (R2.1). Other graphs run op by
+    op while it is off, unless they have an optimised plan (R1.8). A graph is made at the first call
+    with a new structure, rank or dtype.
     """
     return knobs.exchange("profiling_mode", bool(on))
 

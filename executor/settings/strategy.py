@@ -14,7 +14,7 @@ from .knobs import knobs, shown
 Behavior = Literal["static", "dynamic"]
 Strategy = tuple[tuple[Behavior, int], ...]
 
-MOST = 999_999_999  # specialisations of an entry
+MOST = 999_999_999  # the largest count of an entry
 _lock = threading.Lock()
 _current: Strategy | None = None
 
@@ -54,7 +54,10 @@ def parse_strategy(text: str) -> Strategy:
 
 
 def _initial() -> Strategy:
-    """The default by knobs (R1.3); the static-then-dynamic knob asks for what is the default."""
+    """The strategy by the knobs (R1.3).
+
+    ``always_dynamic`` goes first, then ``static_then_dynamic``, which asks for the default anyway.
+    """
     if knobs.always_dynamic:
         return (("dynamic", 12),)
     if knobs.fusion_strategy and not knobs.static_then_dynamic:

@@ -1,9 +1,9 @@
 """Stress mode: guards that fail on purpose, so that fallbacks run without needing new shapes.
 
-``PROFUSE_STRESS=guards`` makes every guard of the plans built from then on fail about once in
-``k`` times that it would have passed; ``guards:k=3,seed=7`` says how often, and which. Values must
-not change, as both sides of a guard compute the same. Plans built with stress off have no trace
-of it.
+``PROFUSE_STRESS=guards`` affects the guards of all plans built from then on: of ``k`` times that a
+guard would have passed, it fails about once. ``guards:k=3,seed=7`` says how often, and selects
+which times. Results must not change, because both sides of a guard compute the same. Plans built
+with stress mode off contain no code for it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...dialect.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Stress:
-    """What stress mode does; its text is what `parse_stress` reads.
+    """How stress mode fails guards; `parse_stress` reads the text of this object.
 
     Attributes:
-        every: a guard fails about once in so many times; 0 = off, 1 = always.
-        seed: which times.
+        every: of this many times that a guard would pass, it fails about once; 0 = off, 1 = always.
+        seed: seed of the random numbers that select which times.
     """
 
     every: int = 0
@@ -34,9 +34,9 @@ class Stress:
 
 
 def parse_stress(text: str) -> Stress:
-    """``"guards:k=3,seed=7"`` (both optional, default 5 and 0), or ``""`` for off.
+    """Parse ``"guards:k=3,seed=7"`` (both optional, default 5 and 0); ``""`` = off.
 
-    Raises ValueError, which the knob turns into KnobError.
+    Raises ValueError for other text; the knob turns that into KnobError.
     """
     if not text:
         return Stress()
@@ -56,7 +56,7 @@ def parse_stress(text: str) -> Stress:
 
 
 def guard_failures(stress: Stress, name: str) -> Callable[[], bool] | None:
-    """A function that says whether this pass of guard ``name`` shall fail; None: stress is off.
+    """A function that says whether guard ``name`` shall fail this time; None = stress mode is off.
 
     The sequence depends on the seed and the name alone.
     """

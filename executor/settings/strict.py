@@ -21,11 +21,13 @@ _strict: ContextVar[bool] = ContextVar("profuse_strict_fusion", default=False)
 def strict_fusion() -> Iterator[None]:
     """Raise StrictFusionError for a function optimised in here that does not fuse as a whole.
 
-    It must become one guarded group, compiled to a kernel; beside it there may be only constants
-    and what computes the guard's operands. A group of no array at all has nothing to guard. Around
-    calls it holds for this thread; nested scopes are one. The failed call keeps nothing: outside of
-    the scope the function is optimised as usual.
-    Entered inside a traced function it asks the same of that whole function, on every call.
+    The function must become one guarded group, compiled to a kernel. Beside the group it may only
+    contain constants and the ops that compute the guard's operands. A group without array operands
+    needs no guard. Around calls, the scope holds for this thread; nested scopes are one. A call
+    that fails leaves nothing behind: outside of the scope the function is optimised as usual.
+
+    Entered inside a traced function, the scope demands the same of that whole function, on every
+    call.
     """
     recorder = current()
     if recorder is not None:
@@ -48,7 +50,7 @@ def check_strict(module: Module, failures: Mapping[str, Reason], name: str) -> N
     Args:
         module: the optimised graph.
         failures: fusion functions without a kernel, with the reason.
-        name: what messages call the function.
+        name: name of the function, for messages.
     """
     instrs = list(module.main.body.walk())
     guards = [i for i in instrs if issubclass(i.op, Guard)]
@@ -77,7 +79,10 @@ def check_strict(module: Module, failures: Mapping[str, Reason], name: str) -> N
 
 
 def unfused_ops(module: Module, guards: list[Instr]) -> list[Instr]:
-    """Ops that are in no group and compute no operand of a guard."""
+    """Ops that strict fusion refuses: those outside of guarded groups that no guard depends on.
+
+    Constants are allowed, and so is a single group without a guard if there is no guard at all.
+    """
     instrs = list(module.main.body.walk())
     producers = {r: i for i in instrs for r in i.results}
     allowed: set[int] = set()

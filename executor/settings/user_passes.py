@@ -1,9 +1,8 @@
 """Passes of users around fusion (R1.36): text that joins the optimising pipeline.
 
-Being part of the pipeline string they are part of every `CompileRequest`, of what a failing
-pipeline's replay line says, and of what `profuse-opt -p` runs. A pass written in Python is
-registered with `dialect.passes.base.register_pass`; ``profuse-opt --load MODULE`` imports the
-module that does so.
+As part of the pipeline string, the text reaches every `CompileRequest`, the replay line of a
+failing pipeline, and `profuse-opt -p`. `dialect.passes.base.register_pass` registers a pass that is
+written in Python; ``profuse-opt --load MODULE`` imports a module that does so.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ def _register(text: str, home: Registry[str]) -> Registration[str]:
 def register_pass_before_fusion(pipeline: str) -> Registration[str]:
     """Run passes on each graph that is optimised from now on, before anything is fused.
 
-    They see the instrumented graph: observers with their ``profiled_type``. Several run in the
-    order of registration. Raises PipelineError for a pass that does not exist.
+    The passes see the instrumented graph: observers with their ``profiled_type``. Registered
+    pipelines run in the order of registration. Raises PipelineError for a pass that does not exist.
     """
     return _register(pipeline, _before)
 

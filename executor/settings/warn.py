@@ -8,11 +8,11 @@ from .knobs import knobs
 
 
 def warn(message: str) -> None:
-    """Print ``message`` to stderr whenever this line runs, but once only.
+    """Print ``message`` to stderr when this line runs, once per line, message and process.
 
-    Inside a traced function it becomes part of the graph, so that it is printed when the branch
-    or loop body around it runs, not when it is traced. With the ``disable_warning_prints`` knob
-    set nothing is printed, nor put into graphs that are traced then.
+    Inside a traced function the warning becomes part of the graph: it is printed when the branch or
+    loop body around it runs, not when it is traced. While the ``disable_warning_prints`` knob is
+    set, nothing is printed, and traces put no warnings into graphs.
     """
     if knobs.disable_warning_prints:
         return

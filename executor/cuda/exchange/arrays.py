@@ -1,4 +1,4 @@
-"""Device arrays inside of the executor, whatever library they came from."""
+"""Device arrays inside the executor, whichever library made them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 @register_leaf_type
 class DeviceArray(DeviceTensor):
-    """A tensor of a device, during one call; its elements are there, on the host, or both.
+    """A device tensor during one call; its elements are on the device, on the host, or both.
 
-    What tier 0 computes is on the host, and goes to the device when a kernel or the caller asks.
+    Tier 0 computes on the host. Its results are copied to the device when a kernel or the caller
+    needs them there.
 
     Attributes:
-        library: whose array it is.
-        owner: the memory on the device, as an object of the library; None = there is none yet.
-        stream: where the owner's content is made, if its library says so.
-        host: the elements on the host, where they have been copied or computed.
+        library: the library of the array.
+        owner: the library's object that owns the memory on the device; None = no such memory yet.
+        stream: the stream that makes the content of ``owner``; None = the library does not say.
+        host: the elements on the host, if they have been copied or computed there; else None.
     """
 
     __slots__ = (
@@ -51,7 +52,7 @@ class DeviceArray(DeviceTensor):
 
     @classmethod
     def of_place(cls, place: Place, library: Library) -> DeviceArray:
-        """An array of a library."""
+        """An array of a library, described by its place."""
         made = cls(
             f"cuda:{place.device}", place.shape, place.dtype, place.strides, library,
             place.holder, place.pointer,
@@ -63,9 +64,9 @@ class DeviceArray(DeviceTensor):
     def of_host(
         cls, array: np.ndarray, device: str, library: Library, *, written: bool = False
     ) -> DeviceArray:
-        """Host elements that are to be on a device; contiguous there.
+        """An array of a device whose elements are on the host so far; contiguous on the device.
 
-        ``written``: they may change, so that no copy of them stays valid.
+        ``written``: True = the host elements may change, so no copy of them on the device is kept.
         """
         strides = row_major(array.shape, array.dtype.itemsize)
         made = cls(device, array.shape, array.dtype, strides, library)
@@ -76,7 +77,7 @@ class DeviceArray(DeviceTensor):
     def new(
         cls, index: int, shape: tuple[int, ...], dtype: np.dtype, library: Library, stream: int
     ) -> DeviceArray:
-        """A new contiguous array of a library, whose content does not matter yet."""
+        """A new contiguous, uninitialised array of a library."""
         owner, pointer = library.empty(index, shape, dtype, stream)
         strides = row_major(shape, dtype.itemsize)
         made = cls(f"cuda:{index}", shape, dtype, strides, library, owner, pointer)
@@ -99,7 +100,7 @@ class DeviceArray(DeviceTensor):
         return self.dtype, len(self.shape), self.device
 
     def pointer(self, call: DeviceCall) -> int:
-        """Where the elements are on the device; copied there first if need be."""
+        """Address of the first element on the device; copies the elements there if necessary."""
         if self._pointer is not None:
             return self._pointer
         assert self.host is not None
@@ -111,9 +112,9 @@ class DeviceArray(DeviceTensor):
         return pointer
 
     def on_host(self, call: DeviceCall, *, written: bool = False) -> np.ndarray:
-        """The elements on the host; copied there first if need be.
+        """The elements on the host; copies them there if necessary.
 
-        ``written``: they may be changed there, after which what the device has is stale.
+        ``written``: True = the caller may change them, so the copy on the device is given up.
         """
         if self.host is None:
             self.host = call.download(self)
@@ -129,11 +130,11 @@ class DeviceArray(DeviceTensor):
         return DeviceArray.of_host(self.host.copy(), self.device, self.library, written=True)
 
     def __bool__(self) -> bool:
-        """The truth of one element; waits for it."""
+        """The truth of the only element, after waiting for it."""
         return bool(self.on_host(current_call()))
 
     def place(self) -> Place:
-        """Where the elements are on the device."""
+        """The description of the memory on the device, which must exist."""
         assert self._pointer is not None
         index = index_of(self.device)
         return Place(
@@ -142,9 +143,10 @@ class DeviceArray(DeviceTensor):
 
 
 def as_leaf(array: Any) -> DeviceArray | None:
-    """A foreign device array as a leaf of arguments; None for what is none.
+    """A device array of another library as an argument leaf; None for any other object.
 
-    Raises ArgumentError for arrays of such a library in the host's memory, and DTypeError.
+    Raises ArgumentError for an array of such a library in host memory, DTypeError for a dtype that
+    Profuse lacks, and DeviceError if the array's library or the driver fails.
     """
     library = library_of(array)
     if library is None:

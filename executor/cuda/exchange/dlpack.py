@@ -1,6 +1,6 @@
 """DLPack: reading the capsules of other libraries, and lending our own memory to them.
 
-Structures as in dlpack.h, version 0.8: a capsule without a version is what every library takes.
+The structures are those of dlpack.h, version 0.8: every library accepts capsules without a version.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ _new = _api.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 pointer_of = _api.PyCapsule_GetPointer
 pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-# For a capsule that is being destroyed, by address: a reference to it would destroy it again.
+# These two take the address of a capsule that is being destroyed: a new reference to the capsule
+# would destroy it again.
 _is_valid = _api["PyCapsule_IsValid"]
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
 _pointer_in = _api["PyCapsule_GetPointer"]
@@ -71,8 +72,8 @@ _set_name.restype, _set_name.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.
 def read(capsule: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype]:
     """Device index, pointer, shape, strides in bytes and dtype of a tensor in device memory.
 
-    The capsule is left as it is: memory stays valid for as long as it lives. Raises ValueError for
-    what is in no CUDA device's memory or of a dtype that there is none for.
+    The capsule stays unconsumed: the memory is valid for as long as the capsule lives. Raises
+    ValueError for memory of another device, and for a DLPack type that no dtype corresponds to.
     """
     tensor = _Managed.from_address(pointer_of(capsule, _NAME)).tensor
     if tensor.device.type != CUDA:
@@ -100,7 +101,7 @@ def data_type(dtype: np.dtype) -> DataType:
 
 
 def row_major(shape: tuple[int, ...], step: int = 1) -> tuple[int, ...]:
-    """Strides of a contiguous tensor whose last axis has this one."""
+    """Strides of a contiguous tensor; ``step``: the stride of its last axis."""
     out = []
     for size in reversed(shape):
         out.append(step)
@@ -108,8 +109,8 @@ def row_major(shape: tuple[int, ...], step: int = 1) -> tuple[int, ...]:
     return tuple(reversed(out))
 
 
-# Tensors on loan: what a borrower may still use. The deleter is one function for all of them, as
-# one made per tensor could be collected while it runs.
+# Address of a lent tensor -> the objects that a borrower may still use. All tensors have the same
+# deleter, because a deleter of their own could be garbage-collected while it runs.
 _lent: dict[int, tuple[Any, ...]] = {}
 
 
@@ -121,7 +122,7 @@ _give_back_c = _Deleter(_give_back)
 
 
 def _destroy(capsule: int) -> None:
-    """Destructor of a capsule that no library has consumed: ends the loan."""
+    """Destructor of capsules: ends the loan of a capsule that no library has consumed."""
     if _is_valid(capsule, _NAME):
         _lent.pop(_pointer_in(capsule, _NAME), None)
 
@@ -134,8 +135,12 @@ class Loan:
     """A contiguous tensor in our memory, for ``from_dlpack`` of another library.
 
     Args:
-        owner: kept alive for as long as somebody has the memory.
-        ready: called with the borrower's stream, which has to wait for the tensor.
+        index: index of the device.
+        pointer: address of the first element.
+        shape: the sizes.
+        dtype: the dtype.
+        owner: object that owns the memory; it is kept alive as long as a borrower has the memory.
+        ready: called with the borrower's stream; it makes that stream wait for the tensor.
     """
 
     def __init__(
@@ -149,7 +154,7 @@ class Loan:
         return CUDA, self._index
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """A capsule, without a version whatever the borrower could take."""
+        """A capsule without a version, even if the borrower accepts versions."""
         if stream != -1:
             self._ready(1 if stream is None else stream)
         rank = len(self._shape)
@@ -167,7 +172,7 @@ class Loan:
 
 
 def take(capsule: Any) -> Callable[[], None]:
-    """Take what is in a capsule, as a borrower does; returns what gives it back."""
+    """Consume a capsule, as a borrower does; returns a function that gives the tensor back."""
     place = pointer_of(capsule, _NAME)
     managed = _Managed.from_address(place)
     _set_name(capsule, _USED)

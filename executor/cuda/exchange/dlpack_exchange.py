@@ -1,8 +1,8 @@
-"""DLPack's exchange of tensors between C functions, for emitted code.
+"""DLPack's exchange of tensors by C functions, for emitted code.
 
-A library that has it lends the address of functions that describe an array without a capsule, and
-tell its current stream (dlpack.h, version 1.3: ``DLPackExchangeAPI``). Every function is tried, and
-compared with what Python reports, before emitted code relies on it.
+A library that supports it publishes the addresses of C functions that describe an array without a
+capsule, and that tell the library's current stream (dlpack.h, version 1.3: ``DLPackExchangeAPI``).
+Before emitted code relies on descriptions, `verify` compares some with what Python reports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAJOR = 1
 
 
 class _Api(ctypes.Structure):
-    """As in dlpack.h; the functions as addresses."""
+    """``DLPackExchangeAPI`` of dlpack.h, with the functions as addresses."""
 
     _fields_ = [
         ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
@@ -42,13 +42,14 @@ class Exchange:
 
     Attributes:
         kind: exact type of the arrays.
-        describe: address of ``int (PyObject *, DLTensor *)``, which borrows.
+        describe: address of ``int (PyObject *, DLTensor *)``, which borrows the array's memory.
         stream: address of ``int (device type, index, void **)``.
-        empty: Python callable on shape and strides in elements, and on what `keywords` names.
-        keywords: names of two more arguments: what `made_of` gives.
-        made_of: (dtype, device index) -> dtype and device as the library has them.
-        false: attributes of arrays that have to be False; emitted code leaves others to Python.
-        negative: methods of arrays that have to return False.
+        empty: Python callable that makes an array of a shape and strides (in elements) that are
+            passed by position, and of the values of ``made_of``, passed by keyword.
+        keywords: names of the keywords for the two values of ``made_of``.
+        made_of: (dtype, device index) -> the library's objects for the dtype and the device.
+        false: attributes that must be False; other arrays are left to Python.
+        negative: methods that must return False; other arrays are left to Python.
     """
 
     kind: type
@@ -62,9 +63,9 @@ class Exchange:
 
 
 def functions_of(kind: type) -> tuple[int, int]:
-    """Addresses of a library's functions that describe an array and tell the stream.
+    """Addresses of the C functions ``describe`` and ``stream`` of an array type's library.
 
-    Raises Refused where it has none, or those of another version.
+    Raises Refused if the library has none, or has another major version of them.
     """
     capsule = getattr(kind, _ATTRIBUTE, None)
     if capsule is None:
@@ -83,12 +84,12 @@ def functions_of(kind: type) -> tuple[int, int]:
 
 
 def type_word(dtype: np.dtype) -> int:
-    """A dtype as the 32 bits that a ``DLTensor`` has for it."""
+    """The 32 bits with which a ``DLTensor`` describes a dtype."""
     return int.from_bytes(bytes(data_type(dtype)), "little")
 
 
 def device_word(device: str) -> int:
-    """A device as the 64 bits that a ``DLTensor`` has for it."""
+    """The 64 bits with which a ``DLTensor`` describes a device."""
     return int.from_bytes(bytes(Device(CUDA, index_of(device))), "little")
 
 
@@ -101,7 +102,7 @@ _SAMPLES = (
 def verify(exchange: Exchange, library: Library, index: int) -> None:
     """Make arrays on a device as emitted code will, and compare them with what Python reports.
 
-    Raises Refused at the first difference; DriverError where no array can be made.
+    Raises Refused at the first difference, and DriverError if the library makes no device array.
     """
     describe: Callable[..., Any] = _describe_type(exchange.describe)
     for dtype in (np.dtype(np.float32), np.dtype(np.int64)):

@@ -1,9 +1,9 @@
-"""Array libraries whose arrays come in, and whose arrays results are.
+"""Array libraries: how their arrays are read, and how results become their arrays.
 
-CuPy and torch lend memory that is ordered by the stream they are used on, so kernels run on their
-current stream and results are arrays of theirs. Any other array that says where it lies, by
-``__cuda_array_interface__`` or DLPack, gets results in memory of our own, through the
-``from_dlpack`` of its library.
+CuPy and torch reuse memory in the order of their current stream, so kernels run on that stream, and
+results lie in the library's memory. Any other array that tells its place by
+``__cuda_array_interface__`` or DLPack gets results in our own memory, which ``from_dlpack`` of its
+library turns into an array.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ from .dlpack_exchange import Exchange, functions_of, verify
 
 
 class Place(NamedTuple):
-    """Where an array lies.
+    """The memory of an array on a device.
 
     Attributes:
-        device: its index.
-        pointer: to the first element.
-        strides: in bytes.
-        stream: on which its content is made; None = it is there, or ordered by the library.
-        holder: keeps the memory.
+        device: index of the device.
+        pointer: address of the first element.
+        shape: the sizes.
+        strides: the strides in bytes.
+        dtype: the dtype.
+        stream: the stream that makes the content; None = the content is there already, or the
+            library orders all its uses.
+        holder: an object that keeps the memory alive.
         requires_grad: the array's flag; False in libraries without gradients.
     """
 
@@ -50,7 +53,7 @@ class Place(NamedTuple):
 
 
 class OwnMemory:
-    """Memory of a device that returns to the driver when it dies."""
+    """Device memory that returns to the driver when this object is freed."""
 
     __slots__ = ("_driver", "index", "pointer", "stream")
 
@@ -69,14 +72,17 @@ class OwnMemory:
 
 
 class Library:
-    """The operations of an array library; this class serves any library with a protocol.
+    """The operations of an array library.
+
+    This class serves all libraries with ``__cuda_array_interface__`` or DLPack.
 
     Args:
-        namespace: its module, for ``from_dlpack``; None = it has none.
+        name: name of the library.
+        namespace: the module with its ``from_dlpack``; None = there is none.
 
     Attributes:
-        ordered: its memory is used again in the order of the stream that kernels run on, so that
-            nothing has to be kept until they are done.
+        ordered: True = the library reuses memory in the order of the stream on which kernels run,
+            so the executor need not keep memory until they have ended.
     """
 
     ordered = False
@@ -85,7 +91,11 @@ class Library:
         self.name, self.namespace = name, namespace
 
     def place(self, array: Any) -> Place | None:
-        """Where an array of the library lies; None if not on a CUDA device."""
+        """The place of an array of the library; None if it is not on a CUDA device.
+
+        Raises ValueError for a DLPack type without a dtype, DriverError if the driver fails, and
+        ArgumentError for a tensor that requires gradients.
+        """
         interface = getattr(array, "__cuda_array_interface__", None)
         if interface is not None and _dtype(interface["typestr"]).kind != "V":
             return _of_interface(interface, array)
@@ -96,7 +106,7 @@ class Library:
         return Place(index, pointer, shape, strides, dtype, None, (array, capsule))
 
     def exchange(self) -> Exchange:
-        """How emitted code reads and makes arrays; raises Refused."""
+        """How emitted code reads and makes arrays; raises Refused if only Python can."""
         raise Refused(f"arrays of {self.name} are read by Python")
 
     def stream(self, index: int) -> int:
@@ -106,13 +116,16 @@ class Library:
     def empty(
         self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int
     ) -> tuple[Any, int]:
-        """A contiguous array whose content does not matter yet, and where it lies."""
+        """A new contiguous, uninitialised array (or its memory), and the address of the memory."""
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         memory = OwnMemory(index, nbytes, stream)
         return memory, memory.pointer
 
     def result(self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> Any:
-        """What `empty` gave, filled on the stream, as an array of the library."""
+        """The array of the library for an ``owner`` from `empty` that kernels on ``stream`` fill.
+
+        Raises ArgumentError if the library has no ``from_dlpack``.
+        """
         if not hasattr(self.namespace, "from_dlpack"):
             raise ArgumentError(
                 f"results cannot become arrays of {self.name}, which has no from_dlpack",
@@ -127,7 +140,7 @@ class Library:
         return self.namespace.from_dlpack(Loan(index, pointer, shape, dtype, owner, ready))
 
     def to_host(self, place: Place, stream: int) -> np.ndarray:
-        """A copy in the host's memory; waits for it."""
+        """Copy an array to host memory, and wait for the copy."""
         lowest, nbytes = _extent(place)
         raw = np.empty(nbytes, np.uint8)
         if nbytes:
@@ -135,7 +148,7 @@ class Library:
         return np.ndarray(place.shape, place.dtype, raw, lowest, place.strides)
 
     def from_host(self, array: np.ndarray, index: int, stream: int) -> tuple[Any, int]:
-        """A copy in a device's memory, made on the stream; contiguous."""
+        """Copy an array to a device on the stream; returns as `empty` does."""
         owner, pointer = self.empty(index, array.shape, array.dtype, stream)
         if array.nbytes:
             driver().to_device(index, pointer, np.asarray(array, order="C"), stream)
@@ -157,7 +170,7 @@ def _of_interface(interface: dict[str, Any], array: Any) -> Place:
 
 
 def _extent(place: Place) -> tuple[int, int]:
-    """Bytes before the first element, and bytes in all, of the memory between all elements."""
+    """The memory that an array spans: bytes before its first element, and bytes in all."""
     if 0 in place.shape:
         return 0, 0
     steps = [(n - 1) * s for n, s in zip(place.shape, place.strides, strict=True)]
@@ -166,7 +179,7 @@ def _extent(place: Place) -> tuple[int, int]:
 
 
 class NumPy(Library):
-    """Host arrays that a function for a device is given: results go back there."""
+    """NumPy, for host arrays that are passed to a function for a device: results go to the host."""
 
     def __init__(self) -> None:
         super().__init__("numpy")
@@ -174,7 +187,7 @@ class NumPy(Library):
     def result(
         self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int
     ) -> np.ndarray:
-        """The content, copied to the host."""
+        """The result, copied to the host; a NumPy scalar for rank 0."""
         place = Place(
             owner.index, owner.pointer, shape, row_major(shape, dtype.itemsize), dtype, None, owner
         )
@@ -186,7 +199,7 @@ class Pooled(Library):
     """A library with a memory pool: kernels run on its current stream, and results are its arrays.
 
     Args:
-        name: of its module, which is imported.
+        name: name of the library's module, which is imported already.
     """
 
     ordered = True
@@ -244,7 +257,7 @@ class Torch(Pooled):
             )
         if flag:
             array = array.detach()  # torch refuses to export such tensors
-        if array.is_neg():  # what memory holds is to be read with the other sign
+        if array.is_neg():  # a lazy view: memory holds the elements with the opposite sign
             array = array.resolve_neg()
         dtype = self._numpy(array.dtype)
         strides = tuple(s * dtype.itemsize for s in array.stride())
@@ -308,7 +321,7 @@ _LOST = ("illegal memory access", "misaligned address", "launch failure", "devic
 
 @contextmanager
 def _errors(name: str) -> Iterator[None]:
-    """Make a DriverError of whatever a library raises in a ``with`` block."""
+    """Turn any exception of a library in a ``with`` block into a DriverError."""
     try:
         yield
     except Exception as error:
@@ -342,8 +355,11 @@ def library_of(array: Any) -> Library | None:
 
 
 def exchanges(device: str) -> tuple[list[Exchange], list[str]]:
-    """Of the libraries met so far, as to a device: those that were found to be as expected, and why
-    the others cannot be used. There is none where no arrays can be made to find out."""
+    """The verified exchanges of the libraries met so far, and why other libraries have none.
+
+    If a library cannot make arrays on the device to verify its exchange, there are no exchanges,
+    and that is the only reason.
+    """
     found: list[Exchange] = []
     reasons: list[str] = []
     for library in tuple(_known.values()):

@@ -10,11 +10,11 @@ _SLOT = 8  # bytes; all parameters are pointers, i64 or f64
 
 
 class ArgumentBlock:
-    """Memory for the arguments of one launch, written in place from call to call.
+    """Memory for the arguments of one launch; calls reuse it and overwrite its values.
 
     Attributes:
         values: an 8-byte slot per parameter, as integers.
-        address: of the array of pointers to the slots.
+        address: address of the array of pointers to the slots.
     """
 
     __slots__ = ("_pointers", "address", "values")

@@ -1,8 +1,8 @@
-"""Sequences of launches that come again, replayed as CUDA graphs.
+"""Repeated sequences of launches, replayed as CUDA graphs.
 
-A sequence is known by its kernels, grids and blocks. Its first run launches one by one, as sizes
-may never be the same again; from the second on there is a graph, of which only the arguments that
-have changed are written anew.
+The key of a sequence consists of its kernels, grids and blocks. Its first run launches kernel by
+kernel, because these sizes may never occur again. The second run makes a graph; later runs replay
+it and update only the arguments that have changed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..nvidia.driver_api import Driver, Node
 
 
 class _Replayed:
-    """A graph, and the arguments it was last given."""
+    """A graph (None before the second run), and the arguments of its latest replay."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self.functions = [node.function for node in nodes]  # their identities are in the key
+        self.functions = [node.function for node in nodes]  # kept alive: their ids are in the key
         self.graph: Any = None
         self.values: list[tuple[int, ...]] = []
 
 
 class _Graphs:
-    """The graphs of a driver, those used last; bounded by the ``cuda_graphs`` knob."""
+    """The most recently used graphs of a driver; the ``cuda_graphs`` knob bounds their number."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
@@ -36,9 +36,10 @@ class _Graphs:
         self._known: OrderedDict[tuple, _Replayed] = OrderedDict()
 
     def launch(self, device: int, nodes: Sequence[Node], stream: int) -> bool:
-        """Replay a graph of these launches; False if there is none yet."""
+        """Replay a graph of these launches; False if this is the sequence's first run."""
         key = (device, *(node.shape for node in nodes))
-        # A graph holds one set of arguments: writing them and starting it belong together.
+        # A graph holds one set of arguments, so no other thread may come between writing them and
+        # starting the graph.
         with self._lock:
             known = self._known.get(key)
             if known is None:
@@ -73,7 +74,10 @@ _graphs: _Graphs | None = None
 
 
 def launch_all(device: int, nodes: Sequence[Node], stream: int, counters: Counters) -> None:
-    """Start kernels one after the other, as one graph where that is known to pay."""
+    """Start kernels in order: as one CUDA graph if the sequence has run before, else one by one.
+
+    Counts ``kernel_launches`` and ``graph_replays``, and returns the argument blocks for reuse.
+    """
     current = driver()
     if len(nodes) > 1 and knobs.cuda_graphs and _graphs_of(current).launch(device, nodes, stream):
         counters.graph_replays += 1

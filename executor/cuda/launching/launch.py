@@ -1,4 +1,4 @@
-"""From launch plans to launches: arguments are laid out once per sizes, then pointers change."""
+"""From launch plans to launches: laid out once per set of sizes; each call only sets pointers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,12 @@ class _Prepared:
     """One launch for certain sizes.
 
     Attributes:
-        constants: values of the arguments that sizes decide; 0 for the others.
+        function: the driver's kernel.
+        grid, block: numbers of blocks and of threads along x, y and z.
+        shared: bytes of dynamic shared memory.
+        constants: values of the arguments that depend only on sizes; 0 for the others.
         pointers: (slot, kind, number, byte offset) of the arguments that change with each call.
-        free: blocks that no launch uses at the moment.
+        free: argument blocks that no launch uses at the moment.
     """
 
     function: Any
@@ -51,12 +54,12 @@ class _Prepared:
 
 @dataclass
 class _Sized:
-    """What a set of sizes decides.
+    """A launch plan for certain sizes.
 
     Attributes:
-        steps: prepared launches and products.
-        outputs: shape and dtype of each.
-        workspace: in bytes.
+        steps: prepared launches and products; None = a product without elements.
+        outputs: shape and dtype of each output.
+        workspace: bytes of workspace.
     """
 
     steps: list[_Prepared | SizedProduct | None]
@@ -68,17 +71,17 @@ class GroupRunner:
     """Runs the kernels of one fusion function on its operands.
 
     Args:
-        artifact: code, and how to launch it.
-        device: such as ``"cuda:0"``.
-        interpreted: computes the same op by op, after a launch that voids its results, and instead
-            of one that would take an int of more than 64 bits.
+        artifact: the machine code and its launch plan.
+        device: the device's name, such as ``"cuda:0"``.
+        interpreted: computes the group op by op. It is called after a voided launch, and instead of
+            a launch with an int of more than 64 bits.
     """
 
     def __init__(self, artifact: GpuArtifact, device: str, interpreted: Callable[..., Any]) -> None:
         self.artifact, self.device, self.interpreted = artifact, device, interpreted
         self.index = index_of(device)
         self._abi = artifact.plan.abi
-        # Per input: the dtype of a Python number, None of a tensor.
+        # Per input: the dtype if it is a Python number, None if it is a tensor.
         self._numbers = [s.dtype if s.kind == "scalar" else None for s in self._abi.inputs]
         self._functions: dict[str, Any] = {}
         self._sized: OrderedDict[tuple, _Sized] = OrderedDict()
@@ -90,7 +93,7 @@ class GroupRunner:
         )  # fmt: skip
 
     def native(self) -> DeviceKernel:
-        """What emitted code needs to launch the group.
+        """The description with which emitted code launches the group.
 
         Raises Refused if the driver does not give the addresses of its functions.
         """
@@ -106,15 +109,15 @@ class GroupRunner:
         return DeviceKernel(plan.abi, plan.steps, self.device, handle, direct, self._starter)
 
     def __call__(self, *args: Any) -> Any:
-        """The results; one, or a tuple of several. Raises DriverError."""
+        """Start the kernels; returns the result, or a tuple of several. Raises DriverError."""
         if any(type(a) is int and not -(2**63) <= a < 2**63 for a in args):
-            return self.interpreted(*args)  # NumPy defines the result of a larger integer
+            return self.interpreted(*args)  # kernels take no larger integers
         call = current_call()
         arrays = [
             arg if number or type(arg) is DeviceArray else self._array(arg, call)
             for arg, number in zip(args, self._numbers, strict=True)
         ]
-        # No pointer outlives its array: tier 0 may have to copy a host result here first.
+        # The arrays must outlive the pointers: `pointer` may copy a result of tier 0 to the device.
         inputs = [
             _scalar_bits(arg, number) if number else arg.pointer(call)
             for arg, number in zip(arrays, self._numbers, strict=True)
@@ -140,7 +143,7 @@ class GroupRunner:
         return self._results(outputs, args, call)
 
     def _array(self, value: Any, call: DeviceCall) -> DeviceArray:
-        """A host operand on the device; guards let tensors of rank 0 through."""
+        """A host operand as a device array; guards accept host tensors of rank 0."""
         return DeviceArray.of_host(np.asarray(value), self.device, call.library)
 
     def _results(self, outputs: list[DeviceArray], args: tuple, call: DeviceCall) -> Any:
@@ -167,7 +170,7 @@ class GroupRunner:
         return found
 
     def _values(self, arrays: list[Any]) -> dict[str, int]:
-        """What size symbols and run-time strides are in this call."""
+        """The values of size symbols and run-time strides (in elements) in this call."""
         values = {name: arrays[k].shape[axis] for name, (k, axis) in self._abi.symbols.items()}
         for k, axis in self._abi.strides:
             values[stride_name(k, axis)] = arrays[k].strides[axis] // arrays[k].itemsize
@@ -216,8 +219,11 @@ class GroupRunner:
         return self._functions[name]
 
     def _starter(self, product: LibraryProduct) -> Callable[..., None]:
-        """Starts a product, given the stream, where its operands begin, and the values of size
-        symbols and run-time strides in the order of the ABI. Raises DriverError."""
+        """A function that starts a library product; it raises DriverError.
+
+        Its arguments are the stream, the addresses of the operands, and the values of size symbols
+        and run-time strides in the order of the ABI.
+        """
         names = (*self._abi.symbols, *(stride_name(*stride) for stride in self._abi.strides))
         count = len(product.operands)
 
@@ -235,7 +241,7 @@ class GroupRunner:
 
 
 def _node(step: _Prepared, pointers: dict[str, list[int]]) -> Node:
-    """The launch with the pointers of this call."""
+    """A prepared launch with the pointers of this call."""
     block = step.free.pop() if step.free else ArgumentBlock(step.constants)
     values = block.values
     for slot, kind, number, offset in step.pointers:
@@ -244,7 +250,7 @@ def _node(step: _Prepared, pointers: dict[str, list[int]]) -> Node:
 
 
 def _scalar_bits(value: Any, dtype: str) -> int:
-    """A Python number as its parameter: an i64, or the bits of an f64."""
+    """The kernel parameter for a Python number: an i64, or the bits of an f64."""
     if dtype_named(dtype).kind == "f":
         return float_bits(value)
     return int(value)

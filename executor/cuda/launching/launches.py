@@ -1,4 +1,4 @@
-"""Launch plans of GPU kernels as emitted code follows them: sizes instead of size expressions."""
+"""Launch plans of GPU kernels for emitted code: sizes of arguments in place of size symbols."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from ..nvidia.driver_api import Direct
 
 MOST_GRID = 2**31 - 1
-# Launches of one call up to which each is made by itself; more are a CUDA graph's, which Python
-# keeps: written anew for every call, it costs the host some tens of microseconds.
+# The most launches of one fusion function that emitted code makes one by one. More are left to
+# Python, which replays a CUDA graph: that pays only for many, because updating the arguments of a
+# graph for a call costs the host some tens of microseconds.
 MOST_LAUNCHES = 8
 
 
 @dataclass(frozen=True)
 class Start:
-    """One kernel launch; none is made where the grid has a size of 0.
+    """One kernel launch; it is skipped if the grid has a size of 0.
 
     Attributes:
-        function: the driver's handle.
-        grid, block, shared: as of `lowering.gpu.abi.Launch`.
-        arguments: in order of the kernel's parameters; sizes as ``("size", size)``, places in the
-            workspace as ``("workspace", size)``, the rest as in `lowering.gpu.abi`.
+        function: the driver's handle of the kernel.
+        grid, block, shared: as in `lowering.gpu.abi.Launch`.
+        arguments: the arguments, in order of the kernel's parameters: sizes as ``("size", size)``,
+            places in the workspace as ``("workspace", size)``, the rest as in `lowering.gpu.abi`.
     """
 
     function: int
@@ -41,13 +42,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Pick:
-    """One sequence or the other.
+    """A choice between two sequences of actions.
 
     Attributes:
-        conditions: (kind, subject, number) as of `lowering.gpu.abi.Condition`; the subject is a
+        conditions: (kind, subject, number) as in `lowering.gpu.abi.Condition`; the subject is a
             size, or the number of an input.
-        then: if all of them hold.
-        otherwise: if not.
+        then: the actions if all conditions hold.
+        otherwise: the actions if one does not hold.
     """
 
     conditions: tuple[tuple[str, Dim, int], ...]
@@ -57,12 +58,12 @@ class Pick:
 
 @dataclass(frozen=True, eq=False)
 class Multiply:
-    """One product of the library, which Python starts.
+    """One library product, which a Python function starts.
 
     Attributes:
-        start: see `DeviceKernel`.
-        operands: as `Start.arguments`.
-        values: of size symbols and run-time strides.
+        start: the function, see ``starter`` of `DeviceKernel`.
+        operands: the operands, in the form of `Start.arguments`.
+        values: the values of size symbols and run-time strides.
     """
 
     start: Callable[..., None]
@@ -75,17 +76,17 @@ Action = Union[Start, Pick, Multiply]
 
 @dataclass(frozen=True, eq=False)
 class DeviceKernel:
-    """What runs a fusion function on a device.
+    """The kernel of a fusion function on a device, for emitted code.
 
     Attributes:
-        abi: of the function.
-        steps: of its launch plan.
-        device: such as ``"cuda:0"``.
-        handle: (kernel, bytes of dynamic shared memory or None) -> the driver's handle of a kernel
-            that may have so much, or as much as there is.
+        abi: the function's ABI.
+        steps: the steps of its launch plan.
+        device: the device's name, such as ``"cuda:0"``.
+        handle: (name of a GPU kernel, bytes of dynamic shared memory) -> the driver's handle of the
+            kernel, which may then use so many bytes; None = as many as the device has.
         direct: functions of the driver.
-        starter: product -> what starts it, given the stream, where its operands begin, and the
-            values of size symbols and run-time strides.
+        starter: library product -> function that starts it; its arguments are the stream, the
+            addresses of the operands, and the values of size symbols and run-time strides.
     """
 
     abi: KernelABI
@@ -96,9 +97,13 @@ class DeviceKernel:
     starter: Callable[[LibraryProduct], Callable[..., None]]
 
     def actions(self, symbols: Mapping[str, Dim], strides: Mapping[str, Dim]) -> tuple:
-        """What is to be done, given what size symbols and run-time strides stand for.
+        """The actions of the launch plan.
 
-        Raises Refused for what emitted code leaves to Python.
+        Args:
+            symbols: size symbol -> the size that it stands for.
+            strides: name of a run-time stride -> the stride that it stands for, in elements.
+
+        Raises Refused for a launch plan that emitted code leaves to Python.
         """
         found = _Actions(self, {**symbols, **strides}).all(self.steps)
         if launches_of(found) > MOST_LAUNCHES:
@@ -106,7 +111,7 @@ class DeviceKernel:
         return found
 
     def strides(self) -> dict[str, tuple[int, int]]:
-        """Per name of a run-time stride, the input and the axis."""
+        """Name of each run-time stride -> the number of the input, and the axis."""
         return {stride_name(k, axis): (k, axis) for k, axis in self.abi.strides}
 
 
@@ -118,7 +123,7 @@ class _Actions:
         return tuple(action for step in steps for action in self._actions(step))
 
     def _actions(self, step: Step) -> Iterator[Action]:
-        """The actions of a step; of a choice that known sizes decide, only the chosen branch."""
+        """The actions of a step; if known sizes decide a choice, those of the chosen side alone."""
         if isinstance(step, LibraryProduct):
             yield from self._multiply(step)
         elif isinstance(step, Launch):

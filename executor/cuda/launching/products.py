@@ -53,7 +53,7 @@ class Gemm:
 
     @property
     def shape(self) -> tuple:
-        """All but the pointers, and beta."""
+        """All fields except the pointers and beta."""
         return (
             self.dtype, self.output, self.trans_a, self.trans_b, self.m, self.n, self.k,
             self.lda, self.ldb, self.ldc, self.stride_a, self.stride_b, self.stride_c, self.batch,
@@ -62,7 +62,7 @@ class Gemm:
 
 @dataclass(frozen=True)
 class _Operand:
-    """A batch of matrices: sizes and strides in elements, and where the first one starts."""
+    """A batch of matrices: (batch, rows, columns), their strides in elements, and the address."""
 
     dims: tuple[int, int, int]
     strides: tuple[int, int, int]
@@ -71,7 +71,8 @@ class _Operand:
     def layout(self, what: str) -> tuple[bool, int]:
         """Whether the matrix is stored column by column, and the elements between columns or rows.
 
-        Read column by column, a matrix that is stored row by row is its own transpose.
+        Read column by column, a matrix that is stored row by row is its own transpose. Raises
+        DriverError if neither axis is without gaps; ``what`` names the operand in the message.
         """
         _, rows, columns = self.dims
         _, down, right = self.strides
@@ -91,10 +92,11 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
     """The call for a product; None if the result has no element.
 
     Args:
-        size: value of a size expression.
-        pointer: of an argument.
+        product: the product.
+        size: text of a size expression -> its value.
+        pointer: argument -> its address.
 
-    Raises DriverError for layouts that cuBLAS does not take.
+    Raises DriverError for dtypes and layouts that cuBLAS does not take.
     """
     if product.dtype not in ITEMSIZE:
         raise DriverError(f"there is no library product of {product.dtype}", "dtype")
@@ -108,7 +110,7 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
     batch, rows, columns = output.dims
     if 0 in output.dims:
         return None
-    # Row by row means column by column of the transpose: c' = b' a'.
+    # cuBLAS reads matrices column by column, so it computes the transpose: c' = b' a'.
     left_swapped, left_step = left.layout("left")
     right_swapped, right_step = right.layout("right")
     swapped, step = output.layout("output")
@@ -126,17 +128,18 @@ def gemm_of(product: LibraryProduct, size: Size, pointer: Pointer) -> Gemm | Non
 
 @dataclass(frozen=True)
 class SizedProduct:
-    """A product of certain sizes; its pointers are bytes from where its operands begin.
+    """A library product of certain sizes.
 
     Attributes:
-        operands: of a, b, c and, where there is one, the bias, as arguments of kernels.
+        gemm: the product, with byte offsets into the operands in place of pointers.
+        operands: a, b, c and the bias if there is one, in the form of kernel arguments.
     """
 
     gemm: Gemm
     operands: tuple[tuple, ...]
 
     def at(self, a: int, b: int, c: int, bias: int = 0) -> Gemm:
-        """The product of operands that begin at these addresses."""
+        """The product of the operands at these addresses."""
         gemm = self.gemm
         return replace(gemm, a=gemm.a + a, b=gemm.b + b, c=gemm.c + c, bias=gemm.bias + bias)
 
@@ -152,9 +155,10 @@ def _offset(argument: tuple, size: Size) -> int:
 
 
 def spread_bias(driver: Driver, device: int, product: Gemm, stream: int) -> Gemm:
-    """Fill the result of a product with its bias; returns the product that is then to be added.
+    """Fill the output of a product with its bias; returns the product that adds itself to that.
 
-    Bit for bit the same sum, for one more pass over the result, and no kernel of its own.
+    The sum is bit for bit the same. It costs one more pass over the output, by copies within the
+    device, so that no kernel is needed.
     """
     row = product.m * ITEMSIZE[product.output]
     whole = row * product.n * product.batch

@@ -27,11 +27,11 @@ _STICKY = frozenset(
 )  # fmt: skip
 _NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 _MOST_SHARED = "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"
-_SHARED = 48 << 10  # bytes of shared memory that a block may have without being allowed to
+_SHARED = 48 << 10  # bytes of shared memory that a block may use by default
 
 
 class BindingsDriver:
-    """See `driver_api.Driver`. Works in the primary contexts, as array libraries do.
+    """The `driver_api.Driver`. It works in the primary contexts, as array libraries do.
 
     Raises DriverError if `cuda-bindings`, the driver, or a device is missing.
     """
@@ -60,7 +60,10 @@ class BindingsDriver:
             raise DriverError("there is no NVIDIA device", "absent")
 
     def _call(self, function: Any, *args: Any) -> Any:
-        """What a function of the driver returns; one value, a tuple of several, or None."""
+        """Call a function of the driver; returns its value, a tuple of several, or None.
+
+        Raises DriverError if it fails.
+        """
         status, *values = function(*args)
         if status:
             name = getattr(status, "name", str(status))
@@ -71,7 +74,7 @@ class BindingsDriver:
         return values[0] if len(values) == 1 else tuple(values) or None
 
     def _on(self, device: int, function: Any, *args: Any) -> Any:
-        """`_call` in the context of a device."""
+        """Call a function of the driver, as `_call` does, in the context of a device."""
         with self._current(device):
             return self._call(function, *args)
 
@@ -86,7 +89,7 @@ class BindingsDriver:
         return _Current(self, context)
 
     def _keep_memory(self, device: Any) -> None:
-        """Let the pool of a device keep memory that is freed; else each wait would empty it."""
+        """Let a device's pool keep freed memory; by default each synchronisation empties it."""
         pool = self._call(self._api.cuDeviceGetDefaultMemPool, device)
         threshold = self._api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
         nbytes = self._api.cuuint64_t(knobs.output_pool_bytes)
@@ -151,7 +154,7 @@ class BindingsDriver:
         return int(function)
 
     def _allow_shared(self, function: Any, shared: int) -> None:
-        """Raise what a function may have of shared memory, where it is more than all may have."""
+        """Raise a kernel's limit of dynamic shared memory if it needs more than the default."""
         if shared <= _SHARED:
             return
         attribute = self._api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -187,7 +190,7 @@ class BindingsDriver:
         with self._current(device):
             event = self.mark(device, other)
             self._call(self._api.cuStreamWaitEvent, stream, event, 0)
-            # The driver keeps it until the device has come so far.
+            # The driver keeps the event until the device has reached it.
             self._call(self._api.cuEventDestroy, event)
 
     def mark(self, device: int, stream: int) -> Any:
@@ -274,7 +277,7 @@ class BindingsDriver:
 
 
 class _Current:
-    """Makes a context the thread's for a ``with`` block, and puts back what was there."""
+    """Makes a context the thread's current one for a ``with`` block, then restores the previous."""
 
     __slots__ = ("_before", "_context", "_driver")
 

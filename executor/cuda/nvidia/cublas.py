@@ -1,4 +1,4 @@
-"""cuBLAS through ctypes: one call, with batches and accumulation in f32 for halves."""
+"""cuBLAS through ctypes: one function, for batches of products; halves are summed up in f32."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALLOC_FAILED = 3
 class Cublas:
     """The library, and a handle per thread and device: a handle serves one stream at a time.
 
-    Raises DriverError where the library is missing.
+    Raises DriverError if the library is missing.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Cublas:
         self._local = threading.local()
 
     def product(self, device: int, product: Gemm, stream: int) -> None:
-        """Start a product; the device's context is current."""
+        """Start a product; the device's context must be current. Raises DriverError."""
         handle = self._handle(device)
         check(self._library.cublasSetStream_v2(handle, ctypes.c_void_p(stream)))
         alpha, beta = factor(product, 1.0), factor(product, product.beta)
@@ -53,14 +53,14 @@ class Cublas:
         if device not in handles:
             made = ctypes.c_void_p()
             check(self._library.cublasCreate_v2(ctypes.byref(made)))
-            # Or parts of long sums of halves might be added up as halves.
+            # Without this mode, parts of long sums of halves might be added up in halves.
             check(self._library.cublasSetMathMode(made, ctypes.c_int(_FULL_SUMS)))
             handles[device] = made
         return handles[device]
 
 
 def factor(product: Gemm, value: float) -> ctypes.c_double | ctypes.c_float:
-    """A factor of a product, in the type that it is summed up in."""
+    """A factor of a product, in the type in which the product is summed up."""
     return ctypes.c_double(value) if product.dtype == "f64" else ctypes.c_float(value)
 
 

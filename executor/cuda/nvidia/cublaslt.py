@@ -1,8 +1,8 @@
-"""cuBLASLt through ctypes: products that add a bias while they are stored.
+"""cuBLASLt through ctypes: products that add a bias in their epilogue.
 
-All that a product needs but its pointers is a plan: descriptors, and the algorithm that the
-library's heuristic gives for them. Sums are of f32, or of f64, wherever parts of them are: no TF32,
-no partial sums in halves, and none of which the order is not fixed.
+A plan contains all that a product needs except its pointers: descriptors, and the algorithm that
+the library's heuristic chooses for them. All sums, also partial ones, are computed in f32 or f64
+and in a fixed order: there is no TF32, and no partial sum in halves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..launching.products import ITEMSIZE, Gemm
 from .cublas import COMPUTE, TYPES, check, factor, load
 from .driver_api import DriverError, NoEpilogueError
 
-# Values of cublasLt.h, by the names they have there behind CUBLASLT_.
+# Values of cublasLt.h; there, the names begin with CUBLASLT_.
 MATRIX_LAYOUT_BATCH_COUNT = 5
 MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
 MATMUL_DESC_TRANSA = 3
@@ -36,9 +36,9 @@ MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 REDUCTION_SCHEME_COMPUTE_TYPE = 2
 EPILOGUE_BIAS = 4
 
-_SCALE = {68: TYPES["f32"], 70: TYPES["f64"]}  # of factors, by what is computed in
+_SCALE = {68: TYPES["f32"], 70: TYPES["f64"]}  # compute type -> type of the factors
 _REFUSED = frozenset((7, 8, 15))  # CUBLAS_STATUS_{INVALID_VALUE, ARCH_MISMATCH, NOT_SUPPORTED}
-_MOST_WORKSPACE = 32 << 20  # what NVIDIA suggests for sm_90; algorithms ask for what they need
+_MOST_WORKSPACE = 32 << 20  # NVIDIA's suggestion for sm_90; algorithms ask for what they need
 _MOST_ALIGNMENT = 256
 _MOST_PLANS = 256
 
@@ -72,7 +72,7 @@ class HeuristicResult(ctypes.Structure):
 
 
 class Described(NamedTuple):
-    """A product's descriptors."""
+    """The descriptors of a product."""
 
     operation: ctypes.c_void_p
     a: ctypes.c_void_p
@@ -86,8 +86,10 @@ class Plan:
     """How to run products of certain sizes, dtypes, layouts and alignments on a device.
 
     Attributes:
-        result: of the heuristic.
-        lock: held while ``described`` has the bias of one call.
+        handle: the library's handle for the device.
+        described: the descriptors of the product.
+        result: the result of the heuristic.
+        lock: held while ``described`` contains the bias pointer of one call.
     """
 
     handle: ctypes.c_void_p
@@ -102,12 +104,12 @@ class Plan:
 
 
 class CublasLt:
-    """The library, a handle per device, and plans; for any thread."""
+    """The library, a handle per device, and plans; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._handles: dict[int, ctypes.c_void_p] = {}
-        # By device, shape and alignments; in place of a plan, why there is none.
+        # (device, shape, alignments) -> the plan, or the reason why there is none.
         self._plans: OrderedDict[tuple, Plan | str] = OrderedDict()
         self._library: Any = None
         self._absent = ""
@@ -120,9 +122,9 @@ class CublasLt:
             getattr(self._library, name).argtypes = types
 
     def plan(self, device: int, product: Gemm) -> Plan:
-        """How to run a product that has a bias; the device's context is current.
+        """The plan of a product with a bias; the device's context must be current.
 
-        Raises NoEpilogueError where the library is missing, or does not take the product.
+        Raises NoEpilogueError if the library is missing or does not support the product.
         """
         if self._library is None:
             raise NoEpilogueError(self._absent)
@@ -140,9 +142,10 @@ class CublasLt:
         return found
 
     def start(self, plan: Plan, product: Gemm, workspace: int, stream: int) -> None:
-        """Start a product as planned.
+        """Start a product by its plan.
 
-        Raises NoEpilogueError if the library does not take it after all, DriverError if it fails.
+        ``workspace``: address of ``plan.workspace`` bytes of device memory; 0 = none. Raises
+        NoEpilogueError if the library refuses the product after all, DriverError if it fails.
         """
         one, zero = factor(product, 1.0), factor(product, 0.0)
         operation, a, b, c, _ = plan.described
@@ -158,13 +161,13 @@ class CublasLt:
         check(status, "cuBLASLt")
 
     def describe(self, made: ExitStack, product: Gemm) -> Described:
-        """Descriptors of a product, to be destroyed as ``made`` is closed. Needs no device."""
+        """Descriptors of a product, which ``made`` destroys when it is closed; needs no device."""
         p, compute = product, COMPUTE[product.dtype]
         operation = self._created(made, "MatmulDesc", compute, _SCALE[compute])
         self._set("MatmulDesc", operation, MATMUL_DESC_TRANSA, _int(p.trans_a))
         self._set("MatmulDesc", operation, MATMUL_DESC_TRANSB, _int(p.trans_b))
         self._set("MatmulDesc", operation, MATMUL_DESC_EPILOGUE, ctypes.c_uint32(EPILOGUE_BIAS))
-        # The heuristic reads the alignment off it.
+        # The heuristic reads the bias's alignment from its pointer.
         self._set("MatmulDesc", operation, MATMUL_DESC_BIAS_POINTER, _pointer(p.bias))
         a = self._layout(made, p.dtype, p.m, p.k, p.trans_a, p.lda, p.stride_a, p.batch)
         b = self._layout(made, p.dtype, p.k, p.n, p.trans_b, p.ldb, p.stride_b, p.batch)
@@ -183,13 +186,17 @@ class CublasLt:
         return Described(operation, a, b, c, preference)
 
     def _made(self, device: int, product: Gemm) -> Plan | str:
-        """A plan, or why the library has none; NoEpilogueError if the next call may get one."""
+        """A plan, or the reason why the library has none.
+
+        Raises NoEpilogueError if a later call may get a plan.
+        """
         if not product.k:
             return "cuBLASLt has no products of nothing"
         try:
             with ExitStack() as made:
                 plan = self._planned(device, self.describe(made, product))
-                # Whoever still holds a plan that is not kept any more may start it.
+                # The descriptors live as long as the plan: a thread may still start a plan that is
+                # not in `_plans` any more.
                 weakref.finalize(plan, made.pop_all().close).atexit = False
                 return plan
         except DriverError as error:
@@ -219,7 +226,7 @@ class CublasLt:
         self, made: ExitStack, dtype: str, rows: int, columns: int, swapped: bool, step: int,
         stride: int, batch: int,
     ) -> ctypes.c_void_p:  # fmt: skip
-        """A matrix as it is stored."""
+        """The layout descriptor of a matrix; ``swapped``: it is stored transposed."""
         stored = (columns, rows) if swapped else (rows, columns)
         layout = self._created(made, "MatrixLayout", TYPES[dtype], *stored, step)
         if batch > 1:
@@ -243,7 +250,10 @@ class CublasLt:
 
 
 def alignments(product: Gemm) -> tuple[int, int, int, int]:
-    """Of a, b, c and the bias, in bytes: what all matrices of a batch start at multiples of."""
+    """Alignments of a, b, c and the bias in bytes; for a batch, that of all its matrices.
+
+    Each is the largest power of two, up to `_MOST_ALIGNMENT`, that divides the addresses.
+    """
     p, size, result = product, ITEMSIZE[product.dtype], ITEMSIZE[product.output]
     strides = (p.stride_a * size, p.stride_b * size, p.stride_c * result, 0)
     if p.batch == 1:

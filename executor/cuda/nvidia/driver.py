@@ -1,8 +1,8 @@
-"""Which CUDA driver this process has, and what it has loaded.
+"""The CUDA driver of this process, and the modules of kernels that it has loaded.
 
-A driver is found once, on first use, and its absence is remembered with the reason. An error after
-which a CUDA context cannot be used any more (an illegal address, say) is remembered as well: from
-then on nothing here touches the device, in whatever process-wide state it is.
+The driver is looked for once, on first use; if there is none, the reason is remembered. An error
+after which the CUDA context cannot be used any more (an illegal address, for example) is remembered
+as well: from then on, `driver` raises DriverError, so nothing touches the device.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _process = _Process()
 
 
 def driver() -> Driver:
-    """The driver; raises DriverError where there is none, or where the device is lost."""
+    """The driver; raises DriverError if there is none, or if the device is lost."""
     if _process.lost:
         raise DriverError(_process.lost, "lost", sticky=True)
     found = _process.driver
@@ -55,10 +55,10 @@ def _find() -> Driver:
 
 
 def module_of(device: int, image: bytes) -> Any:
-    """The module of some code on a device, loaded once per process.
+    """The module of machine code on a device, loaded once per process.
 
-    Modules stay: kernels of them may still run when nobody can call them any more. The same graph
-    gives the same code, so there are no more of them than there are different kernels.
+    Modules are never unloaded, because their kernels may still run when no plan refers to them any
+    more. Equal graphs have equal code, so there are only as many modules as different code.
     """
     found = _process.modules.get((device, image))
     if found is None:
@@ -67,7 +67,7 @@ def module_of(device: int, image: bytes) -> Any:
 
 
 def lose(error: DriverError) -> None:
-    """Remember a sticky error: nothing on the device works from now on."""
+    """Remember a sticky error: from now on, `driver` raises DriverError."""
     _process.lost = f"the device was lost to an earlier error: {error.what}"
 
 
@@ -82,7 +82,7 @@ def unavailable(device: str) -> str:
 
 @contextmanager
 def using(other: Driver | None, absent: str = "") -> Iterator[None]:
-    """Another driver, or none for the given reason, for the time of a ``with`` block."""
+    """Use another driver in a ``with`` block; None = no driver, for the reason ``absent``."""
     before = _process.driver, _process.absent, _process.lost, _process.modules
     _process.driver, _process.absent, _process.lost, _process.modules = other, absent, "", {}
     try:

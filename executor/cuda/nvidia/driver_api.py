@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from ..launching.argument_block import ArgumentBlock
     from ..launching.products import Gemm
 
-LEGACY_STREAM = 1  # the default stream, by the handle that needs no context
+LEGACY_STREAM = 1  # CU_STREAM_LEGACY, the handle of the default stream of any context
 
 
 class DriverError(Exception):
-    """Something did not work on a device; callers fall back, users see it as a reason.
+    """An operation of a device failed; callers fall back to the host, and users see the reason.
 
     Attributes:
-        name: of the driver's result, or a word of ours.
-        sticky: the context is lost: nothing on this device works any more.
-        transient: it may work next time, as memory may be free then.
+        what: what failed, as text.
+        name: name of the driver's status, or a word of ours.
+        sticky: True = the context is lost; nothing on this device works any more.
+        transient: True = the operation may succeed next time, when memory may be free.
     """
 
     def __init__(
@@ -41,11 +42,11 @@ class Node:
     """One kernel launch, ready to go.
 
     Attributes:
-        function: as returned by `Driver.function`.
-        grid, block: x, y and z.
+        function: the kernel, from `Driver.function`.
+        grid, block: numbers of blocks and of threads along x, y and z.
         shared: bytes of dynamic shared memory.
-        arguments: values of the parameters.
-        free: where the block of arguments goes once it has been read.
+        arguments: the block with the values of the parameters.
+        free: list to which ``arguments`` returns once the driver has read it.
     """
 
     function: Any
@@ -57,18 +58,18 @@ class Node:
 
     @property
     def shape(self) -> tuple:
-        """All but the arguments."""
+        """A key of all that a CUDA graph cannot change: kernel, grid, block, shared memory."""
         return (id(self.function), self.grid, self.block, self.shared)
 
 
 @dataclass(frozen=True)
 class Direct:
-    """Functions of a driver that emitted code calls by itself; C functions, by address.
+    """The C functions of a driver that emitted code calls, by address.
 
     Attributes:
         launch: ``cuLaunchKernel``.
         current: ``cuCtxGetCurrent``.
-        context: what the latter gives where a device's context is the thread's.
+        context: handle of the device's context, which ``current`` must give before a launch.
     """
 
     launch: int
@@ -77,27 +78,27 @@ class Direct:
 
 
 class Driver(Protocol):
-    """A CUDA driver; devices by index, streams and pointers as integers.
+    """A CUDA driver. Devices are indices; streams and pointers are integers.
 
     Every method may raise DriverError. Only `to_host` waits for the device.
 
     Attributes:
-        image: the stage whose text or code `load` takes (``"cubin"``).
+        image: the stage of lowering whose output `load` takes (``"cubin"``).
     """
 
     image: str
 
     def device_count(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
 
     def chip(self, device: int) -> str:
-        """Such as ``"sm_90"``."""
+        """The architecture of a device, such as ``"sm_90"``."""
 
     def device_of(self, pointer: int) -> int:
         """The device whose memory a pointer points to."""
 
     def load(self, device: int, image: bytes) -> Any:
-        """A module of kernels."""
+        """Load a module of kernels."""
 
     def function(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
@@ -109,44 +110,47 @@ class Driver(Protocol):
         """The functions that launch kernels without Python."""
 
     def handle(self, device: int, function: Any, shared: int | None) -> int:
-        """A kernel as `Direct.launch` takes it, allowed so many bytes of dynamic shared memory, or
-        as many as a block can have."""
+        """The handle of a kernel for `Direct.launch`.
+
+        ``shared``: bytes of dynamic shared memory that its launches may use; None = as many as the
+        device allows.
+        """
 
     def allocate(self, device: int, nbytes: int, stream: int) -> int:
-        """Memory that may be used on the stream from now on, 256-byte aligned."""
+        """Allocate 256-byte aligned memory, which work on the stream may use from now on."""
 
     def free(self, device: int, pointer: int, stream: int) -> None:
-        """Give memory back once the stream has come so far."""
+        """Free memory once the stream has completed its present work."""
 
     def to_device(self, device: int, pointer: int, array: np.ndarray, stream: int) -> None:
-        """Copy a C-contiguous array; it may change as soon as this returns."""
+        """Copy a C-contiguous array to a device; the array may change as soon as this returns."""
 
     def to_host(self, device: int, array: np.ndarray, pointer: int, stream: int) -> None:
-        """Copy into a C-contiguous array, and wait until that is done."""
+        """Copy device memory into a C-contiguous array, and wait for the copy."""
 
     def copy(self, device: int, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy within a device."""
 
     def wait(self, device: int, stream: int, other: int) -> None:
-        """Let a stream wait for all that another one has been given so far."""
+        """Let a stream wait for the present work of another stream."""
 
     def mark(self, device: int, stream: int) -> Any:
-        """An event behind all that the stream has been given so far."""
+        """Record an event after the present work of a stream; returns the event."""
 
     def reached(self, event: Any) -> bool:
-        """Whether the device has come to an event."""
+        """Whether the device has reached an event; if so, the event is destroyed."""
 
     def product(self, device: int, product: Gemm, stream: int) -> None:
-        """Start a matrix product of the library; NoEpilogueError if it does not add the bias."""
+        """Start a library product; raises NoEpilogueError if the library does not add the bias."""
 
     def graph(self, device: int, nodes: Sequence[Node]) -> Any:
-        """Launches, one after the other, as one thing to launch."""
+        """Make a CUDA graph of launches that run one after the other."""
 
     def update(self, graph: Any, index: int, node: Node) -> None:
-        """Give a launch of a graph other arguments, for later replays."""
+        """Change the arguments of the launch at ``index`` of a graph, for later replays."""
 
     def replay(self, device: int, graph: Any, stream: int) -> None:
-        """Start a graph."""
+        """Launch a graph on a stream."""
 
     def drop(self, graph: Any) -> None:
-        """Free a graph that is not replayed any more."""
+        """Free a graph that will not be replayed again."""

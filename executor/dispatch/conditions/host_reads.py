@@ -1,4 +1,4 @@
-"""Emitting code that reads NumPy array objects: fields, sizes, and the fields of tests."""
+"""Emitting code that reads NumPy array objects, sizes, and the fields of `leaf_spec.Test`."""
 
 from __future__ import annotations
 
