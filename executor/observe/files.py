@@ -12,7 +12,7 @@ from ...dialect.errors import FileError
 _ERRORS = "backslashreplace"
 
 
-def check_writable(path: Path, what: str, knob: str = "") -> None:
+def check_writable(path: Path, what: str) -> None:
     """Raise FileError if ``path`` cannot be written; callers check this before they begin to work.
 
     ``what``: the thing to write, for the message.

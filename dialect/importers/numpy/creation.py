@@ -19,7 +19,7 @@ from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ..handlers import CREATION, METHODS
 from ..python.substitutes import FUNCTIONS as SUBSTITUTES
-from ..tracing.current import current, user_loc
+from ..tracing.current import current, trace_error, user_loc
 from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op, recorder_of
@@ -109,7 +109,7 @@ def _or_none(count: Any) -> Any:
 
 
 def _rounded_up(count: Any) -> Any:
-    return math.ceil(count) if _kind_of(count) is float else count
+    return _length(float(count)) if _kind_of(count) is float else count
 
 
 def _kind_of(number: Any) -> type:
@@ -188,18 +188,23 @@ def linspace(
     return out, np.nan
 
 
+_WHOLE = 2.0**50  # up to which floats, and sums with sizes of arrays, are exact
+
+
 def whole_diagonal(k: Any, columns: Any) -> Any:
     """The diagonal ``k`` up to which `np.tri` puts ones, as an integer; ``k`` may be a float.
 
     NumPy compares with a range from -k on, as integers: if the first two elements are truncated to
-    0, all elements are 0, and so every column has a one.
+    0, all elements are 0, and so every column has a one. Raises ShapeError where the range has no
+    length, and TraceError where it has another one, which rounding decides.
     """
     if dtype_like(k).kind in "biu":
         return k
-    if isinstance(k, (Traced, TracedScalar)):
-        inside = op("logical_and", op("gt", k, 0), op("lt", k, 1))
-        return op("select", inside, columns, op("trunc", k))
-    return columns if 0 < k < 1 else math.trunc(k)
+    number = float(k)  # that of a trace is guarded: hardly any function has one that changes
+    _length((1.0 - number) + number)
+    if abs(number) > _WHOLE:
+        raise trace_error("a diagonal that far from the main one is a matter of rounding")
+    return columns if 0 < number < 1 else math.trunc(number)
 
 
 @creation_function("eye")

@@ -153,7 +153,7 @@ def as_leaf(array: Any) -> DeviceArray | None:
         return None
     try:
         place = library.place(array)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise DTypeError(f"an array of {library.name} cannot be read: {error}") from None
     except DriverError as error:
         raise DeviceError(f"an array of {library.name} cannot be read: {error.what}") from None

@@ -1,6 +1,7 @@
 """NumPy functions and ndarray methods: traced once at one size, evaluated at others."""
 
 import itertools
+import re
 
 import ml_dtypes
 import numpy as np
@@ -395,6 +396,30 @@ def test_triangles_by_any_number(k):
     x = np.arange(12.0).reshape(3, 4)
     for f in (np.triu, np.tril):
         assert (pf.jit(lambda x, k, f=f: f(x, k), background=False)(x, k) == f(x, k)).all()
+
+
+@pytest.mark.parametrize("number", [2.5, 0.5, -1.5, 40.0, np.inf, -np.inf, np.nan, 1e30])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_triangles_of_any_float(number, place):
+    def f(n):
+        args = [3, 4, 0]
+        args[place] = n
+        return np.tri(*args)
+
+    compiled = pf.jit(f, background=False)
+    with np.errstate(invalid="ignore"):
+        try:
+            want = f(number)
+        except ValueError as error:
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                compiled(number)
+        else:
+            if want.shape == (3, 0) and place == 2:  # rounding takes the columns away
+                with pytest.raises(pf.TraceError, match="rounding"):
+                    compiled(number)
+                return
+            for n in (number, number):
+                np.testing.assert_array_equal(compiled(n), want)
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i4", "f2", "f4", "c8"])
