@@ -17,7 +17,7 @@ from ..schedule.graph import Buffer
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Scratch
 from ..thread_pool import LAUNCH, POOL, WORDS, WORK
-from .base import Ops, Sizes, noalias
+from .base import OVER_BLOCKS, Ops, Sizes, noalias
 from .steps import StepFunction, memory_of
 
 _RUN = "profuse_run_chunks"
@@ -212,14 +212,20 @@ class ChunkEmitter:
                     ops.load(ops.offset(source, j, element), element),
                     ops.offset(target, j, element),
                 ))  # fmt: skip
-                self._loop(one, chunks, lambda c: self._add_row(merged, target, source, size, c))
+                rows = self._loop(
+                    one, chunks, lambda c: self._add_row(merged, target, source, size, c)
+                )
+                rows.attributes[OVER_BLOCKS] = ir.UnitAttr.get()
             ir.Operation.create("func.return")
 
-    def _loop(self, low: ir.Value, high: ir.Value, body: Callable[[ir.Value], object]) -> None:
+    def _loop(
+        self, low: ir.Value, high: ir.Value, body: Callable[[ir.Value], object]
+    ) -> ir.Operation:
         loop = self.ops.loop(low, high, self.ops.constant(1), [])
         with ir.InsertionPoint(loop.body):
             body(loop.induction_variable)
             ir.Operation.create("scf.yield")
+        return loop.operation
 
     def _add_row(
         self, merged: Merged, target: ir.Value, source: ir.Value, size: ir.Value, chunk: ir.Value
