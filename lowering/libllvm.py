@@ -76,9 +76,9 @@ def _library() -> Any:
     # Asking importlib.metadata would take longer than loading the library.
     spec = find_spec(_PACKAGE)
     folders = list(spec.submodule_search_locations or ()) if spec else []
-    paths = [p for p in (os.path.join(folder, _FILE) for folder in folders) if os.path.exists(p)]
+    paths = [os.path.join(folder, _FILE) for folder in folders]
     try:
-        library = ctypes.CDLL(next(iter(paths), os.path.basename(_FILE)))
+        library = ctypes.CDLL(next(filter(os.path.exists, paths), _FILE))
     except OSError as error:
         raise LoweringError(
             f"LLVM's library cannot be loaded: {error}", hint=f"pip install {_DISTRIBUTION}"
@@ -90,7 +90,11 @@ def _library() -> Any:
 
 
 @functools.cache
-def _initialise(back_end: str) -> None:
+def _initialise(architecture: str) -> None:
+    """Load the back end for a triple's first word, if there is one."""
+    back_end = _BACK_ENDS.get(architecture)
+    if back_end is None:
+        return
     for part in ("TargetInfo", "Target", "TargetMC", "AsmParser", "AsmPrinter"):
         getattr(_library(), f"LLVMInitialize{back_end}{part}")()
 
@@ -208,9 +212,7 @@ class Module:
 
     def _target_machine(self, target: Target) -> int:
         found, said = c_void_p(), c_void_p()
-        back_end = _BACK_ENDS.get(target.triple.split("-")[0])
-        if back_end is not None:
-            _initialise(back_end)
+        _initialise(target.triple.split("-")[0])
         triple = target.triple.encode()
         if self._api.LLVMGetTargetFromTriple(triple, byref(found), byref(said)):
             why = _text(said.value, self._api.LLVMDisposeMessage)
@@ -276,7 +278,7 @@ class Linked:
     def __init__(self, code: bytes, wanted: Sequence[str], known: Mapping[str, int]) -> None:
         self._api = api = _library()
         self._jit = c_void_p()
-        _initialise(_BACK_ENDS.get(host()[0].split("-")[0], ""))
+        _initialise(host()[0].split("-")[0])
         self._said: list[str] = []
         _raise(api.LLVMOrcCreateLLJIT(byref(self._jit), None), self._said)
         # By default LLVM prints them.

