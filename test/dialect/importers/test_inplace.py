@@ -674,3 +674,39 @@ def test_constants_take_no_computed_number_that_may_not_fit(number):
         return np.full(2, found[0])
 
     np.testing.assert_array_equal(pf.jit(asked, background=False)(300.5), [300, 300])
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i8"])
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_numbers_of_arrays_are_cast_where_a_mask_holds(dtype, shape):
+    """NumPy converts them as numbers only where a whole array is assigned to."""
+
+    def somewhere(x, y):
+        v = x + 1
+        v[v > 5] = y.max()
+        return v
+
+    def whole(x, y):
+        v = x + 1
+        v[...] = y.max()
+        return v
+
+    x = np.ones(shape, dtype)
+    with np.errstate(invalid="ignore"):
+        for number in (np.nan, 300.0, -1e30, 6.5):
+            compiled = pf.jit(somewhere, background=False)
+            for call in range(3):
+                given = x if call < 2 or number != 6.5 else x * 7
+                y = np.full(2, number)
+                np.testing.assert_array_equal(compiled(given, y), somewhere(given, y))
+        if dtype != "u1":
+            for f in (whole, pf.jit(whole, background=False)):
+                with pytest.raises(ValueError, match="NaN"):
+                    f(x, np.full(2, np.nan))
+    with pytest.raises(OverflowError):
+        pf.jit(lambda x: _assigned(x.copy(), x > 5, 2**70))(x)
+
+
+def _assigned(v, mask, value):
+    v[mask] = value
+    return v
