@@ -604,9 +604,9 @@ MUTATIONS = (
         ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
     ),
     Mutation(
-        "numbers widen arrays that a function closes over", "dialect/importers/numpy/ufuncs.py",
-        "elif all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
-        "elif not any(isinstance(x, Traced) for x in inputs):",
+        "numbers widen arrays that a function closes over", "dialect/importers/numpy/axes.py",
+        "if not all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
+        "if any(isinstance(x, Traced) for x in inputs):",
         ("dialect/importers/test_numpy_ufuncs.py"
          "::test_numbers_beside_captured_arrays_stay_weakly_typed",),
     ),

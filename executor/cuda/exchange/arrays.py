@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....dialect.errors import ArgumentError, DeviceError, DTypeError
+from ....dialect.errors import ArgumentError, DeviceError, DTypeError, ProfuseError
 from ....dialect.importers.tracing.leaves import register_leaf_type
 from ....dialect.ir.device import DeviceTensor, index_of
 from ....dialect.ir.dtypes import dtype_of
@@ -153,10 +153,12 @@ def as_leaf(array: Any) -> DeviceArray | None:
         return None
     try:
         place = library.place(array)
-    except (ValueError, TypeError) as error:
-        raise DTypeError(f"an array of {library.name} cannot be read: {error}") from None
     except DriverError as error:
         raise DeviceError(f"an array of {library.name} cannot be read: {error.what}") from None
+    except ProfuseError:
+        raise
+    except (ValueError, TypeError) as error:  # of a dtype that NumPy does not have
+        raise DTypeError(f"an array of {library.name} cannot be read: {error}") from None
     if place is None:
         raise ArgumentError(
             f"an array of {library.name} that is in the host's memory was passed",
