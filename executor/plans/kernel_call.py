@@ -83,10 +83,12 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
             formats.append({"f": "d", "i": "q", "b": "q"}[dtype_named(spec.dtype).kind])
             slots.append(name)
         else:
-            if not spec.dims:
-                lines.append(f"    if type({name}) is not ndarray: {name} = asarray({name})")
+            array = name
+            if not spec.dims:  # a scalar stays one for what is evaluated instead of the kernel
+                array = f"array_of_{name}"
+                lines.append(f"    {array} = {name} if type({name}) is ndarray else asarray({name})")
             formats.append("Q")
-            slots.append(f"ptr({name})")
+            slots.append(f"ptr({array})")
     for symbol, (index, axis) in abi.symbols.items():
         lines.append(f"    {symbol} = a{index}.shape[{axis}]")
     outs: list[str] = []

@@ -25,6 +25,7 @@ from profuse.executor.compile.proof.replay import replay
 from profuse.executor.compile.proof.verdict import Verdict, summary
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE
+from profuse.executor.settings.knobs import knobs
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.linalg.builder import Builder
 from profuse.lowering.target import host_target
@@ -141,6 +142,28 @@ def test_what_numpy_does_not_raise_for_must_not_be(monkeypatch):
     program = indexed()
     with pytest.raises(Difference, match="it reports an index out of range, and there is none"):
         check_kernel(program, compiled(program), ALL)
+
+
+@pytest.mark.parametrize("profiling", [True, False], ids=["profiled", "keyed"])
+def test_numbers_that_numpy_converts_as_scalars_and_casts_as_arrays(profiling):
+    """The kernel cannot tell which an array without axes is, and may void for what only one is."""
+
+    def f(x, k):
+        v = x.cumsum(axis=0)
+        v[...] = k
+        return v
+
+    compiled = pf.jit(f, background=False)
+    x, k = np.ones((4, 3), "i1"), np.float32(1.5)
+    with knobs.override(profiling_mode=profiling, check="all"), np.errstate(invalid="ignore"):
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(x, k), f(x, k))
+        assert not any("wrong" in reason for reason in compiled.state().reasons)
+        for number in (np.float32(np.inf), np.float32(1e30)):
+            with pytest.raises(OverflowError):
+                compiled(x, number)
+            whole = np.array(number)
+            np.testing.assert_array_equal(compiled(x, whole), f(x, whole))
 
 
 def test_in_place_variants():
