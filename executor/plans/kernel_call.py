@@ -86,7 +86,9 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
             array = name
             if not spec.dims:  # a scalar stays one for what is evaluated instead of the kernel
                 array = f"array_of_{name}"
-                lines.append(f"    {array} = {name} if type({name}) is ndarray else asarray({name})")
+                lines.append(
+                    f"    {array} = {name} if type({name}) is ndarray else asarray({name})"
+                )
             formats.append("Q")
             slots.append(f"ptr({array})")
     for symbol, (index, axis) in abi.symbols.items():

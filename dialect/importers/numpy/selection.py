@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import BoundsError, DTypeError, ShapeError
+from ...errors import BoundsError, DTypeError, RangeError, ShapeError
 from ...ir.dtypes import dtype_of
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
@@ -108,6 +108,8 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     x, place = (ravel(a), 0) if axis is None else (as_array(a), axis_number(axis))
     if isinstance(indices, TracedScalar) and indices.kind is float:
         indices = math.trunc(indices)  # raises for NaN and infinity
+        if not -(2**63) <= indices < 2**63:
+            raise RangeError("Python int too large to convert to C long", loc=user_loc())
     if mode not in _MODES:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     mode = _MODES[mode]

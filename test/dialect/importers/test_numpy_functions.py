@@ -436,6 +436,21 @@ def test_repetitions_of_nothing_may_be_negative():
         pf.jit(lambda x: np.tile(x, -1))(np.ones(3))
 
 
+@pytest.mark.parametrize("number", [1e30, -1e30, np.inf, np.nan, 1.5])
+def test_floats_that_are_taken_raise_as_numpys(number):
+    def f(x, k):
+        return np.take(x, 3 - k)
+
+    x = np.arange(6.0)
+    try:
+        want = f(x, number)
+    except (OverflowError, ValueError) as error:
+        with pytest.raises(type(error)):
+            pf.jit(f)(x, number)
+    else:
+        assert pf.jit(f)(x, number) == want
+
+
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
 def test_arrays_of_floats_are_no_indices(mode):
     with pytest.raises(TypeError, match="Cannot cast"):
