@@ -158,7 +158,7 @@ class Lane:
         said = process.take_said().strip()
         if said:
             log("worker-said", reason=said[-1000:])
-        size = process.rss()
+        size = process.memory()
         if isinstance(reply, InternalError):
             why = "what failed in it may have left the compiler's state broken"
         elif size > (process.size_ready + self.pool.limits.memory) // 2:

@@ -18,8 +18,8 @@ def settle(nice: int, memory: int) -> None:
 
     Args:
         nice: number to add to the nice value.
-        memory: bytes of resident memory at which the parent kills the worker; allocations fail at
-            twice this size.
+        memory: bytes of resident memory of its own at which the parent kills the worker;
+            allocations fail at twice this size.
     """
     # Ctrl-C reaches the whole foreground process group, but it is meant for the user's program.
     # SIGINT has been blocked since the start (`process`); ignoring it drops a pending one.

@@ -33,7 +33,7 @@ class Limits:
 
     Attributes:
         timeout: seconds per request.
-        memory: bytes of resident memory.
+        memory: bytes of resident memory of its own, without the pages of files.
         nice: number to add to the worker's nice value.
         idle: seconds without work after which the worker is ended.
     """
@@ -68,7 +68,7 @@ class Process:
     live as long as the worker.
 
     Attributes:
-        size_ready: bytes of resident memory after the worker had loaded the compiler.
+        size_ready: bytes of memory of its own after the worker had loaded the compiler.
         group: the fusion function that the worker is compiling; "" = none.
         checking: True if the worker is running that function's kernel to check it.
     """
@@ -119,7 +119,7 @@ class Process:
             raise self._end(f"said something else than hello: {error}") from None
         if said != version:
             raise self._end(f"is of version {said}, not {version}")
-        self.size_ready = self.rss()
+        self.size_ready = self.memory()
 
     def ask(self, payload: bytes) -> bytes:
         """Send a message and return the first reply; `more` returns later ones.
@@ -146,12 +146,17 @@ class Process:
         """The error for a worker that has died while it was idle."""
         return self._end("", delivered=False)
 
-    def rss(self) -> int:
-        """Bytes of resident memory; 0 if the system does not tell."""
+    def memory(self) -> int:
+        """Bytes of resident memory of its own; 0 if the system does not tell.
+
+        The pages of files do not count. Libraries take some 150 MB of them, which processes share
+        and the system can drop; how many are resident depends on what the system has read ahead.
+        """
         try:
             with open(f"/proc/{self.pid}/statm", "rb") as file:
-                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError, ValueError):
+                _, resident, of_files, *_ = map(int, file.read().split())
+                return (resident - of_files) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError):
             return 0
 
     def take_said(self) -> str:
@@ -209,7 +214,7 @@ class Process:
                         poll.unregister(self._in)
             if time.monotonic() > self._deadline:
                 raise self._end(f"took more than {seconds:g} seconds")
-            if self.rss() > self.limits.memory:
+            if self.memory() > self.limits.memory:
                 raise self._end(f"took more than {self.limits.memory >> 20} MiB of memory")
 
     def _send(self, left: memoryview) -> memoryview:
