@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from dataclasses import field
 from typing import Any
 
 from ..dialect.dataclass import dataclass
 from ..dialect.errors import LoweringError
+from ..dialect.ir.dtypes import dtype_named
 from ..dialect.ir.size_algebra import parse_dim
 from ..dialect.ir.symbolic import evaluate
 
@@ -65,6 +67,14 @@ class KernelABI:
     def workspace_size(self, sizes: dict[str, int]) -> int:
         """Workspace bytes under these symbol values."""
         return evaluate(parse_dim(self.workspace), sizes)
+
+    def bytes_of_run(self, sizes: dict[str, int]) -> int:
+        """Bytes of all arrays of a launch under these symbol values, the workspace included."""
+        total = self.workspace_size(sizes)
+        for spec in (*self.inputs, *self.outputs):
+            shape = [evaluate(parse_dim(dim), sizes) for dim in spec.dims]
+            total += math.prod(shape, start=dtype_named(spec.dtype).itemsize)
+        return total
 
     @property
     def results(self) -> tuple[TensorSpec, ...]:

@@ -124,7 +124,7 @@ entry:
   br label %wait
 wait:
   %last = phi i64 [ 0, %entry ], [ %now, %enter ], [ %now, %inside ]
-  %spins = load i64, ptr %at_spin
+  %spins = load atomic i64, ptr %at_spin monotonic, align 8
   br label %spin
 spin:
   %turn = phi i64 [ 0, %wait ], [ %turn1, %again ]
@@ -161,7 +161,7 @@ enter:
   %shut = and i64 %state, $SHUT$
   %open = icmp eq i64 %shut, 0
   %already = and i64 %state, $INSIDE$
-  %wanted = load i64, ptr %at_wanted
+  %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
   %room = icmp slt i64 %already, %wanted
   %current = and i1 %same, %open
   %may = and i1 %current, %room
@@ -192,7 +192,7 @@ entry:
   %r4 = call i32 @pthread_sigmask(i32 0, ptr %all, ptr %old)
   %at_wanted = @at(wanted)
   %at_started = @at(started)
-  %wanted = load i64, ptr %at_wanted
+  %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
   %had = load i64, ptr %at_started
   br label %next
 next:
@@ -205,7 +205,7 @@ start:
   %ok = icmp eq i32 %failed, 0
   br i1 %ok, label %next, label %refused
 refused:
-  store i64 %made, ptr %at_wanted
+  store atomic i64 %made, ptr %at_wanted monotonic, align 8
   br label %done
 done:
   store i64 %made, ptr %at_started
@@ -222,7 +222,7 @@ entry:
   br i1 %mine, label %first, label %alone
 first:
   %at_wanted = @at(wanted)
-  %wanted = load i64, ptr %at_wanted
+  %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
   %at_started = @at(started)
   %started = load i64, ptr %at_started
   %few = icmp slt i64 %started, %wanted

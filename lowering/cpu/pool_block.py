@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..thread_pool import CHUNK, WORDS, WORK
 
@@ -27,6 +29,17 @@ def set_chunk_work(picoseconds: float) -> None:
     arrays have several chunks.
     """
     ctypes.c_double.from_buffer(block(), WORK * 8).value = picoseconds
+
+
+@contextmanager
+def usual_chunks() -> Iterator[None]:
+    """Kernels that run in the ``with`` block have the chunks that they have in programs."""
+    work = ctypes.c_double.from_buffer(block(), WORK * 8)
+    before, work.value = work.value, CHUNK
+    try:
+        yield
+    finally:
+        work.value = before
 
 
 def block_address() -> int:

@@ -13,6 +13,8 @@ from ...dialect.ir.symbolic import Dim
 from ..math import expand
 from ..schedule.graph import Buffer, definition
 
+Range = tuple[ir.Value, ir.Value]  # where a loop begins and ends
+
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
 OVER_BLOCKS = "profuse.over_blocks"  # of a loop that unrolling would make much vector code of
 _FLOAT_PREDICATES = {"oeq": 1, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "uno": 14}  # of arith.cmpf

@@ -8,11 +8,15 @@ that function with the chunks; without a pool, `run_chunks` does so itself, in o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
+from typing import NamedTuple
 
 from mlir import ir
 
+from ...dialect.ir.size_algebra import bounds
 from ..schedule import index as ix
-from ..schedule.chunks import Chunks, Merged
+from ..schedule.blocks import Window
+from ..schedule.chunks import FEW, Chunks, Merged
 from ..schedule.graph import Buffer
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Scratch
@@ -55,6 +59,15 @@ llvm.func internal @{_RUN}(
 """
 
 
+class _Chosen(NamedTuple):
+    """The loop that is divided, as words: those of `Division`, and its number."""
+
+    extent: ir.Value
+    number: ir.Value
+    unit: ir.Value
+    most: ir.Value
+
+
 class ChunkEmitter:
     """Emits launches of steps into the entry function, and the functions that these need.
 
@@ -80,10 +93,11 @@ class ChunkEmitter:
         """
         ops, chunks = self.ops, step.chunks
         self._support()
-        grain, count = self._grain(chunks, sizes), sizes.value(chunks.extent, _here())
+        chosen = self._chosen(chunks, sizes)
+        grain, count = self._grain(chunks, sizes, chosen), chosen.extent
         values = [
             *(pointers[b] for b in (*step.buffers, *step.memory)),
-            *(sizes.names[n] for n in self.names), grain,
+            *(sizes.names[n] for n in self.names), grain, chosen.number,
         ]  # fmt: skip
         array = ops.alloca(len(values), ops.i64, 8)
         for number, value in enumerate(values):
@@ -101,7 +115,14 @@ class ChunkEmitter:
             },
         )  # fmt: skip
         for merged in chunks.merged:
-            self._merge(merged, pointers, sizes, count, grain)
+            is_needed = self._is_one_of(chosen.number, chunks.needing(merged), len(chunks.choices))
+            if is_needed is None:
+                self._merge(merged, pointers, sizes, count, grain)
+                continue
+            branch = ir.Operation.create("scf.if", operands=[is_needed], regions=2)
+            with ir.InsertionPoint(branch.regions[0].blocks.append()):
+                self._merge(merged, pointers, Sizes(ops, sizes.names), count, grain)
+                ir.Operation.create("scf.yield")
 
     def _support(self) -> None:
         if self._has_support:
@@ -111,9 +132,41 @@ class ChunkEmitter:
         for view in text.body.operations:
             view.operation.clone(ir.InsertionPoint.at_block_begin(self.module.body))
 
-    # --- sizes of chunks -----------------------------------------------------------------------
+    # --- the divided loop and sizes of chunks ----------------------------------------------------
 
-    def _grain(self, chunks: Chunks, sizes: Sizes) -> ir.Value:
+    def _chosen(self, chunks: Chunks, sizes: Sizes) -> _Chosen:
+        """The loop to divide, as `Chunks.choices` describes it."""
+        ops, choices = self.ops, chunks.choices
+
+        def values(k: int) -> _Chosen:
+            given = k, choices[k].unit, choices[k].most
+            return _Chosen(sizes.value(choices[k].extent, _here()), *map(ops.constant, given))
+
+        best = values(0)
+        parts = None
+        for k in range(1, len(choices)):
+            other = values(k)
+            parts = parts or ops.create("arith.divui", ops.i64, best.extent, best.unit)
+            others = ops.create("arith.divui", ops.i64, other.extent, other.unit)
+            better = ops.create(
+                "arith.andi", ops.i1, ops.less(parts, ops.constant(FEW)), ops.less(parts, others)
+            )
+            parts = ops.select(better, others, parts)
+            pairs = zip(best, other, strict=True)
+            best = _Chosen(*(ops.select(better, b, a) for a, b in pairs))
+        return best
+
+    def _is_one_of(self, chosen: ir.Value, numbers: list[int], count: int) -> ir.Value | None:
+        """Whether the chosen number is one of these; None = it always is."""
+        ops = self.ops
+        if len(numbers) == count:
+            return None
+        found = ops.constant(0, ops.i1)
+        for number in numbers:
+            found = ops.create("arith.ori", ops.i1, found, ops.equal(chosen, ops.constant(number)))
+        return found
+
+    def _grain(self, chunks: Chunks, sizes: Sizes, chosen: _Chosen) -> ir.Value:
         """Iterations of a chunk, as `Chunks.grain` computes them for known sizes.
 
         Floats are used because products of the sizes of empty arrays may need more than 64 bits.
@@ -133,11 +186,13 @@ class ChunkEmitter:
         )
         chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
         parts = ops.create("arith.divf", ops.f64, total, chunk)
-        for op, limit in (("arith.maxnumf", 1.0), ("arith.minnumf", float(chunks.most))):
-            parts = ops.create(op, ops.f64, parts, ops.float_constant(limit, ops.f64))
+        one = ops.float_constant(1.0, ops.f64)
+        most = ops.create("arith.sitofp", ops.f64, chosen.most)
+        for op, limit in (("arith.maxnumf", one), ("arith.minnumf", most)):
+            parts = ops.create(op, ops.f64, parts, limit)
         parts = ops.create("arith.fptosi", ops.i64, parts)
-        unit = ops.constant(chunks.unit)
-        units = self._ceiling(sizes.value(chunks.extent, _here()), unit)
+        unit = chosen.unit
+        units = self._ceiling(chosen.extent, unit)
         grain = ops.mul(self._ceiling(units, parts), unit)
         return ops.binary("max", grain, unit)
 
@@ -166,15 +221,26 @@ class ChunkEmitter:
             memory = [load(ops.pointer) for _ in chunks.in_memory]
             names = {name: load(ops.i64) for name in self.names}
             number = ops.create("arith.divsi", ops.i64, begin, load(ops.i64))
+            chosen = load(ops.i64)
             sizes = Sizes(ops, names)
             for owner, start in zip(chunks.in_memory, memory, strict=True):
                 step_by = ops.mul(number, sizes.value(ix.product(owner.dims), _here()))
-                mine = ops.offset(start, step_by, owner.element)
-                pointers[_target(owner)] = mine
-            ops.call(
-                step.name,
-                [*(pointers[b] for b in step.buffers), begin, end, *names.values()],
-            )
+                mine, target = ops.offset(start, step_by, owner.element), _target(owner)
+                is_needed = self._is_one_of(chosen, chunks.needing(owner), len(chunks.choices))
+                if is_needed is not None:
+                    mine = ops.select(is_needed, mine, pointers[target])
+                pointers[target] = mine
+            ranges = [begin, end]
+            if len(chunks.choices) > 1:
+                ranges = []
+                for k, choice in enumerate(chunks.choices):
+                    is_divided = ops.equal(chosen, ops.constant(k))
+                    whole = ops.constant(0), sizes.value(choice.extent, _here())
+                    ranges += [
+                        ops.select(is_divided, part, all_)
+                        for part, all_ in zip((begin, end), whole, strict=True)
+                    ]
+            ops.call(step.name, [*(pointers[b] for b in step.buffers), *ranges, *names.values()])
             ir.Operation.create("func.return")
 
     # --- merging -------------------------------------------------------------------------------
@@ -186,10 +252,10 @@ class ChunkEmitter:
         """Merge the accumulators of all chunks, in order, into the result."""
         ops = self.ops
         chunks = ops.binary("max", self._ceiling(count, grain), ops.constant(1))
-        extent = ix.product(merged.dims)
-        size = sizes.value(extent, _here())
+        size = sizes.value(ix.product(merged.dims), _here())
         target, source = pointers[_target(merged)], pointers[memory_of(merged)]
-        few = isinstance(extent, int) and extent <= _IN_REGISTERS
+        most = (bounds(dim)[1] for dim in memory_of(merged).dims[1:])
+        few = prod(most) <= _IN_REGISTERS
         self._merger(merged, few)
         ops.call(_merger_name(merged, few), [target, source, size, chunks])
 
@@ -270,7 +336,7 @@ class ChunkEmitter:
         self._loop(ops.constant(0), size, merge)
 
 
-def _target(owner: Merged | Scratch) -> Buffer:
+def _target(owner: Merged | Scratch | Window) -> Buffer:
     """The buffer for which a chunk substitutes its part of the memory."""
     return buffer_of(owner.tensor) if isinstance(owner, Merged) else memory_of(owner)
 

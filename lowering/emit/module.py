@@ -1,33 +1,37 @@
-"""Schedule -> loops: a module with one function per nest and the entry function.
+"""Schedule -> loops: a module with one function per step and the entry function.
 
-Nests take bare pointers that do not alias one another, the bounds of their first outer loop, and
+Nests take bare pointers that do not alias one another, the bounds of loops that may be divided, and
 every size; the entry function unpacks the slots (`lowering.abi`) and runs the steps in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from mlir import ir
 
 from ...dialect.errors import LoweringError
+from ..schedule import index as ix
+from ..schedule.blocks import Blocks
 from ..schedule.graph import Buffer, Compute, Product, Source
 from ..schedule.in_place import shared_in_nest
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Nest
 from ..schedule.plan import Schedule
 from .base import IN_PLACE, Ops, Sizes, noalias
+from .blocks import emit_blocks
 from .body import BodyEmitter
 from .chunks import ChunkEmitter
 from .division import hoist_reciprocals
 from .nest import NestEmitter
-from .products import emit_product
+from .products import Range, emit_product
 from .rare import version_loops
 from .split import split_loops
 from .steps import StepFunction, buffers_of
 from .values import Evaluator
 
+_KINDS = {Product: "product", Nest: "nest", Blocks: "blocks"}  # in the names of functions
 DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 
 
@@ -70,8 +74,7 @@ class _ModuleEmitter:
             names = self._unpack(block)
             self.sizes = Sizes(self.ops, names)
             for number, step in enumerate(self.schedule.steps):
-                kind = "product" if isinstance(step, Product) else "nest"
-                name = f"{self.graph.name}_{kind}{number}"
+                name = f"{self.graph.name}_{_KINDS[type(step)]}{number}"
                 if step.chunks is None and isinstance(step, Product):
                     emit_product(self.ops, step, self.sizes, self._address, self._declare)
                     continue
@@ -117,37 +120,86 @@ class _ModuleEmitter:
                 self._function(name, types, sym_visibility=ir.StringAttr.get("private"))
 
     def _step(self, step: StepFunction) -> None:
-        """Add the function of a step: it takes pointers, the range of iterations to run, sizes."""
-        ops, nest, buffers = self.ops, step.step, step.buffers
-        shared = set()
-        if self.in_place and isinstance(nest, Nest):
-            shared = shared_in_nest(self.schedule, nest)
-        scalars = [ops.i64] * (2 + len(self.names))
+        """Add the function of a step: it takes pointers, the ranges of divided loops, sizes."""
+        if isinstance(step.step, Nest):
+            self._nest(step.name, step.step, step.ranges)
+        else:
+            function, pointers, ((low, high),), names, _ = self._step_function(
+                step.name, step.buffers
+            )
+            with ir.InsertionPoint(function.regions[0].blocks[0]):
+                known = Sizes(self.ops, names)
+                if isinstance(step.step, Product):
+                    emit_product(
+                        self.ops, step.step, known, pointers.__getitem__, self._declare, (low, high)
+                    )
+                else:
+                    self._blocks(step, step.step, known, pointers, (low, high))
+                ir.Operation.create("func.return")
+        if step.step.chunks is not None:
+            self.chunks.part(step)
+
+    def _step_function(
+        self,
+        name: str,
+        buffers: Sequence[Buffer],
+        shared: Collection[Buffer] = (),
+        ranges: int = 1,
+        more: int = 0,
+    ) -> tuple[Any, dict[Buffer, ir.Value], list[Range], dict[str, ir.Value], list[ir.Value]]:
+        """A function of pointers, ``more`` words, so many ranges of iterations, and sizes.
+
+        The pointers of ``shared`` may alias one another. Returns the function, its pointers, its
+        ranges, its sizes by name, and the words.
+        """
+        scalars = [self.ops.i64] * (more + 2 * ranges + len(self.names))
         function = self._define_internal(
-            step.name, [ops.pointer] * len(buffers) + scalars,
+            name, [self.ops.pointer] * len(buffers) + scalars,
             [None if b in shared else noalias() for b in buffers] + [None] * len(scalars),
         )  # fmt: skip
+        arguments = list(function.regions[0].blocks[0].arguments)
+        pointers = dict(zip(buffers, arguments, strict=False))
+        words, rest = arguments[len(buffers) :][:more], arguments[len(buffers) + more :]
+        given, sizes = rest[: 2 * ranges], rest[2 * ranges :]
+        parts = list(zip(given[::2], given[1::2], strict=True))
+        return function, pointers, parts, dict(zip(self.names, sizes, strict=True)), words
+
+    def _nest(self, name: str, nest: Nest, ranges: int = 1) -> None:
+        """Add the function of a nest; one that runs on blocks also takes the number of a matrix."""
+        ops = self.ops
+        shared = shared_in_nest(self.schedule, nest) if self.in_place else set[Buffer]()
+        in_block = nest.group.aligned is not None
+        function, pointers, parts, names, words = self._step_function(
+            name, buffers_of(nest), shared, ranges, int(in_block)
+        )
         if shared:
             function.attributes[IN_PLACE] = ir.UnitAttr.get()
+        if _is_tiny(nest):
+            function.attributes["passthrough"] = ir.Attribute.parse(_NARROW)
         block = function.regions[0].blocks[0]
-        arguments = list(block.arguments)
-        pointers = dict(zip(buffers, arguments, strict=False))
-        low, high, *sizes = arguments[len(buffers) :]
-        names = dict(zip(self.names, sizes, strict=True))
-        if isinstance(nest, Nest):
-            NestEmitter(ops, self.graph, nest, block, pointers, names, (low, high)).run()
-        else:
-            with ir.InsertionPoint(block):
-                known = Sizes(ops, names)
-                emit_product(ops, nest, known, pointers.__getitem__, self._declare, (low, high))
+        divided = dict(zip(nest.divided, parts, strict=False))
+        matrix = words[0] if in_block else None
+        NestEmitter(ops, self.graph, nest, block, pointers, names, divided, matrix).run()
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
-        if isinstance(nest, Nest):
-            split_loops(ops, function)
-            hoist_reciprocals(ops, function)
-            version_loops(ops, function)
-        if nest.chunks is not None:
-            self.chunks.part(step)
+        split_loops(ops, function)
+        hoist_reciprocals(ops, function)
+        version_loops(ops, function)
+
+    def _blocks(
+        self, function: StepFunction, step: Blocks, sizes: Sizes, pointers: dict[Buffer, ir.Value],
+        part: Range,
+    ) -> None:  # fmt: skip
+        name = f"{function.name}_nest"
+
+        def call(matrix: ir.Value, rows: Range) -> None:
+            assert step.nest is not None
+            given = [pointers[b] for b in buffers_of(step.nest)]
+            self.ops.call(name, [*given, matrix, *rows, *(sizes.names[n] for n in self.names)])
+
+        emit_blocks(self.ops, step, sizes, pointers.__getitem__, self._declare, part, call)
+        if step.nest is not None:
+            self._nest(name, step.nest)
 
     # --- entry ---------------------------------------------------------------------------------
 
@@ -200,13 +252,15 @@ class _ModuleEmitter:
                 self._address(buffer)
             self.chunks.launch(function, self.pointers, self.sizes)
             return
-        assert isinstance(function.step, Nest)
-        loop = function.step.divided
-        point = ir.InsertionPoint.current
-        high = self.sizes.value(loop.extent if loop is not None else 1, point)
+        if isinstance(function.step, Blocks):
+            extent = function.step.extent
+        else:
+            assert isinstance(function.step, Nest)
+            (extent,) = [loop.extent for loop in function.step.divided] or [1]
+        low, high = (self.sizes.value(d, ir.InsertionPoint.current) for d in (0, extent))
         self.ops.call(
             function.name,
-            [*map(self._address, function.buffers), self.sizes.value(0, point), high,
+            [*map(self._address, function.buffers), low, high,
              *(self.sizes.names[n] for n in self.names)],
         )  # fmt: skip
 
@@ -240,6 +294,12 @@ class _ModuleEmitter:
         )
 
 
+def _is_tiny(nest: Nest) -> bool:
+    """True if it is known that no member has many iterations."""
+    counts = (ix.product(g.extent for g in nest.group.loops[op]) for op in nest.group.members)
+    return all(isinstance(n, int) and n <= _TINY for n in counts)
+
+
 def _array_type(buffer: Buffer) -> ir.Type:
     text = str(buffer.element)
     for dim in reversed(buffer.dims):
@@ -247,4 +307,8 @@ def _array_type(buffer: Buffer) -> ir.Type:
     return ir.Type.parse(f"!llvm.{text}" if buffer.dims else text)
 
 
+# A single instruction of 512 bits lowers the clock of some CPUs for what comes after, by more than
+# so few iterations can gain.
+_TINY = 256
+_NARROW = '[["prefer-vector-width", "256"], ["min-legal-vector-width", "0"]]'
 _NO_OP: Any = Compute("sizes", (), (), [], [], [], [], None)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 
 from mlir import ir
@@ -11,11 +11,11 @@ from ..schedule import index as ix
 from ..schedule.graph import Buffer, Compute, Graph, Tensor
 from ..schedule.groups import Loop, loop_index
 from ..schedule.index import Index, row_major
-from ..schedule.memory import buffer_of, strides_of
+from ..schedule.memory import BLOCK_ROW, buffer_of, offset_of
 from ..schedule.nests import TILE, Nest, Scratch, Stage
 from ..schedule.scans import ScanTiling
 from ..schedule.tiles import Tiling
-from .base import Ops
+from .base import Ops, Range
 from .reduce import Carried, StageReduction
 from .scans import TiledScan
 from .tiles import TiledNest
@@ -23,9 +23,15 @@ from .values import Evaluator
 
 
 class NestEmitter(Evaluator):
-    """Emits a nest into a function body; `part`: the iterations of the divided loop, or all.
+    """Emits a nest into a function body.
 
-    ``searches``: True = `extremum.Search` emits reductions to indices.
+    Args:
+        matrix: for a nest that runs on blocks of rows, the number of the matrix in the batch. The
+            divided loop is then the one over its rows.
+
+    Attributes:
+        searches: True = `extremum.Search` emits reductions to indices.
+        ranges: loop -> where it begins and ends; all other loops run over their whole extents.
     """
 
     searches = True
@@ -33,10 +39,10 @@ class NestEmitter(Evaluator):
     def __init__(
         self, ops: Ops, graph: Graph, nest: Nest, block: ir.Block,
         pointers: dict[Buffer, ir.Value], names: dict[str, ir.Value],
-        part: tuple[ir.Value, ir.Value] | None = None,
+        ranges: Mapping[Loop, Range] | None = None, matrix: ir.Value | None = None,
     ) -> None:  # fmt: skip
         super().__init__(ops, graph, block, pointers, names)
-        self.nest, self.part = nest, part
+        self.nest, self.ranges, self.matrix = nest, dict(ranges or {}), matrix
         self.stage_number = 0
         self.scratch: dict[Tensor, ir.Value] = {}
         self.cells: dict[Tensor, ir.Value] = {}
@@ -50,7 +56,7 @@ class NestEmitter(Evaluator):
         for op in self.nest.accumulated:
             self._start_accumulator(op)
         if self.nest.tiling is None or not self._tiled(self.nest.tiling):
-            self._outer(list(self.nest.outer))
+            self._outer(self._in_block())
         for op in self.nest.accumulated:
             self._finish_accumulator(op)
 
@@ -80,16 +86,35 @@ class NestEmitter(Evaluator):
 
     # --- loops ---------------------------------------------------------------------------------
 
-    def bounds(self, loop: Loop) -> tuple[ir.Value, ir.Value]:
+    def _in_block(self) -> list[Loop]:
+        """Define the indices of the matrix of a block; returns the loops that remain."""
+        aligned = self.nest.group.aligned
+        if aligned is None:
+            return list(self.nest.outer)
+        assert self.matrix is not None
+        with self.scopes[0].point():
+            rest = self.matrix
+            for number, loop in enumerate(reversed(aligned.batch)):
+                last = number + 1 == len(aligned.batch)
+                extent = self.size(loop.extent)
+                index = rest if last else self.ops.digit(rest, extent, rest=True)
+                self.atoms[loop] = index, 0
+                rest = index if last else self.ops.digit(rest, extent, rest=False)
+        return [loop for loop in self.nest.outer if loop not in aligned.batch]
+
+    def bounds(self, loop: Loop) -> Range:
         """Where a loop begins and ends."""
-        if self.part is not None and loop is self.nest.divided:
-            return self.part
-        return self.size(0), self.size(loop.extent)
+        found = self.ranges.get(loop)
+        return (self.size(0), self.size(loop.extent)) if found is None else found
 
     def _outer(self, loops: list[Loop]) -> None:
         if loops:
             loop = loops[0]
-            with self.loop(loop, *self.bounds(loop)):
+            low, high = self.bounds(loop)
+            with self.loop(loop, low, high):
+                if self.nest.group.aligned is not None and loop is self.nest.group.aligned.rows:
+                    row, depth = self.atoms[loop]
+                    self.atoms[BLOCK_ROW] = self.ops.subtract(row, low), depth
                 self._outer(loops[1:])
                 self.end_loop()
         elif self.nest.tile is not None and self.tile_end is None:
@@ -251,8 +276,7 @@ class NestEmitter(Evaluator):
             offset = self._scratch_offset(self.nest.scratch[tensor], index)
             return self.ops.offset(self.scratch[tensor], self.index_value(offset), tensor.element)
         buffer = buffer_of(tensor)
-        offset = ix.linear(index, strides_of(tensor))
-        return self.address(buffer, self.pointer(buffer), offset)
+        return self.address(buffer, self.pointer(buffer), offset_of(tensor, index))
 
     def write(self, tensor: Tensor, index: tuple[Index, ...], value: ir.Value) -> None:
         """Store a member's element, in the current scope."""

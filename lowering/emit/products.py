@@ -1,4 +1,4 @@
-"""Calls of library products (CBLAS), with strides as transposition flags and leading dimensions."""
+"""Products: calls of CBLAS, with strides as transposition flags and leading dimensions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from ...dialect.ir.symbolic import Dim
 from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
 from ..schedule.memory import buffer_of
+from ..schedule.small import is_small
 from .base import Ops, Sizes
+from .small_products import SmallProduct
 
+Range = tuple[ir.Value, ir.Value]  # where it begins and ends
+Bases = tuple[ir.Value, ir.Value, ir.Value]  # where left operand, right operand and result begin
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 
 
@@ -40,41 +44,56 @@ class ProductEmitter:
         size: value of a size expression (i64).
         pointer: start of a stored tensor.
         declare: makes an external function known, by its name and the types of its arguments.
-        part: the first row of the result that is computed, and the row behind the last one; of a
-            batch, these are the matrices. None = all.
     """
 
     def __init__(
         self, ops: Ops, size: Callable[[Dim], ir.Value], pointer: Callable[[Tensor], ir.Value],
         declare: Callable[[str, list[ir.Type]], None],
-        part: tuple[ir.Value, ir.Value] | None = None,
     ) -> None:  # fmt: skip
         self.ops, self.size, self.pointer, self.declare = ops, size, pointer, declare
-        self.part = part
 
-    def emit(self, op: Product) -> None:
-        """Emit the call, in a loop over the batch if there is one."""
-        out = self.pointer(op.output)
-        left, right = self._base(op.left_view), self._base(op.right_view)
+    def emit(self, op: Product, part: Range | None = None) -> None:
+        """Emit the call, in a loop over the batch if there is one.
+
+        ``part``: the first row of the result that is computed, and the row behind the last one; of
+        a batch, these are the matrices. None = all.
+        """
         if op.kind != "batch_matmul":
-            self._one(op, left, right, out)
+            self._one(op, *self._bases(op), part)
             return
-        ops = self.ops
-        batch, *shape = op.output.dims
-        low, high = self.part or (self.size(0), self.size(batch))
-        loop = ops.loop(low, high, self.size(1), [])
+        bases = self._bases(op)
+        low, high = part or (self.size(0), self.size(op.output.dims[0]))
+        loop = self.ops.loop(low, high, self.size(1), [])
         with ir.InsertionPoint(loop.body):
-            index = loop.induction_variable
-            bases = []
-            for base, stride in (
-                (left, op.left_view[1].coefficient(0)),
-                (right, op.right_view[1].coefficient(0)),
-                (out, shape[0] * shape[1]),
-            ):
-                step = ops.mul(index, self.size(stride))
-                bases.append(ops.offset(base, step, op.output.element))
-            self._one(op, *bases)
+            self._one(op, *self._of_matrix(op, bases, loop.induction_variable), None)
             ir.Operation.create("scf.yield")
+
+    def emit_rows(self, op: Product, matrix: ir.Value, rows: Range) -> None:
+        """Emit the call for some rows of one matrix of the batch."""
+        bases = self._bases(op)
+        if op.kind == "batch_matmul":
+            bases = self._of_matrix(op, bases, matrix)
+        self._one(op, *bases, rows)
+
+    def _bases(self, op: Product) -> Bases:
+        """Where the operands and the result begin."""
+        return self._base(op.left_view), self._base(op.right_view), self.pointer(op.output)
+
+    def _of_matrix(self, op: Product, bases: Bases, matrix: ir.Value) -> Bases:
+        """Where one matrix of a batch begins, in the operands and in the result."""
+
+        def shifted(base: ir.Value, tensor: Tensor, stride: Dim) -> ir.Value:
+            if buffer_of(tensor).windowed:
+                return base
+            step = self.ops.mul(matrix, self.size(stride))
+            return self.ops.offset(base, step, op.output.element)
+
+        (left, left_offset), (right, right_offset) = op.left_view, op.right_view
+        return (
+            shifted(bases[0], left, left_offset.coefficient(0)),
+            shifted(bases[1], right, right_offset.coefficient(0)),
+            shifted(bases[2], op.output, _matrix_size(op)),
+        )
 
     def _base(self, view: tuple[Tensor, Index]) -> ir.Value:
         tensor, offset = view
@@ -83,7 +102,9 @@ class ProductEmitter:
             return start
         return self.ops.offset(start, self.size(offset.const), tensor.element)
 
-    def _one(self, op: Product, left: ir.Value, right: ir.Value, out: ir.Value) -> None:
+    def _one(
+        self, op: Product, left: ir.Value, right: ir.Value, out: ir.Value, rows: Range | None
+    ) -> None:
         """A single product as a matrix product; vectors are matrices of one row or column."""
         a_axes, b_axes = {
             "matmul": ((0, 1), (0, 1)),
@@ -94,13 +115,18 @@ class ProductEmitter:
         }[op.kind]
         a = self._matrix(op.left, op.left_view[1], left, a_axes)
         b = self._matrix(op.right, op.right_view[1], right, b_axes)
-        if self.part is not None and op.kind != "batch_matmul":
-            a, out = self._rows_of(op, a, out, *self.part)
+        if rows is not None:
+            a, out = self._rows_of(op, a, out, *rows)
         if op.kind == "matvec":
             self._gemv(op, a, b, b.rows, out)
         elif op.kind == "vecmat":
             transposed = Matrix(b.pointer, b.columns, b.rows, b.width, b.height)
             self._gemv(op, transposed, a, a.columns, out)
+        elif is_small(op):
+            element, depth, width = op.output.element, op.left.dims[-1], op.output.dims[-1]
+            assert isinstance(depth, int) and isinstance(width, int)
+            small = SmallProduct(self.ops, self.size, element, depth, width)
+            small.emit(a, b, out, accumulate=op.init is not None)
         else:
             self._gemm(op, a, b, out)
 
@@ -109,9 +135,12 @@ class ProductEmitter:
     ) -> tuple[Matrix, ir.Value]:
         """The rows from ``low`` to ``high`` of the left operand and of the result."""
         ops = self.ops
-        width = 1 if op.kind == "matvec" else op.output.dims[1]
-        start = ops.offset(a.pointer, ops.mul(low, self.size(a.rows)), op.left.element)
-        out = ops.offset(out, ops.mul(low, self.size(width)), op.output.element)
+        width = 1 if op.kind == "matvec" else op.output.dims[-1]
+        start = a.pointer
+        if not buffer_of(op.left_view[0]).windowed:
+            start = ops.offset(start, ops.mul(low, self.size(a.rows)), op.left.element)
+        if not buffer_of(op.output).windowed:
+            out = ops.offset(out, ops.mul(low, self.size(width)), op.output.element)
         return replace(a, pointer=start, taken=ops.subtract(high, low)), out
 
     def _rows(self, m: Matrix) -> ir.Value:
@@ -185,20 +214,28 @@ class ProductEmitter:
 def emit_product(
     ops: Ops, step: Product, sizes: Sizes, pointer: Callable[[Buffer], ir.Value],
     declare: Callable[[str, list[ir.Type]], None],
-    part: tuple[ir.Value, ir.Value] | None = None,
+    part: Range | None = None,
 ) -> None:  # fmt: skip
     """Emit a product at the current insertion point; `ProductEmitter` explains the arguments."""
-    point = ir.InsertionPoint.current
-    # Sizes needed in a batch loop are emitted before it.
-    for dim in (0, 1, *step.output.dims, *step.left.dims, *step.right.dims):
-        sizes.value(dim, point)
-    for _, offset in (step.left_view, step.right_view):
-        for coefficient in (*offset.terms.values(), offset.const):
-            sizes.value(coefficient, point)
-    dims = step.output.dims
-    if step.kind == "batch_matmul":
-        sizes.value(dims[1] * dims[2], point)
+    emit_sizes(step, sizes)
     ProductEmitter(
         ops, lambda d: sizes.value(d, ir.InsertionPoint.current),
-        lambda t: pointer(buffer_of(t)), declare, part,
-    ).emit(step)  # fmt: skip
+        lambda t: pointer(buffer_of(t)), declare,
+    ).emit(step, part)  # fmt: skip
+
+
+def emit_sizes(op: Product, sizes: Sizes) -> None:
+    """Emit the sizes that a product needs, before the loop that contains the call."""
+    point = ir.InsertionPoint.current
+    for dim in (0, 1, *op.output.dims, *op.left.dims, *op.right.dims):
+        sizes.value(dim, point)
+    for _, offset in (op.left_view, op.right_view):
+        for coefficient in (*offset.terms.values(), offset.const):
+            sizes.value(coefficient, point)
+    if op.kind == "batch_matmul":
+        sizes.value(_matrix_size(op), point)
+
+
+def _matrix_size(op: Product) -> Dim:
+    """Elements of one matrix of the result."""
+    return op.output.dims[-2] * op.output.dims[-1]

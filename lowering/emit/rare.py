@@ -1,14 +1,17 @@
 """Loop versioning: loops whose bodies select rarely needed values (`math.emitter.K.rarely`).
 
-A test precedes each block of elements: if no element of it needs the rare values, the loop without
-them runs. Both versions give an element the same bits. The test is a loop of its own that computes
-the conditions from what the body reads. Selects stay as they are if their conditions take many
-operations, or depend on what the loop itself writes or carries.
+Block by block, the loop without the rare values runs, and notes whether an element would have
+needed them. If so, the loop with them runs over the block again. After two such blocks it is the
+only one to run, until a block needs no rare values. Both versions give an element the same bits.
+
+A loop that reads what it writes cannot run twice. There, a test precedes each block: a loop of its
+own that computes the conditions from what the body reads. Selects stay as they are if their
+conditions take many operations, or depend on what the loop itself writes or carries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 
@@ -17,7 +20,10 @@ from ..math.emitter import RARE
 from ..schedule.graph import definition
 from .base import IN_PLACE, Ops, iterations
 
-BLOCK = 2048  # elements per test
+Bounds = tuple[ir.Value, ir.Value, Sequence[ir.Value]]  # first, end, start of carried values
+
+BLOCK = 2048  # elements after which a loop changes its version
+_AGAIN = 2  # blocks in a row that needed rare values: the next one is taken to need them, too
 _MAX_TEST = 24  # most operations of a test, besides addresses and constants
 _FREE = ("arith.constant", "llvm.getelementptr")
 _CHEAP = ("llvm.load", "math.absf", "math.copysign", "math.fma", "math.sqrt")
@@ -28,7 +34,16 @@ def version_loops(ops: Ops, function: ir.Operation) -> None:
     in_place = IN_PLACE in function.attributes
     for loop in _innermost(function.regions[0].blocks[0]):
         inside = _operations(loop)
-        written = {_root(op.operands[1]) for op in walk(loop) if op.name == "llvm.store"}
+        if not any(RARE in op.attributes for op in inside):
+            continue
+        stores = [op for op in walk(loop) if op.name == "llvm.store"]
+        written = {_root(op.operands[1]) for op in stores}
+        read = {_root(op.operands[0]) for op in walk(loop) if op.name == "llvm.load"}
+        # What only some elements store, the second run might not overwrite.
+        always = all(op in inside for op in stores)
+        if always and not written & read and not (in_place and written):
+            _repeat(ops, function, loop)
+            continue
         tested: dict[ir.Value, list[ir.Operation]] = {}
         for op in inside:
             if RARE in op.attributes and op.operands[0] not in tested:
@@ -104,17 +119,23 @@ def _version(
     selects = [
         k for k, op in enumerate(inside) if RARE in op.attributes and op.operands[0] in conditions
     ]  # fmt: skip
+    parts = test, which, outside, selects
+    _by_blocks(ops, loop, lambda bounds: _block(ops, loop, bounds, parts))
+
+
+def _by_blocks(ops: Ops, loop: ir.Operation, block: Callable[[Bounds], Sequence[ir.Value]]) -> None:
+    """Replace a loop by ``block`` of all its iterations, or of some after the others."""
     low, high, step, *start = loop.operands
     with ir.InsertionPoint(loop), loop.location:
         if _is_short(loop):
-            results = _block(ops, loop, (low, high, start), (test, which, outside, selects))
+            results = block((low, high, start))
         else:
             width = ops.create("arith.muli", ops.i64, step, ops.constant(BLOCK, ops.i64))
             blocks = ops.loop(low, high, width, start)
             with ir.InsertionPoint(blocks.body):
                 first, *carried = blocks.body.arguments
                 last = ops.least(ops.create("arith.addi", ops.i64, first, width), high)
-                inner = _block(ops, loop, (first, last, carried), (test, which, outside, selects))
+                inner = block((first, last, carried))
                 ir.Operation.create("scf.yield", operands=inner)
             results = list(blocks.operation.results)
     for old, new in zip(loop.results, results, strict=True):
@@ -127,8 +148,65 @@ def _is_short(loop: ir.Operation) -> bool:
     return count is not None and count <= 2 * BLOCK
 
 
+def _repeat(ops: Ops, function: ir.Operation, loop: ir.Operation) -> None:
+    """Replace a loop by two versions, of which the second repeats what the first did in vain."""
+    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), loop.location:
+        # The note outlives the loop: a row of an array is likely to be like the one before it.
+        note = ops.alloca(1, ops.i64, 8)
+        ops.store(ops.constant(0, ops.i64), note)
+
+    def block(bounds: Bounds) -> Sequence[ir.Value]:
+        noted = ops.load(note, ops.i64)
+        is_usual = ops.less(noted, ops.constant(_AGAIN, ops.i64))
+        *results, again = _noting(ops, loop, bounds, is_usual, True, bounds[2])
+        *results, found = _noting(ops, loop, bounds, again, False, results)
+        more = ops.add(noted, ops.constant(1, ops.i64))
+        ops.store(ops.select(found, more, ops.constant(0, ops.i64)), note)
+        return results
+
+    _by_blocks(ops, loop, block)
+
+
+def _noting(
+    ops: Ops, loop: ir.Operation, bounds: Bounds, condition: ir.Value, usual: bool,
+    otherwise: Sequence[ir.Value],
+) -> list[ir.Value]:  # fmt: skip
+    """Run a version of a loop if a condition holds.
+
+    Returns its results, and whether some element needs rare values. If the version does not run,
+    these are ``otherwise`` and ``usual``.
+    """
+    choice = ir.Operation.create(
+        "scf.if", results=[*(r.type for r in loop.results), ops.i1], operands=[condition], regions=2
+    )
+    low, high, start = bounds
+    with ir.InsertionPoint(choice.regions[0].blocks.append()):
+        copy = loop.clone(ir.InsertionPoint.current)
+        version = ops.loop(low, high, loop.operands[2], [*start, ops.constant(0, ops.i1)])
+        for old, new in zip(
+            copy.regions[0].blocks[0].arguments, version.body.arguments[:-1], strict=True
+        ):
+            old.replace_all_uses_with(new)
+        *inside, end = _operations(copy)
+        for op in inside:
+            version.body.append(op)
+        selects = [op for op in inside if RARE in op.attributes]
+        with ir.InsertionPoint(version.body):
+            found = version.body.arguments[-1]
+            for rare in dict.fromkeys(op.operands[0] for op in selects):
+                found = ops.create("arith.ori", ops.i1, found, rare)
+            ir.Operation.create("scf.yield", operands=[*end.operands, found])
+        copy.erase()
+        if usual:
+            _leave_out(version.operation, [k for k, op in enumerate(inside) if op in selects])
+        ir.Operation.create("scf.yield", operands=list(version.operation.results))
+    with ir.InsertionPoint(choice.regions[1].blocks.append()):
+        ir.Operation.create("scf.yield", operands=[*otherwise, ops.constant(int(usual), ops.i1)])
+    return list(choice.results)
+
+
 def _block(
-    ops: Ops, loop: ir.Operation, bounds: tuple[ir.Value, ir.Value, Sequence[ir.Value]],
+    ops: Ops, loop: ir.Operation, bounds: Bounds,
     parts: tuple[list[int], list[int], list[ir.Value], list[int]],
 ) -> list[ir.Value]:  # fmt: skip
     """Emit the test of a part of the loop and both versions; returns the loop's results."""

@@ -45,13 +45,11 @@ class TiledScan(TiledNest):
 
     def run(self) -> None:
         """Emit all rows."""
-        assert self.emitter.part is not None
-        self.part = self.emitter.part
         self._around(list(self.tiling.loops))
 
     def _around(self, loops: list[Loop]) -> None:
         emitter, loop = self.emitter, loops[0]
-        low, high = self.bounds(loop)
+        low, high = emitter.bounds(loop)
         if loop is not self.tiling.lane:
             with emitter.loop(loop, low, high):
                 self._around(loops[1:])

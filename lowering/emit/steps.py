@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialect.dataclass import dataclass
 from ..schedule.access import accesses
+from ..schedule.blocks import Blocks, Window
 from ..schedule.chunks import Chunks, Merged
 from ..schedule.graph import Buffer, Product, Source, Tensor
 from ..schedule.memory import buffer_or_none
@@ -13,16 +14,24 @@ from .base import is_splat
 
 @dataclass(frozen=True)
 class StepFunction:
-    """A step as a function ``name(pointers..., begin, end, sizes...)``."""
+    """A step as a function ``name(pointers..., ranges..., sizes...)``.
+
+    A range is the first iteration and the end of one of the loops that may be divided.
+    """
 
     name: str
-    step: Nest | Product
+    step: Nest | Product | Blocks
     buffers: list[Buffer]
 
     @property
     def part(self) -> str:
         """Name of the function that runs a chunk of the step."""
         return f"{self.name}_part"
+
+    @property
+    def ranges(self) -> int:
+        """Number of ranges."""
+        return 1 if self.step.chunks is None else len(self.chunks.choices)
 
     @property
     def chunks(self) -> Chunks:
@@ -35,20 +44,24 @@ class StepFunction:
         return [memory_of(owner) for owner in self.chunks.in_memory]
 
 
-def memory_of(owner: Merged | Scratch) -> Buffer:
+def memory_of(owner: Merged | Scratch | Window) -> Buffer:
     """The memory of all chunks for one result or temporary."""
     assert owner.buffer is not None
     return owner.buffer
 
 
-def buffers_of(step: Nest | Product) -> list[Buffer]:
+def buffers_of(step: Nest | Product | Blocks) -> list[Buffer]:
     """Buffers that a step reads or writes, without the memory of its chunks (`memory_of`)."""
+    if isinstance(step, Blocks):
+        parts = [part for part in (step.first, step.nest, step.second) if part is not None]
+        return list(dict.fromkeys(buffer for part in parts for buffer in buffers_of(part)))
     found: dict[Buffer, None] = {}
 
     def add(tensor: Tensor) -> None:
         if isinstance(tensor.producer, Source):
             buffer = tensor.producer.buffer
-            if not is_splat(buffer):
+            # Loops have the number of a splat; a library reads it in memory.
+            if isinstance(step, Product) or not is_splat(buffer):
                 found[buffer] = None
         elif tensor.producer is not None:
             stored = buffer_or_none(tensor)

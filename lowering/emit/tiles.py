@@ -39,10 +39,11 @@ class TiledNest:
         self.operands: dict[tuple[Buffer, Index], tuple[Buffer, ir.Value]] = {}
 
     def run(self) -> None:
-        """Emit the nest in tiles; ``emitter.part`` becomes the iterations that they leave over."""
+        """Emit the nest in tiles; ``emitter.ranges`` become the iterations that they leave over."""
         emitter, ops = self.emitter, self.emitter.ops
-        assert emitter.part is not None
-        low, high = emitter.part
+        # Tiles cover all iterations or none: it does not matter which loop is emptied.
+        loop = emitter.nest.divided[0]
+        low, high = emitter.bounds(loop)
         end = high
         if not self.tiling.covers_all:
             rows, lane = (emitter.size(g.extent) for g in (self.tiling.rows, self.tiling.lane))
@@ -51,21 +52,16 @@ class TiledNest:
                 few = (ops.less(rows, least), ops.less(lane, least))
                 for without in (*few, ops.less(ops.mul(lane, tall), rows)):
                     end = ops.select(without, low, end)
-        self.part = low, end
+        emitter.ranges[loop] = low, end
         self._outer(list(self.tiling.loops))
-        emitter.part = end, high
-
-    def bounds(self, loop: Loop) -> tuple[ir.Value, ir.Value]:
-        """Where a loop begins and ends."""
-        emitter = self.emitter
-        return self.part if loop is emitter.nest.divided else emitter.bounds(loop)
+        emitter.ranges[loop] = end, high
 
     def _outer(self, loops: list[Loop]) -> None:
         if not loops:
             self._strips()
             return
         emitter, tiling, loop = self.emitter, self.tiling, loops[0]
-        low, high = self.bounds(loop)
+        low, high = emitter.bounds(loop)
         of_tiles = loop is tiling.rows
         step = tiling.extent if of_tiles else 1
         with emitter.loop(BAND if of_tiles else loop, low, high, step):
@@ -74,7 +70,7 @@ class TiledNest:
 
     def _strips(self) -> None:
         emitter, tiling = self.emitter, self.tiling
-        with emitter.loop(STRIP, *self.bounds(tiling.lane), tiling.extent):
+        with emitter.loop(STRIP, *emitter.bounds(tiling.lane), tiling.extent):
             top, bottom = self._ends(BAND, tiling.rows)
             left, right = self._ends(STRIP, tiling.lane)
             self._inside(TOP, top, tiling.rows)
@@ -94,7 +90,7 @@ class TiledNest:
     def _ends(self, tiles: str, loop: Loop) -> tuple[ir.Value, ir.Value]:
         """Where the current tile of a loop begins and ends."""
         emitter, ops = self.emitter, self.emitter.ops
-        start, high = emitter.atoms[tiles][0], self.bounds(loop)[1]
+        start, high = emitter.atoms[tiles][0], emitter.bounds(loop)[1]
         size = emitter.size(self.tiling.extent)
         with emitter.scope.point():
             return start, ops.least(ops.add(start, size), high)

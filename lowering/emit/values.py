@@ -18,7 +18,7 @@ from ...dialect.errors import InternalError
 from ..schedule import index as ix
 from ..schedule.graph import Buffer, Compute, Graph, Source, Tensor, direct_reads, viewed
 from ..schedule.index import Atom, Index
-from ..schedule.memory import buffer_of, strides_of
+from ..schedule.memory import buffer_of, offset_of
 from .base import Ops, Sizes, is_splat
 
 Position = tuple[Index, ...]
@@ -274,7 +274,7 @@ class Evaluator:
     def stored(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
         """The element of a tensor that is in memory."""
         buffer = buffer_of(tensor)
-        return self.load(buffer, self.pointer(buffer), ix.linear(index, strides_of(tensor)))
+        return self.load(buffer, self.pointer(buffer), offset_of(tensor, index))
 
     def _splat(self, buffer: Buffer) -> ir.Value:
         attribute = ir.DenseElementsAttr(buffer.value).get_splat_value()

@@ -8,6 +8,7 @@ from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
 from ..schedule import index as ix
+from ..schedule.blocks import Blocks
 from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
 from ..schedule.memory import buffer_of
@@ -64,10 +65,14 @@ class _Emitter:
 
     def steps(self) -> tuple[Step, ...]:
         """Emit the kernels; returns the steps that run them."""
-        return tuple(
-            self._product(step) if isinstance(step, Product) else self._nest(number, step)
-            for number, step in enumerate(self.schedule.steps)
-        )
+        found: list[Step] = []
+        for number, step in enumerate(self.schedule.steps):
+            assert not isinstance(step, Blocks), "only CPUs run blocks"
+            if isinstance(step, Product):
+                found.append(self._product(step))
+            else:
+                found.append(self._nest(number, step))
+        return tuple(found)
 
     def _nest(self, number: int, nest: Nest) -> Step:
         """Emit the kernels of a nest, for an `Either` those of both families."""

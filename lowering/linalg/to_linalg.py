@@ -7,7 +7,7 @@ from the argument types, so that symbolic sizes and known scalar values reach ev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlir import ir
@@ -94,6 +94,7 @@ def emit_function(function: Program) -> ir.Operation:
         shown[-1] = _attributes(violation.dtype, {"profuse.violation": ir.UnitAttr.get()})
     func.attributes["res_attrs"] = ir.ArrayAttr.get(shown)
     anchor.erase()
+    _round_shared_products(block)
     return func
 
 
@@ -156,6 +157,52 @@ class _Environment:
             return value
         scalar = self.builder.scalar(value)
         return Tensor(None, TensorType(scalar.dtype, ()), scalar)
+
+
+def _round_shared_products(block: ir.Block) -> None:
+    """Let no product be fused with a sum that has several readers: all of them read one number.
+
+    A fused product is not rounded. If a mean summed up such products and a difference took it from
+    rounded ones, the variance of a single element would not be 0.
+    """
+    rounded = ir.Attribute.parse("#arith.fastmath<none>")
+    for op in block.operations:
+        for result in op.results:
+            if len(list(result.uses)) > 1:
+                for product in _products(result):
+                    product.attributes["fastmath"] = rounded
+
+
+def _products(value: ir.Value) -> Iterator[ir.Operation]:
+    """The multiplications of floats whose results are elements of a value, moved or negated."""
+    waiting, seen = [value], set()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, ir.BlockArgument):
+            generic = value.owner.owner
+            if generic.name == "linalg.generic":
+                waiting.append(generic.operands[value.arg_number])
+            continue
+        op = value.owner
+        if (op, value) in seen:
+            continue
+        seen.add((op, value))
+        if op.name == "arith.mulf":
+            yield op
+        elif op.name in _MOVES:
+            waiting += [op.operands[k] for k in _MOVES[op.name]]
+        elif op.name == "linalg.generic":
+            *_, end = op.regions[0].blocks[0].operations
+            waiting.append(end.operands[ir.OpResult(value).result_number])
+
+
+# Operations that pass on elements of these operands, but for the sign.
+_MOVES = {
+    "tensor.reshape": (0,),
+    "tensor.extract": (0,),
+    "arith.select": (1, 2),
+    "arith.negf": (0,),
+}
 
 
 def _first_loc(function: Program) -> Loc | None:

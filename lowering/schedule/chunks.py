@@ -5,6 +5,9 @@ alone, and never on the number of threads, so that results are the same bits for
 
 A loop whose iterations are independent is divided as it is. If reductions run along the loop, each
 chunk has accumulators of its own, and these are merged in the order of the chunks.
+
+Where sizes are symbolic, a nest has several loops to choose from (`Division`): a leading axis that
+turns out to be short must not keep the nest on one thread.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from ...dialect.ir.symbolic import Dim
 from ..thread_pool import CHUNK
 from . import index as ix
 from .access import accesses
+from .blocks import Blocks, Window
 from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, definition
 from .groups import Loop
 from .memory import buffer_or_none, element_bytes
@@ -28,7 +32,7 @@ from .nests import TILE, Nest, Scratch
 
 MOST = 64  # chunks of a step
 MOST_APART = 16  # chunks that need memory of their own
-_FEW = 8  # chunks; a loop with fewer is divided if there is no better one
+FEW = 8  # chunks; a loop with fewer is divided if there is no better one
 _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages and cache lines
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
 _ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
@@ -70,79 +74,114 @@ class Merged:
 
 
 @dataclass(eq=False)
-class Chunks:
-    """How the iterations of a step are divided.
+class Division:
+    """A loop that may be divided.
 
     Attributes:
         loop: the loop of the nest; None = the step is a product.
         extent: iterations.
         unit: the iterations of every chunk but the last are a multiple of this number.
-        work: pairs (picoseconds, sizes): their products add up to the estimated time of the step.
         most: largest number of chunks.
         merged: results of reductions along the loop.
-        apart: temporaries in the workspace, of which each chunk needs its own.
     """
 
     loop: Loop | None
     extent: Dim
     unit: int
-    work: tuple[tuple[int, tuple[Dim, ...]], ...]
     most: int = MOST
     merged: list[Merged] = field(default_factory=list)
-    apart: list[Scratch] = field(default_factory=list)
+
+    @property
+    def parts(self) -> int | None:
+        """Number of chunks that the loop can have; None = that is not known."""
+        return self.extent // self.unit if isinstance(self.extent, int) else None
+
+
+@dataclass(eq=False)
+class Chunks:
+    """How the iterations of a step are divided.
+
+    Attributes:
+        choices: the loops that may be divided. Sizes decide on one of them when the step runs: the
+            first one that can have `FEW` chunks, else the first one of those with the most.
+        work: pairs (picoseconds, sizes): their products add up to the estimated time of the step.
+        apart: memory in the workspace, of which each chunk needs its own.
+    """
+
+    choices: list[Division]
+    work: tuple[tuple[int, tuple[Dim, ...]], ...]
+    apart: list[Scratch | Window] = field(default_factory=list)
 
     @property
     def grain(self) -> int | None:
         """Iterations of a chunk; None = they depend on sizes that are known only at run time."""
-        extent, work = self.extent, 0.0
+        work, only = 0.0, self.choices[0]
         for cost, dims in self.work:
             size = ix.product(dims)
             if not isinstance(size, int):
                 return None
             work += cost * size
-        if not isinstance(extent, int):
+        if not isinstance(only.extent, int) or len(self.choices) > 1:
             return None
-        parts = int(min(max(work / CHUNK, 1.0), float(self.most)))
-        return _ceiling(_ceiling(extent, self.unit), parts) * self.unit
+        parts = int(min(max(work / CHUNK, 1.0), float(only.most)))
+        return _ceiling(_ceiling(only.extent, only.unit), parts) * only.unit
 
     @property
     def is_one(self) -> bool:
         """True if the sizes say that the whole step is one chunk."""
-        grain = self.grain
-        return grain is not None and isinstance(self.extent, int) and grain >= self.extent
+        grain, extent = self.grain, self.choices[0].extent
+        return grain is not None and isinstance(extent, int) and grain >= extent
+
+    @property
+    def merged(self) -> list[Merged]:
+        """Results that are merged if one of some loops is divided."""
+        return list(dict.fromkeys(m for choice in self.choices for m in choice.merged))
 
     @property
     def in_memory(self) -> list[Any]:
-        """What needs memory for each chunk: `Merged` and `Scratch` objects."""
+        """What may need memory for each chunk: `Merged`, `Scratch` and `Window` objects."""
         return [*self.merged, *self.apart]
 
-    def dims(self, owner: Merged | Scratch) -> tuple[Dim, ...]:
+    def needing(self, owner: Merged | Scratch | Window) -> list[int]:
+        """Numbers of the choices with which one of ``in_memory`` needs memory for each chunk."""
+        numbers = range(len(self.choices))
+        return [k for k in numbers if owner in self.apart or owner in self.choices[k].merged]
+
+    def dims(self, owner: Merged | Scratch | Window) -> tuple[Dim, ...]:
         """Sizes of the memory of all chunks for one of ``in_memory``."""
-        return (sym_max(sym_min(self.most, self.extent), 1), *owner.dims)
+        needing = self.needing(owner)
+        first = self.choices[needing[0]]
+        count: Dim = max(self.choices[k].most for k in needing)
+        if len(needing) == 1:
+            count = sym_max(sym_min(first.most, first.extent), 1)
+        # The loops before the one that is divided are too short for `FEW` chunks.
+        short = {c.extent: FEW * c.unit for c in self.choices[: needing[0]]}
+        return (count, *(sym_min(d, short[d]) if d in short else d for d in owner.dims))
 
 
-def nest_chunks(nest: Nest, apart: list[Scratch]) -> Chunks | None:
+def nest_chunks(nest: Nest, apart: list[Any]) -> Chunks | None:
     """How a nest is divided; None = not at all. ``apart``: its temporaries in the workspace."""
-    work = tuple(_work(nest))
-    best: Chunks | None = None
+    choices: list[Division] = []
+    made: dict[Tensor, Merged] = {}
     for loop in _candidates(nest):
-        merged = _merged(nest, loop)
+        merged = _merged(nest, loop, made)
         if merged is None:
             continue
-        found = Chunks(
-            loop, loop.extent, _unit(nest, loop, bool(merged)), work,
-            MOST_APART if merged or apart else MOST, merged, apart,
+        found = Division(
+            loop, loop.extent, _unit(nest, loop, bool(merged)),
+            MOST_APART if merged or apart else MOST, merged,
         )  # fmt: skip
-        if best is None or _parts(found) > _parts(best):
-            best = found
-        if _parts(best) >= _FEW:
+        symbolic, parts = [c for c in choices if c.parts is None], found.parts
+        if parts is None or parts >= FEW:
+            choices = [*symbolic, found]
+        elif not symbolic and (not choices or parts > (choices[0].parts or 0)):
+            choices = [found]
+        if parts is not None and parts >= FEW:
             break
-    return None if best is None or best.is_one else best
-
-
-def _parts(chunks: Chunks) -> float:
-    """Number of chunks that a loop can have; an unknown extent counts as large."""
-    return chunks.extent / chunks.unit if isinstance(chunks.extent, int) else float(chunks.most)
+    if not choices:
+        return None
+    chunks = Chunks(choices, tuple(_work(nest)), apart)
+    return None if chunks.is_one else chunks
 
 
 def _candidates(nest: Nest) -> Iterator[Loop]:
@@ -168,8 +207,11 @@ def _unit(nest: Nest, loop: Loop, merges: bool) -> int:
     return _LINE * 8 if innermost and merges else _LINE if innermost else _MERGED if merges else 1
 
 
-def _merged(nest: Nest, loop: Loop) -> list[Merged] | None:
-    """The results of reductions along a loop; None = some of them cannot be merged."""
+def _merged(nest: Nest, loop: Loop, made: dict[Tensor, Merged]) -> list[Merged] | None:
+    """The results of reductions along a loop; None = some of them cannot be merged.
+
+    ``made``: the objects for results that are merged along other loops as well.
+    """
     found = []
     for op in nest.group.members:
         if loop not in nest.group.reduced(op):
@@ -180,13 +222,13 @@ def _merged(nest: Nest, loop: Loop) -> list[Merged] | None:
             combiner = op.combiners[number]
             if combiner is None or combiner.ordered or buffer_or_none(tensor) is None:
                 return None
-            if not _starts_neutral(op.inits[number], combiner):
+            if not starts_neutral(op.inits[number], combiner):
                 return None
-            found.append(Merged(tensor, combiner))
+            found.append(made.setdefault(tensor, Merged(tensor, combiner)))
     return found
 
 
-def _starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
+def starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
     """True if several accumulators of one result may each start with its initial value."""
     if init is not None and combiner.op in _IDEMPOTENT:
         return True
@@ -225,5 +267,17 @@ def product_chunks(op: Product) -> Chunks | None:
         work, unit = _BYTE * size, _MERGED
     else:
         work, unit = _MULTIPLY[size], 1 if op.kind == "batch_matmul" else _ROWS
-    found = Chunks(None, op.output.dims[0], unit, ((work, (*op.output.dims, shared)),))
+    rows = Division(None, op.output.dims[0], unit)
+    found = Chunks([rows], ((work, (*op.output.dims, shared)),))
+    return None if found.is_one else found
+
+
+def block_chunks(step: Blocks) -> Chunks | None:
+    """How a step in blocks of rows is divided: into whole blocks."""
+    work = [] if step.nest is None else list(_work(step.nest))
+    for op in (step.first, step.second):
+        cost = _MULTIPLY[element_bytes(op.output.element)]
+        work.append((cost, (*op.output.dims, op.left.dims[-1])))
+    blocks = Division(None, step.extent, 1, MOST_APART)
+    found = Chunks([blocks], tuple(work), step.temporaries)
     return None if found.is_one else found

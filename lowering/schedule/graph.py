@@ -30,6 +30,7 @@ class Buffer:
         strides: strides of the axes in elements; those of inputs may be run-time symbols.
         value: the dense attribute of a constant.
         scalar: True for an input whose slot contains the value itself.
+        windowed: True if the buffer holds the rows of one block (`schedule.blocks`).
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Buffer:
     strides: tuple[Dim, ...]
     value: Any = None
     scalar: bool = False
+    windowed: bool = False
 
     @property
     def name(self) -> str:

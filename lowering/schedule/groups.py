@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.postorder import postorder
@@ -14,6 +14,9 @@ from .access import Access, accesses
 from .graph import Compute, Graph, Product, Reshape, Tensor, operands
 from .index import Index
 from .memory import strides_of
+
+if TYPE_CHECKING:
+    from .blocks import Blocks
 
 
 @dataclass(eq=False)
@@ -27,6 +30,19 @@ class Loop:
         return f"i{self.serial}"
 
 
+@dataclass(frozen=True)
+class Aligned:
+    """The loops of a group that run on blocks of rows: `schedule.blocks`.
+
+    Attributes:
+        batch: the loops over matrices, outermost first; the number of a matrix is row-major.
+        rows: the loop over the rows of a matrix.
+    """
+
+    batch: tuple[Loop, ...]
+    rows: Loop
+
+
 @dataclass(eq=False)
 class Group:
     """Operations computed in one nest.
@@ -37,7 +53,8 @@ class Group:
             reductions over them; no member reads the results of those.
         loops: member -> the nest loop of each of its own loops.
         lane: the outer loop that has to be innermost, in a group that reduces columns; else None.
-        after: groups and products that must run before this group.
+        after: steps that must run before this group.
+        aligned: the loops around all stages, of a group that runs on blocks of rows; else None.
     """
 
     members: list[Compute] = field(default_factory=list)
@@ -45,6 +62,7 @@ class Group:
     loops: dict[Compute, list[Loop]] = field(default_factory=dict)
     lane: Loop | None = None
     after: set[Step] = field(default_factory=set)
+    aligned: Aligned | None = None
 
     @property
     def outputs(self) -> list[Tensor]:
@@ -61,7 +79,7 @@ class Group:
         return ix.substituted(index, lambda k: loop_index(loops[k]))
 
 
-Step = Union[Group, Product]
+Step = Union[Group, Product, "Blocks"]
 
 
 def loop_index(loop: Loop) -> Index:
@@ -94,7 +112,31 @@ class Grouper:
 
     def before(self, step: Step) -> set[Step]:
         """Steps that must run before this one."""
-        return step.after if isinstance(step, Group) else self._product_after[step]
+        return self._product_after[step] if isinstance(step, Product) else step.after
+
+    def reads(self, step: Step) -> list[Tensor]:
+        """The stored tensors that a step reads, with repetitions."""
+        if isinstance(step, Product):
+            found = [*step.read_through_views, *operands(step)[2:]]
+        elif isinstance(step, Group):
+            found = [a.tensor for op in step.members for a in self.accesses[op]]
+        else:
+            return [t for part in step.parts for t in self.reads(part)]
+        return [t for read in found for t in stored_roots(read)]
+
+    def replace(self, steps: Sequence[Group | Product], by: Blocks) -> None:
+        """Let one step take the place of several; what it needs of other steps is kept."""
+        by.after = set().union(*map(self.before, steps)) - set(steps)
+        kept = [step for step in self.steps if step not in steps]
+        for step in kept:
+            needed = self.before(step)
+            if not needed.isdisjoint(steps):
+                needed -= set(steps)
+                needed.add(by)
+        self.home = {t: by if home in steps else home for t, home in self.home.items()}
+        place = self.steps.index(steps[-1])
+        self.steps = ordered([*kept[: place + 1 - len(steps)], by, *kept[place + 1 - len(steps) :]],
+                             self.before)  # fmt: skip
 
     def _product(self, op: Product) -> None:
         tensors: list[Tensor] = []
@@ -140,9 +182,24 @@ class Grouper:
         self.steps.append(group)
         return group
 
+    def absorb(self, into: Group, group: Group, loops: dict[Loop, Loop]) -> None:
+        """Move the members of a group into another; ``loops``: its loops there."""
+        for op in group.members:
+            into.members.append(op)
+            into.loops[op] = [loops.get(loop, loop) for loop in group.loops[op]]
+            for tensor in op.outputs:
+                self.home[tensor] = into
+        for step in self.steps:
+            if group in self.before(step):
+                self.before(step).discard(group)
+                self.before(step).add(into)
+        into.after = (into.after | group.after) - {into, group}
+        self.steps.remove(group)
+        self.steps = ordered(self.steps, self.before)
+
     # --- joining -------------------------------------------------------------------------------
 
-    def _reaches(self, start: Step, goal: Step) -> bool:
+    def reaches(self, start: Step, goal: Step) -> bool:
         """True if ``start`` has to run after ``goal``."""
         seen, work = {start}, [start]
         while work:
@@ -156,7 +213,7 @@ class Grouper:
 
     def _joins(self, op: Compute, reads: list[Access], group: Group, needs: set[Step]) -> bool:
         """Add ``op`` to a group that computes some of its operands, if possible; returns if so."""
-        if any(s is not group and self._reaches(s, group) for s in needs):
+        if any(s is not group and self.reaches(s, group) for s in needs):
             return False
         inside = [
             a for a in reads if any(self.home.get(t) is group for t in stored_roots(a.tensor))
@@ -176,10 +233,12 @@ class Grouper:
             outer = []
         elif not outer:
             return False
-        if any(g not in loops.values() for g in outer):
+        # Loops of size 1 are the same for all, if others are left to be shared.
+        shared = [g for g in outer if g.extent != 1] or outer
+        if any(g not in loops.values() for g in shared):
             return False
         for access in inside:
-            if not _aligned(access, group, loops, outer):
+            if not _aligned(access, group, loops, shared):
                 return False
         own = [loops.get(k) or self._loop(op.extents[k]) for k in op.loops]
         if group.lane is not None and (set(own) != set(outer) or op.is_reduction):
@@ -232,7 +291,7 @@ class Grouper:
         self, op: Compute, reads: list[Access], group: Group, needs: set[Step]
     ) -> bool:
         """Add ``op`` to a group with equal loops and an equal read, if possible; returns if so."""
-        if any(self._reaches(s, group) for s in needs):
+        if any(self.reaches(s, group) for s in needs):
             return False
         like = group.members[0]
         if like.reduction != op.reduction or like.extents != op.extents or op.is_scan:

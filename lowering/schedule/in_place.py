@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from . import index as ix
 from .access import accesses
+from .blocks import Blocks
 from .graph import Buffer, Product, Source, operands
 from .groups import loop_index
 from .index import Index
@@ -87,8 +88,13 @@ def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
     return len(written) == 1 and read == written
 
 
-def _read(step: Nest | Product) -> Iterator[Buffer]:
+def _read(step: Nest | Product | Blocks) -> Iterator[Buffer]:
     """Buffers of inputs and stored tensors that a step may read."""
+    if isinstance(step, Blocks):
+        for part in (step.first, step.nest, step.second):
+            if part is not None:
+                yield from _read(part)
+        return
     if isinstance(step, Product):
         # The views that a product reads are not stored, but the tensors behind them are.
         tensors = [*operands(step), *step.read_through_views]
@@ -100,6 +106,9 @@ def _read(step: Nest | Product) -> Iterator[Buffer]:
             yield found
 
 
-def _written(step: Nest | Product) -> Iterator[Buffer]:
-    made = [step.output] if isinstance(step, Product) else step.group.outputs
+def _written(step: Nest | Product | Blocks) -> Iterator[Buffer]:
+    if isinstance(step, Nest):
+        made = step.group.outputs
+    else:
+        made = [step.output] if isinstance(step, Product) else step.outputs
     return (tensor.buffer for tensor in made if tensor.buffer is not None)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialect.errors import InternalError, LoweringError
 from ...dialect.ir.symbolic import Dim
+from . import index as ix
 from .graph import Buffer, Element, Reshape, Source, Tensor
-from .index import row_major
+from .index import Index, row_major
+
+BLOCK_ROW = "block row"  # atom: the place of a row within its block
 
 _BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
@@ -48,6 +53,13 @@ def strides_of(tensor: Tensor) -> tuple[Dim, ...]:
     if isinstance(producer, Source):
         return producer.buffer.strides
     return row_major(tensor.dims)
+
+
+def offset_of(tensor: Tensor, index: Sequence[Index]) -> Index:
+    """The offset, in elements, of an element of a stored tensor in its buffer."""
+    if buffer_of(tensor).windowed:
+        return ix.linear((ix.atom(BLOCK_ROW), index[-1]), (tensor.dims[-1], 1))
+    return ix.linear(index, strides_of(tensor))
 
 
 def is_contiguous(tensor: Tensor) -> bool:

@@ -100,11 +100,14 @@ class Nest:
     chunks: Chunks | None = None
 
     @property
-    def divided(self) -> Loop | None:
-        """The divided loop: a call of the nest runs a part of it. None = a call runs everything."""
+    def divided(self) -> list[Loop]:
+        """The loops of which a call of the nest runs a part; empty = a call runs everything."""
+        if self.group.aligned is not None:
+            return [self.group.aligned.rows]
         if self.chunks is not None:
-            return self.chunks.loop
-        return self.outer[0] if self.outer else self.tile
+            return [c.loop for c in self.chunks.choices if c.loop is not None]
+        first = self.outer[0] if self.outer else self.tile
+        return [] if first is None else [first]
 
     def inner(self, op: Compute) -> list[Loop]:
         """A member's loops inside the outer loops, without loops of size 1."""
@@ -122,7 +125,6 @@ class _Layout:
     def __init__(self, group: Group, grouper: Grouper, stored: set[Tensor]) -> None:
         self.group, self.stored = group, stored
         self.reads = {op: grouper.accesses[op] for op in group.members}
-        self.home = grouper.home
         self.nest = nest = Nest(group, [g for g in group.outer if g.extent != 1])
         self._choose_outer()
         for op in group.members:
@@ -137,6 +139,9 @@ class _Layout:
     def _choose_outer(self) -> None:
         """Make one outer loop the innermost loop if no member has an inner loop."""
         nest, group = self.nest, self.group
+        if group.aligned is not None:
+            nest.outer = [*group.aligned.batch, group.aligned.rows]
+            return
         if group.lane is not None and group.lane.extent != 1:
             nest.outer.remove(group.lane)
             if not isinstance(group.lane.extent, int) or group.lane.extent > TILE:
@@ -150,7 +155,7 @@ class _Layout:
         scores = dict.fromkeys(loops, 0.0)
         for op in members:
             for access in self.reads[op]:
-                if access.index is not None and not self._in_registers(access):
+                if access.index is not None and not self._is_own(access):
                     index = self.group.index_of(op, access.index)
                     add_scores(scores, access.tensor, index)
             for number, tensor in enumerate(op.outputs):
@@ -159,8 +164,9 @@ class _Layout:
                     add_scores(scores, tensor, index, 1.5)
         return max(loops, key=lambda g: (scores[g], loops.index(g)))
 
-    def _in_registers(self, access: Access) -> bool:
-        return self.home.get(access.tensor) is self.group
+    def _is_own(self, access: Access) -> bool:
+        """True if a member of the group computes what is read."""
+        return access.tensor.producer in self.group.loops
 
     # --- stages --------------------------------------------------------------------------------
 
@@ -193,7 +199,7 @@ class _Layout:
 
     def _earliest(self, op: Compute, access: Access) -> int:
         """The first stage in which ``op`` can make this read."""
-        if self.home.get(access.tensor) is not self.group:
+        if not self._is_own(access):
             return 0
         producer = access.tensor.producer
         assert isinstance(producer, Compute)

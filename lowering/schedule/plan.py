@@ -4,9 +4,10 @@ The steps, each with its module:
 
 1. `read` turns operations into a node graph, and sizes into expressions.
 2. `access` decides which operations are computed once, and which are recomputed at each use.
-3. `groups` puts operations that share outer loops into groups.
-4. `nests` lays out the loops, stages and temporaries of each group.
-5. This module assigns buffers to outputs, and places in the workspace by liveness.
+3. `groups` puts operations that share outer loops into groups, and `rows` merges groups.
+4. `blocks` joins products whose results are needed row by row with what reads them.
+5. `nests` lays out the loops, stages and temporaries of each group.
+6. This module assigns buffers to outputs, and places in the workspace by liveness.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ from ..abi import KernelABI, size_bindings
 from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
+from .blocks import Blocks, form_blocks, share_window
 from .channels import channels_innermost
-from .chunks import nest_chunks, product_chunks
-from .graph import Body, Buffer, Compute, Graph, Product, Read, Reshape, Source, Tensor, operands
-from .groups import Group, Grouper, stored_roots
+from .chunks import Chunks, block_chunks, nest_chunks, product_chunks
+from .graph import Body, Buffer, Compute, Graph, Product, Read, Reshape, Source, Tensor
+from .groups import Grouper
 from .halves import narrow_products
 from .memory import element_bytes, is_contiguous, reshape_root
 from .merges import merge_loops
 from .nests import Nest, Scratch, build_nest
 from .read import read_graph
+from .rows import share_rows
 from .scans import choose_scan_tiling
+from .small import is_small
 from .tiles import choose_tiling
 
 ALIGNMENT = 64
@@ -46,19 +50,21 @@ class Schedule:
 
     Attributes:
         graph: the function.
-        steps: nests and products, in order.
+        steps: nests, products, and blocks of both, in order.
         offsets: workspace buffer -> byte offset in the workspace.
         workspace: bytes of workspace.
     """
 
     graph: Graph
-    steps: list[Union[Nest, Product]] = field(default_factory=list)
+    steps: list[Union[Nest, Product, Blocks]] = field(default_factory=list)
     offsets: dict[Buffer, Dim] = field(default_factory=dict)
     workspace: Dim = 0
 
     @property
     def library_calls(self) -> int:
-        return sum(isinstance(step, Product) for step in self.steps)
+        """Library products per run; a batch counts once."""
+        parts = [p for s in self.steps for p in (s.parts if isinstance(s, Blocks) else [s])]
+        return sum(isinstance(part, Product) and not is_small(part) for part in parts)
 
     @property
     def shared_steps(self) -> int:
@@ -84,7 +90,7 @@ class Schedule:
 def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
-    biases: bool = False, tiles: bool = False, threads: bool = False,
+    biases: bool = False, tiles: bool = False, blocks: bool = False, threads: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``.
 
@@ -99,6 +105,7 @@ def schedule(
         halves: True = library products can take f16 and bf16.
         biases: True = library products can add a number per column of their result.
         tiles: True = nests may merge loops, and run those that cross rows of memory in tiles.
+        blocks: True = two products may run in blocks of rows, with what stands between them.
         threads: True = several threads may share a step.
 
     Raises LoweringError for a function that cannot be scheduled.
@@ -112,12 +119,21 @@ def schedule(
     _copy_operands(graph, read_constants)
     choose_anchors(graph)
     grouper = Grouper(graph, accumulate, one_row)
+    if accumulate:
+        share_rows(grouper)
+    if blocks:
+        form_blocks(grouper)
     result = Schedule(graph)
     lives = _assign_buffers(graph, grouper)
     stored = set(lives) | {t for op in _computes(graph) for t in op.outputs if t.buffer}
     for number, step in enumerate(grouper.steps):
         if isinstance(step, Product):
             step.chunks = product_chunks(step) if threads else None
+            result.steps.append(step)
+            continue
+        if isinstance(step, Blocks):
+            _plan_blocks(step, grouper, stored, threads)
+            _add_temporaries(step.temporaries, step.chunks, lives, number)
             result.steps.append(step)
             continue
         if tiles:
@@ -129,13 +145,28 @@ def schedule(
                 channels_innermost(nest, grouper)
         own = (temporaries or _large_scratch)(nest)
         nest.chunks = chunks = nest_chunks(nest, own) if threads else None
-        for temporary in own if chunks is None else chunks.in_memory:
-            dims = temporary.dims if chunks is None else chunks.dims(temporary)
-            temporary.buffer = _workspace_buffer(temporary.element, dims, len(lives) + 1)
-            lives[temporary] = _Life(number, number)
+        _add_temporaries(own, chunks, lives, number)
         result.steps.append(nest)
     _plan_workspace(result, lives)
     return result
+
+
+def _plan_blocks(step: Blocks, grouper: Grouper, stored: set[Tensor], threads: bool) -> None:
+    if step.group is not None:
+        step.nest = build_nest(step.group, grouper, stored | set(step.windowed))
+        share_window(step, grouper)
+    step.temporaries = [*step.windows, *([] if step.nest is None else _large_scratch(step.nest))]
+    step.chunks = block_chunks(step) if threads else None
+
+
+def _add_temporaries(
+    own: list[Any], chunks: Chunks | None, lives: dict[Any, _Life], number: int
+) -> None:
+    """Give memory to the temporaries of a step, or to those of all its chunks."""
+    for temporary in own if chunks is None else chunks.in_memory:
+        dims = temporary.dims if chunks is None else chunks.dims(temporary)
+        temporary.buffer = _workspace_buffer(temporary.element, dims, len(lives) + 1)
+        lives[temporary] = _Life(number, number)
 
 
 def _computes(graph: Graph) -> list[Compute]:
@@ -227,20 +258,21 @@ def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Any, _Life]:
     """Assign buffers to tensors that later steps read; returns first and last step of each."""
     last: dict[Tensor, int] = {}
     for number, step in enumerate(grouper.steps):
-        for tensor in _read_by(step, grouper):
+        for tensor in grouper.reads(step):
             home = grouper.home.get(tensor)
             if home is not None and home is not step:
                 last[tensor] = number
     lives: dict[Any, _Life] = {}  # by tensor, and later by temporary
     for number, step in enumerate(grouper.steps):
+        apart = step.windowed if isinstance(step, Blocks) else []
         for tensor in [step.output] if isinstance(step, Product) else step.outputs:
-            if tensor.buffer is not None:
+            if tensor.buffer is not None or tensor in apart:
                 continue
             if isinstance(step, Product) and step.init is not None:
                 tensor.buffer = step.init.buffer
                 lives[step.init].last = last.get(tensor, number)
                 continue
-            if tensor in last or isinstance(step, Product) or tensor.required:
+            if tensor in last or isinstance(tensor.producer, Product) or tensor.required:
                 lives[tensor] = _Life(number, last.get(tensor, number))
                 tensor.buffer = _workspace_buffer(tensor.element, tensor.dims, len(lives))
     return lives
@@ -248,14 +280,6 @@ def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Any, _Life]:
 
 def _workspace_buffer(element: Any, dims: tuple[Dim, ...], serial: int) -> Buffer:
     return Buffer("workspace", serial, element, dims, ix.row_major(dims))
-
-
-def _read_by(step: Group | Product, grouper: Grouper) -> list[Tensor]:
-    if isinstance(step, Product):
-        reads = [*step.read_through_views, *operands(step)[2:]]
-    else:
-        reads = [a.tensor for op in step.members for a in grouper.accesses[op]]
-    return [t for r in reads for t in stored_roots(r)]
 
 
 def _large_scratch(nest: Nest) -> list[Scratch]:

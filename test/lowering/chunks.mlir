@@ -47,6 +47,26 @@ func.func private @product(%x: tensor<512x300xf32, {strides = "contiguous"}>, %y
   return %p : tensor<512x200xf32>
 }
 
+// Sizes decide which of two loops is divided; a call of the step has the ranges of both.
+// CHECK-LABEL: // chosen
+// CHECK:       func.func @chosen_entry
+// CHECK:         %[[MANY:.*]] = arith.divui
+// CHECK:         arith.cmpi slt, %[[MANY]]
+// CHECK:         arith.select
+// CHECK:         llvm.call @profuse_run_chunks
+// CHECK:       func.func @chosen_nest0(%{{.*}}, %{{.*}}, [[LOW:%arg[0-9]+]]: i64, [[HIGH:%arg[0-9]+]]: i64, [[LOW1:%arg[0-9]+]]: i64, [[HIGH1:%arg[0-9]+]]: i64, %{{.*}}: i64, %{{.*}}: i64)
+// CHECK:         scf.for %{{.*}} = [[LOW]] to [[HIGH]]
+// CHECK:           scf.for %{{.*}} = [[LOW1]] to [[HIGH1]]
+// CHECK-NOT:     scf.for %{{.*}} = [[LOW]] to [[HIGH]]
+// CHECK:       func.func @chosen_nest0_part
+// CHECK:         arith.cmpi eq
+// CHECK:         arith.select
+// CHECK:         call @chosen_nest0
+func.func private @chosen(%x: tensor<?x?x64xf32, {dims = ["n", "m", "64"], strides = "contiguous"}>) -> tensor<?x?xf32, {dims = ["n", "m"]}> {
+  %s = "profuse.sum"(%x) {axes = array<i64: 2>, keepdims = false} : (tensor<?x?x64xf32, {dims = ["n", "m", "64"], strides = "contiguous"}>) -> tensor<?x?xf32, {dims = ["n", "m"]}>
+  return %s : tensor<?x?xf32, {dims = ["n", "m"]}>
+}
+
 // What takes a few microseconds runs as it is.
 // CHECK-LABEL: // small
 // CHECK-NOT:   profuse_run_chunks

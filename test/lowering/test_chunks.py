@@ -1,41 +1,19 @@
 """Steps in chunks: which ones, how large, and the same bits for any number of threads."""
 
+import ctypes
 import re
 
 import numpy as np
 import pytest
 from graphs import Graph, tensor
 from native import built
+from pools import THREADS, needs_pool, on_threads, one_thread_afterwards, same_bits  # noqa: F401
 from profuse.dialect.ir.dtypes import I64
 from profuse.lowering.cpu import pool
-from profuse.lowering.target import host_target
-from profuse.lowering.thread_pool import supports
+from profuse.lowering.cpu.pool_block import block
+from profuse.lowering.thread_pool import LAUNCH
 
-THREADS = (1, 2, 3, 7)
-pytestmark = pytest.mark.skipif(
-    not supports(host_target().triple), reason="no pool of threads on this system"
-)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread_afterwards():
-    yield
-    pool.use_threads(1)
-
-
-def on_threads(kernel, *args):
-    """The results on each number of threads; every element is written on each of them."""
-    found = []
-    for count in THREADS:
-        assert pool.use_threads(count)
-        found.append(kernel(*args))
-        assert pool.started() >= count - 1
-    return found
-
-
-def same_bits(results):
-    first = [r.tobytes() for r in results[0]]
-    return all([r.tobytes() for r in other] == first for other in results[1:])
+pytestmark = needs_pool
 
 
 def sizes(symbolic, *dims):
@@ -88,6 +66,7 @@ def test_same_bits_on_any_number_of_threads(name, symbolic):
     assert kernel.artifact.shared_steps
     x = np.random.default_rng(0).standard_normal(dims).astype(np.float32)
     found = on_threads(kernel, x)
+    assert pool.started() >= max(THREADS) - 1
     assert same_bits(found)
     np.testing.assert_allclose(found[0][0], expected(x), rtol=2e-5, atol=2e-3)
 
@@ -110,6 +89,17 @@ def test_products(left, right, symbolic):
     found = on_threads(kernel, x, y)
     assert same_bits(found)
     np.testing.assert_allclose(found[0][0], x @ y, rtol=1e-4, atol=1e-3)
+
+
+def test_products_read_equal_numbers_from_memory():
+    g = Graph(tensor("n", 600))
+    ones = g.constant(value=np.full((600, 300), 0.5, np.float32))
+    kernel = built(g.returning(g.matmul(g.inputs[0], ones)))
+    assert kernel.artifact.shared_steps
+    x = np.random.default_rng(0).standard_normal((1000, 600)).astype(np.float32)
+    found = on_threads(kernel, x)
+    assert same_bits(found)
+    np.testing.assert_allclose(found[0][0][:, 7], x.sum(1) / 2, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -168,3 +158,75 @@ def test_the_size_of_chunks_depends_on_sizes_only():
 
 def test_running_sums_along_the_only_loop_stay_on_one_thread():
     assert not built(of_one("cumsum", axis=0)(1_000_000)).artifact.shared_steps
+
+
+def launches(kernel, *args):
+    """The results of a call, and the (iterations, iterations of a chunk) of its launches."""
+    found = []
+    part_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+    def launch(_pool, part, array, count, grain):
+        found.append((count, grain))
+        for begin in reversed(range(0, count, grain)):
+            part_type(part)(array, begin, min(begin + grain, count))
+
+    words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 2
+    callback = ctypes.CFUNCTYPE(None, *words)(launch)
+    block()[LAUNCH] = ctypes.cast(callback, ctypes.c_void_p).value
+    try:
+        return kernel(*args), found
+    finally:
+        block()[LAUNCH] = 0
+
+
+def last_softmax(*dims):
+    g = Graph(tensor(*dims))
+    (x,) = g.inputs
+    e = g.exp(g.sub(x, g.max(x, axes=(2,), keepdims=True)))
+    return g.returning(g.div(e, g.sum(e, axes=(2,), keepdims=True)))
+
+
+def with_transposed(*dims):
+    g = Graph(tensor(*dims), tensor(dims[0], dims[2], dims[1]))
+    x, y = g.inputs
+    return g.returning(g.add(x, g.transpose(y, perm=(0, 2, 1))))
+
+
+# Kernel of symbolic sizes -> sizes, and the iterations of the loop that they divide.
+CHOSEN = {
+    "softmax": (last_softmax, {
+        (300, 3, 640): 300, (1, 900, 640): 900, (7, 90, 1000): 90, (5, 3, 40_000): 5,
+    }),
+    "sums of rows": (of_one("sum", axes=(1,)), {
+        (3000, 300): 3000, (1, 1_000_003): 1_000_003, (7, 200_001): 200_001,
+    }),
+    "sums of columns": (of_one("sum", axes=(0,)), {
+        (3000, 300): 3000, (5, 200_001): 200_001, (127, 7000): 127, (127, 8192): 8192,
+    }),
+    "maxima of rows": (of_one("max", axes=(1,)), {(3000, 300): 3000, (2, 500_001): 500_001}),
+    "sums of all": (of_one("sum"), {(3000, 300): 3000, (1, 1_000_003): 1_000_003}),
+    "running sums": (of_one("cumsum", axis=2), {(40, 3, 9000): 40, (1, 80, 9000): 80}),
+    "transposed": (with_transposed, {(30, 170, 180): 30, (1, 901, 907): 901}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_sizes_decide_which_loop_is_divided(name):
+    """A kernel of symbolic sizes divides another loop where the leading axis is short."""
+    make, shapes = CHOSEN[name]
+    rank = len(next(iter(shapes)))
+    kernel = built(make(*sizes(True, *range(rank))))
+    rng = np.random.default_rng(0)
+    for dims, iterations in shapes.items():
+        program = make(*dims)
+        kinds = [program.type_of(v).shape for v in program.body.args]
+        args = [rng.standard_normal(shape).astype(np.float32) for shape in kinds]
+        for special in (1.0, np.nan, -np.inf):
+            args[0].flat[args[0].size // 2] = special
+            found, launched = launches(kernel, *args)
+            assert [count for count, _ in launched] == [iterations]
+            assert launched[0][1] < iterations, "it is divided"
+            assert same_bits([found, *on_threads(kernel, *args)])
+            wanted = built(program)(*args)
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-3)

@@ -191,3 +191,16 @@ for k in range(1200):
 assert size() - before < 4000, size() - before
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="of vectors of x86-64")
+@pytest.mark.parametrize(("rows", "widest"), [(4, "ymm"), (16, "ymm"), (64, "zmm")])
+def test_few_iterations_take_narrow_vectors(rows, widest):
+    """An instruction of 512 bits costs the calls after it more than so few iterations gain."""
+    features = "+avx2,+fma,+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16"
+    target = Target(host_target().triple, "x86-64", features).preferring(0)
+    g = Graph(tensor(rows, rows), tensor(rows, rows))
+    made = compile_program(g.returning(g.add(*g.inputs)), target, keep_stages=True)
+    text = made.stages["asm"]
+    assert widest in text
+    assert widest == "zmm" or "zmm" not in text

@@ -11,20 +11,13 @@ import numpy as np
 import pytest
 from graphs import Graph, tensor
 from native import Kernel
+from pools import needs_pool, one_thread_afterwards  # noqa: F401
 from profuse.lowering.cpu import pool
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 from profuse.lowering.thread_pool import pool_text, supports
 
-pytestmark = pytest.mark.skipif(
-    not supports(host_target().triple), reason="no pool of threads on this system"
-)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread_afterwards():
-    yield
-    pool.use_threads(1)
+pytestmark = needs_pool
 
 
 @pytest.fixture(scope="module")

@@ -189,6 +189,18 @@ def test_one_nest_and_no_full_size_temporary(function):
     assert kernel.artifact.abi.workspace == "0"
 
 
+@pytest.mark.parametrize("batch", [(1, 3), (3, 1), (1, 1), (3, 2)])
+def test_axes_of_size_1_keep_nothing_apart(batch):
+    """A batch of one array is normalised in one nest, as other batches are."""
+    g = Graph(tensor(*batch, 64, 96))
+    (x,) = g.inputs
+    e = g.exp(g.sub(x, g.max(x, axes=(3,), keepdims=True)))
+    program = g.returning(g.div(e, g.sum(e, axes=(3,), keepdims=True)))
+    kernel = check(program, np.random.default_rng(0).standard_normal((*batch, 64, 96), np.float32))
+    assert kernel.stages["loops"].count("func.func @") == 2
+    assert kernel.artifact.abi.workspace == "0"
+
+
 @pytest.mark.parametrize("sizes", [(64, 96), ("n", "m")])
 @pytest.mark.parametrize("function", [column_softmax, batch_norm, column_sum])
 def test_rows_stay_innermost_where_columns_are_reduced(function, sizes):
@@ -280,7 +292,7 @@ def test_random_graphs(seed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "left, right",
-    [((5, 7), (7, 3)), ((7,), (7, 3)), ((5, 7), (7,)), ((7,), (7,)), ((2, 5, 7), (2, 7, 3)),
+    [((5, 7), (7, 3)), ((7,), (7, 3)), ((5, 7), (7,)), ((7,), (7,)), ((2, 5, 17), (2, 17, 3)),
      ((2, 5, 7), (7, 3)), ((1, 1), (1, 1)), ((0, 4), (4, 3)), ((3, 0), (0, 4))],
 )  # fmt: skip
 def test_products(left, right, dtype):

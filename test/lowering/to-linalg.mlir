@@ -49,3 +49,18 @@ func.func @number(%x: tensor<3xf32>, %a: f64) -> tensor<3xf32> {
   %y = "profuse.mul"(%x, %c) : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
   return %y : tensor<3xf32>
 }
+
+// A product that two operations read is rounded, so that both read one number, also through a
+// reshape. One with a single reader may be fused with it.
+// CHECK-LABEL: func.func @products
+// CHECK:         arith.mulf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
+// CHECK:         arith.mulf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} fastmath<contract> : f32
+func.func @products(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>) -> (tensor<12xf32>, tensor<f32>) {
+  %p = "profuse.mul"(%x, %y) : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  %r = "profuse.reshape"(%p) {shape = array<i64: 12>} : (tensor<4x3xf32>) -> tensor<12xf32>
+  %s = "profuse.sum"(%r) : (tensor<12xf32>) -> tensor<f32>
+  %d = "profuse.sub"(%r, %s) : (tensor<12xf32>, tensor<f32>) -> tensor<12xf32>
+  %q = "profuse.mul"(%d, %s) : (tensor<12xf32>, tensor<f32>) -> tensor<12xf32>
+  %z = "profuse.add"(%q, %s) : (tensor<12xf32>, tensor<f32>) -> tensor<12xf32>
+  return %z, %s : tensor<12xf32>, tensor<f32>
+}
