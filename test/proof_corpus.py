@@ -51,6 +51,13 @@ def attention(q, k):
     return np.tanh(s) @ k
 
 
+def reversed_attention(q, k):
+    # The row is written last, and other columns of it are read then.
+    s = q @ k.swapaxes(-1, -2)
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return (e / e.sum(axis=-1, keepdims=True) + s[..., ::-1]) @ k
+
+
 def chained(x):
     # Several library products: what they leave lies in the workspace.
     a = np.tanh(x @ x.T)
@@ -70,6 +77,7 @@ def elementwise(x):
 FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (softmax, (F, ROW)), (layernorm, (F, ROW)), (columns, (F,)), (columns, (WIDE,)),
     (softmax, (LONG, LONG[0])), (attention, (BATCH, BATCH)), (chained, (D,)),
+    (reversed_attention, (BATCH, BATCH)),
     (lambda x, w, b: np.maximum(x @ w + b, 0), (F, F.T.copy(), np.ones(6, np.float32))),
     (lambda x: np.tanh(x[::2, ::-1]).T + 1, (D,)),
     (lambda x, w: np.tanh(x @ w), (F[:, :9], D.T.astype(np.float32))),

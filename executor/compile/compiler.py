@@ -6,7 +6,7 @@ Executors call `compile_cached`. `compile_graph` is the only function here that 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ...dialect.errors import LoweringError, ProfuseError
@@ -68,6 +68,7 @@ def compile_graph(
     start = time.perf_counter()
     from ...dialect.mlir.context import context
     from ...dialect.mlir.decode import decode_module
+    from ...dialect.mlir.observed_sizes import observed_sizes
     from ...dialect.mlir.parse import parse_module
     from ...dialect.pipeline.run import run_pipeline
 
@@ -93,7 +94,7 @@ def compile_graph(
             reasons=reasons,
         )
     start = time.perf_counter()
-    decoded = decode_module(module)
+    decoded, sizes = decode_module(module), observed_sizes(module)
     refusals = [reason for noted in reasons.values() for reason in noted]
     result = CompileResult(
         decoded, str(module), refusals=refusals, trace=trace, seconds=timings
@@ -109,7 +110,7 @@ def compile_graph(
         if on_group is not None:
             on_group(name)
         with rest_of(GLUE, timings):
-            _compile_kernel(result, name, request, on_check)
+            _compile_kernel(result, name, request, sizes.get(name, {}), on_check)
     return result
 
 
@@ -122,12 +123,13 @@ def _compile_kernel(
     result: CompileResult,
     name: str,
     request: CompileRequest,
+    sizes: Mapping[str, int],
     on_check: Callable[[str], object] | None,
 ) -> None:
     start = time.perf_counter()
     from ...lowering.placement import compile_for
     from ...lowering.target import host_target
-    from .proof.prove import prove
+    from .proof.prove import measured, prove
 
     function = result.module.functions[name]
     target = request.target or host_target()
@@ -152,11 +154,14 @@ def _compile_kernel(
         on_check(name)
     start = time.perf_counter()
     verdict = result.checks[name] = prove(artifact, function, request, result.module)
-    if request.check != "off":
-        add(result, CHECK, time.perf_counter() - start)
     if verdict.outcome == FAILED:
         # The kernel is neither used nor stored: a later process may have a corrected compiler.
         wrong = Reason(Kind.WRONG_KERNEL, detail=verdict.detail)
         result.failures[name], result.faulty = _no_kernel(wrong, name), True
     else:
         result.kernels[name] = artifact
+        times = measured(artifact, function, request, sizes, result.module)
+        if times is not None:
+            result.times[name] = times
+    if request.check != "off" or request.measure:
+        add(result, CHECK, time.perf_counter() - start)

@@ -133,6 +133,7 @@ def make_request(ir: str, pipeline: str, options: Options) -> CompileRequest:
         check=knobs.check,
         check_ms=knobs.check_ms,
         check_bytes=knobs.check_bytes,
+        measure=knobs.demote > 0,
     )
 
 

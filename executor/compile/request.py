@@ -15,7 +15,7 @@ from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError, ProfuseError
 from ...dialect.ir.program import Module
 from ...dialect.reasons import Reason
-from .proof.verdict import Verdict
+from .proof.verdict import Times, Verdict
 
 if TYPE_CHECKING:
     from ...lowering.abi import KernelArtifact
@@ -144,7 +144,8 @@ class CompileRequest:
         in_place: True = kernels may write results into the memory of their inputs.
         check: the mode of kernel checks, as in the knob.
         check_ms: time budget of one kernel's check in milliseconds.
-        check_bytes: bytes that the arrays of a checked run may need.
+        check_bytes: bytes that the arrays of a checked or measured run may need.
+        measure: True = measure kernels against op-by-op evaluation.
     """
 
     ir: str
@@ -160,6 +161,7 @@ class CompileRequest:
     check: str = "off"
     check_ms: int = 20
     check_bytes: int = 64 << 20
+    measure: bool = False
 
 
 @dataclass
@@ -172,6 +174,9 @@ class CompileResult:
         kernels: fusion function name -> object code and ABI.
         failures: fusion function name -> why the function has no kernel.
         checks: fusion function name -> verdict of its kernel's check.
+        times: fusion function name -> measured times of its kernel, where they were measured.
+        demoted: fusion function name -> kernel that is not used because it is slower than op-by-op
+            evaluation; ``failures`` has the reason. Results that are stored have no such entry.
         refusals: why ops are not fused, or are fused for fewer sizes than possible.
         trace: names of the pipeline's passes, in order, skipped passes included.
         seconds: stage or pass name -> seconds.
@@ -185,6 +190,8 @@ class CompileResult:
     kernels: dict[str, KernelArtifact | GpuArtifact] = field(default_factory=dict)
     failures: dict[str, Reason] = field(default_factory=dict)
     checks: dict[str, Verdict] = field(default_factory=dict)
+    times: dict[str, Times] = field(default_factory=dict)
+    demoted: dict[str, KernelArtifact | GpuArtifact] = field(default_factory=dict)
     refusals: list[Reason] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)

@@ -30,6 +30,7 @@ _REMEDIES = {
     Kind.UNSURE_INTEGER: _ARRAY_OF_DTYPE,
     Kind.LARGE_INTEGER: _ARRAY_OF_DTYPE,
     Kind.DEVICES: "To fix it, pass all arrays on one device.",
+    Kind.SLOWER: "To use it all the same, set pf.knobs.demote = False.",
     Kind.UNPROFILED: "To fix it, profile one run, e.g. pf.jit(profiled_runs=1).",
 }
 MORE_DEPTH = 'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)])'

@@ -107,4 +107,6 @@ def _guard(guard: Guard, result: CompileResult | None, behavior: str) -> list[st
     kernel = result.kernels.get(guard.callee) if result else None
     verdict = result.checks.get(guard.callee) if result and kernel else None
     lines += [f"  {verdict}"] if verdict else []
+    times = result.times.get(guard.callee) if result and kernel else None
+    lines += [f"  measured: {times}"] if times else []
     return [*lines, *(f"  {n}: {usage}" for n, usage in getattr(kernel, "usage", {}).items())]

@@ -62,7 +62,9 @@ def stage_text(stages: Stages, stage: str) -> str:
     if stage == "optimized":
         return stages.result.ir
     assert stages.request is not None
-    kernels = compile_graph(replace(stages.request, keep_stages=True, check="off")).kernels
+    kernels = compile_graph(
+        replace(stages.request, keep_stages=True, check="off", measure=False)
+    ).kernels
     if not kernels:
         raise ArgumentError(
             f"there is no {stage}: this graph has no kernel", hint="explain() says why"

@@ -46,6 +46,8 @@ class Specialization:
             ``LLVM``, ``check``, ``load``, or ``disk cache``.
         usage: GPU kernel -> the resources of a multiprocessor that it needs (registers, spills, …).
         checked: result of the comparison of the kernel with tier 0, in words.
+        measured: times of the kernel and of the evaluation that it replaces, in words; "" =
+            they were not measured.
     """
 
     guard: str
@@ -63,6 +65,7 @@ class Specialization:
     stages: Mapping[str, float] = field(default_factory=dict)
     usage: Mapping[str, Usage] = field(default_factory=dict, compare=False)
     checked: str = ""
+    measured: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ def _guards(
 ) -> tuple[Specialization, ...]:
     kernels = result.kernels if result else {}
     checks = result.checks if result else {}
+    times = result.times if result else {}
     return tuple(
         Specialization(
             guard=guard_text(guard),
@@ -158,6 +162,7 @@ def _guards(
             stages=grouped(result) if result else {},
             usage=getattr(kernels.get(guard.callee), "usage", {}),
             checked=str(checks.get(guard.callee, "")),
+            measured=str(times.get(guard.callee, "")),
         )
         for guard in plan.guards
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...dialect.analysis.alias import uses
 from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
+from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.speculation import Identity, Profile, ProfileCounter
 
@@ -203,6 +204,31 @@ class Evaluator:
 def evaluate(module: Module, inputs: Sequence[Any]) -> list[Any]:
     """Run a module's main program once on run-time values."""
     return Evaluator(module.main, module)(inputs)
+
+
+def as_kernels_give_it(out: Any) -> Any:
+    """A result of NumPy in the layout that kernels give: arrays of the host are C-contiguous.
+
+    The guards behind a group ask for that layout, whether a kernel has made the group's results or
+    an evaluation has.
+    """
+    if type(out) is not np.ndarray or out.flags.c_contiguous:
+        return out
+    return out.copy()
+
+
+def own(out: Any, inputs: Sequence[Any]) -> Any:
+    """A result that shares no memory with an input: a copy, if the value might share some.
+
+    A rank-0 array becomes a NumPy scalar, as in the results of NumPy's own functions.
+    """
+    if type(out) is not np.ndarray:
+        return out.own() if isinstance(out, DeviceTensor) else out
+    if out.ndim == 0:
+        return out[()]
+    if out.base is not None or any(out is given for given in inputs):
+        return out.copy()
+    return out
 
 
 def bound_evaluate(instr: Instr) -> Callable[..., Any]:

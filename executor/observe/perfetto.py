@@ -17,17 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..files import check_writable, write_whole
 from ..settings.event_log import environment, say
 from ..settings.events import Event, log
-from .files import check_writable, write_whole
 from .timeline import Call, Timeline
 
 Json = dict[str, Any]
 
 LANES = ("calls", "compiles", "cache")
 _COMPILES = (
-    "compile", "compile-failed", "dispatch", "dispatch-refused", "kernel-failed", "load", "refused",
-    "trace",
+    "compile", "compile-failed", "demoted", "dispatch", "dispatch-refused", "kernel-failed", "load",
+    "refused", "trace",
 )  # fmt: skip
 _BACKSLASHES_AT_END = re.compile(r'(?<!\\)((?:\\\\)+)"')  # in JSON, at the end of a string
 _IN_STAGES = ("load",)  # events that a compile's stages show already

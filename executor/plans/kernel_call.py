@@ -16,7 +16,7 @@ import numpy as np
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Program
 from ...dialect.ir.size_algebra import parse_dim
-from ..interpret.evaluate import Adapt, Evaluator
+from ..interpret.evaluate import Adapt, Evaluator, as_kernels_give_it
 from ..memory import output_pool
 from ..settings.events import Counters
 from ..settings.knobs import knobs
@@ -147,7 +147,8 @@ def interpreted_group(
 ) -> Callable[..., Any]:
     """A callable that evaluates a fusion function op by op, in place of a kernel.
 
-    Its results may be views of its operands. The attribute ``interprets`` marks such callables.
+    Its results are C-contiguous, and may be views of its operands. The attribute ``interprets``
+    marks such callables.
     """
 
     def count() -> None:
@@ -156,7 +157,7 @@ def interpreted_group(
     evaluator = Evaluator(function, module, on_op=count, adapt=adapt)
 
     def call(*args: Any) -> Any:
-        out = evaluator(args)
+        out = [as_kernels_give_it(result) for result in evaluator(args)]
         return out[0] if len(out) == 1 else tuple(out)
 
     call.interprets = True  # type: ignore[attr-defined]

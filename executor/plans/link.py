@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ...dialect.dataclass import dataclass
-from ...dialect.ir.device import DeviceTensor
 from ...dialect.ops.speculation import CallFallback
-from ...dialect.reasons import Reason, summed
+from ...dialect.reasons import Kind, Reason, summed
 from ..compile.proof.verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 from ..compile.request import CompileResult
 from ..compile.timings import LOAD, timed_load
+from ..interpret.evaluate import own
 from ..memory.destinations import Destinations
 from ..memory.donation import given_memory
 from ..settings.events import Counters, log
@@ -57,16 +55,24 @@ def group_runners(
             _count_check(result.checks.get(group), counters)
         else:
             reason = result.failures[group]
-            counters.compile_failures += 1
             reasons.append(reason)
-            verdict = result.checks.get(group)
-            failed = verdict is not None and verdict.outcome == FAILED
-            counters.check_failures += failed
-            log("check-failed" if failed else "kernel-failed", name, reason.why, group=group)
+            _count_failure(reason, result.checks.get(group), counters, name)
             runners[group] = interpreted
     if result.kernels:
         log("load", name, "", result.seconds[LOAD], kernels=len(result.kernels))
     return runners
+
+
+def _count_failure(reason: Reason, verdict: Verdict | None, counters: Counters, name: str) -> None:
+    """Count and log why a group has no kernel."""
+    if reason.kind is Kind.SLOWER:
+        counters.demotions += 1
+        log("demoted", name, reason.why, group=reason.subject)
+        return
+    failed = verdict is not None and verdict.outcome == FAILED
+    counters.compile_failures += 1
+    counters.check_failures += failed
+    log("check-failed" if failed else "kernel-failed", name, reason.why, group=reason.subject)
 
 
 def _count_check(verdict: Verdict | None, counters: Counters) -> None:
@@ -104,6 +110,8 @@ def link(
     options: Options,
     fallback: Callable[[str], Callable[[list], list]],
     donated: Sequence[int] = (),
+    *,
+    strict: bool = False,
 ) -> Linked:
     """Load the kernels of a result and make a plan.
 
@@ -113,7 +121,12 @@ def link(
         options: the options of the executor.
         fallback: name of a fallback function -> callable that runs if the guard fails.
         donated: indices of inputs whose memory the plan may reuse for results.
+        strict: True = strict fusion asks for kernels, however slow they are.
     """
+    if result.times and not strict:
+        from .demote import demote  # no first call of a process with small arrays needs it
+
+        result = demote(result)
     reasons: list[Reason] = []
     name, on = options.name, options.processor
     runners = group_runners(result, counters, reasons, name, on)
@@ -123,20 +136,6 @@ def link(
     )  # fmt: skip
     plan.name, plan.counters = name, counters
     return Linked(result, plan, reasons)
-
-
-def own(out: Any, inputs: Sequence[Any]) -> Any:
-    """A result that shares no memory with an input: a copy, if the value might share some.
-
-    A rank-0 array becomes a NumPy scalar, as in the results of NumPy's own functions.
-    """
-    if type(out) is not np.ndarray:
-        return out.own() if isinstance(out, DeviceTensor) else out
-    if out.ndim == 0:
-        return out[()]
-    if out.base is not None or any(out is given for given in inputs):
-        return out.copy()
-    return out
 
 
 def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list:

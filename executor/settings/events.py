@@ -148,6 +148,7 @@ class Counters:
         kernels_checked, kernels_partly_checked, kernels_unchecked: kernels by how far they were
             compared with tier 0 before they were used.
         check_failures: kernels whose check found wrong results or a crash; they are not used.
+        demotions: kernels that are not used because op-by-op evaluation was measured to be faster.
         guard_hits, guard_misses: outcomes of guards.
         forced_misses: the ``guard_misses`` that stress mode caused.
         fallback_calls: calls of fallbacks, which guards caused.
@@ -187,6 +188,7 @@ class Counters:
     kernels_partly_checked: int = 0
     kernels_unchecked: int = 0
     check_failures: int = 0
+    demotions: int = 0
     guard_hits: int = 0
     guard_misses: int = 0
     forced_misses: int = 0

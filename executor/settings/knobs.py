@@ -103,6 +103,25 @@ def _mode(text: str) -> str:
         raise ValueError(f"expected one of {', '.join(_CHECKS)}") from None
 
 
+_MOST_SLOWER = 1e6
+_SLOWER = 1.25  # how many times slower a kernel has to be before it is demoted; noise is less
+
+
+def _factor(text: str) -> float:
+    """Parser of a factor above 1, or 0.0 for off."""
+    try:
+        return _SLOWER if _bool(text) else 0.0
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if value != 0.0 and not 1.0 < value <= _MOST_SLOWER:
+        raise ValueError(f"expected on, off, or a number above 1, up to {_MOST_SLOWER:g}")
+    return value
+
+
 @dataclass(frozen=True)
 class Knob:
     """One setting: its parser, default and one line of help."""
@@ -147,6 +166,9 @@ KNOBS: dict[str, Knob] = {
         _positive, 20, "milliseconds that check=sampled takes per kernel, or about twice"
     ),
     "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
+    "demote": Knob(
+        _factor, _SLOWER, "kernels so many times slower than NumPy are not used; off = all are"
+    ),
     "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
     "log_level": Knob(_level, "info", "least weight of what is logged: debug, info, warning"),
@@ -159,7 +181,10 @@ KNOBS: dict[str, Knob] = {
         _whole(0, 1024), 0, "threads that share a kernel's loops and products; 0 = one per core"
     ),
     "vector_width": Knob(
-        _vector_width, "auto", "bits of vectors on CPUs with AVX-512: 256, 512; auto = by the CPU"
+        _vector_width,
+        "auto",
+        "bits of vectors on CPUs with AVX-512: 256, 512; auto = by the CPU. "
+        "Loops of at most 256 iterations take 256",
     ),
     "output_pool_bytes": Knob(
         _whole(0, _BYTES), 256 << 20, "memory of dead results kept for new ones"

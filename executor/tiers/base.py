@@ -250,7 +250,7 @@ class BaseExecutor:
         plan = self._swap_in(key, request, made, seconds)
         seconds = time.perf_counter() - start
         self.work.note_plan(
-            result.found_in, seconds, self.options.name, self._told(key, result)[1]
+            result.found_in, seconds, self.options.name, self._told(key, made.linked.result)[1]
         )  # fmt: skip
         return plan
 

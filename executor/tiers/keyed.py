@@ -32,9 +32,9 @@ from ..compile.request import (
     compiler_errors,
     keyed_pipeline,
 )
-from ..interpret.evaluate import Evaluator
+from ..interpret.evaluate import Evaluator, own
 from ..memory.destinations import Destinations
-from ..plans.link import link, own, refuse, run_plan
+from ..plans.link import link, refuse, run_plan
 from ..plans.options import Options
 from ..plans.plan import Plan
 from ..settings.events import log
@@ -209,7 +209,11 @@ class KeyedExecutor(BaseExecutor):
     def _link(self, result: CompileResult) -> Made:
         """Load the kernels, and make an evaluator for the failing side of each guard."""
         linked = link(
-            result, self.counters, self.options, lambda f: self._evaluated(f, result.module)
+            result,
+            self.counters,
+            self.options,
+            lambda f: self._evaluated(f, result.module),
+            strict=self._strict,
         )
         return Made(linked, {})
 

@@ -349,7 +349,9 @@ class Executor(BaseExecutor):
             fallbacks[callee] = child
             return child.run
 
-        linked = link(result, self.counters, self.options, fallback, self.donated)
+        linked = link(
+            result, self.counters, self.options, fallback, self.donated, strict=self._strict
+        )  # fmt: skip
         return Made(linked, fallbacks)
 
     def _adopt(self, key: None, request: CompileRequest, made: Made, seconds: float) -> Plan:

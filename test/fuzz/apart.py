@@ -74,6 +74,16 @@ def is_of_byte_order(program: Program, call: int) -> bool:
     return ".dtype ==" in program.source() and re.search(r"'>\w", program.calls[call]) is not None
 
 
+def is_view_of_nothing(program: Program, call: int, ours: Outcome) -> bool:
+    """Whether an array is written that is a view of a read-only argument without elements.
+
+    NumPy's functions return such views in place of copies; where the error for the write would be
+    caught, a trace takes the other way.
+    """
+    given = re.search(r"\((?:\d+, )*0(?:, \d+)*,?\), '(?:ro|bcast)'", program.calls[call])
+    return "read-only" in str(ours.error) and given is not None
+
+
 def is_stored_by_ml_dtypes(ours: Outcome) -> bool:
     """Whether an array of bfloat16 that is no traced one is given a traced number.
 

@@ -9,6 +9,7 @@ float64, and what that moves is how far results may be off. Where it changes wha
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,7 +78,10 @@ def run(f: Callable[..., Any], call: str, scope: dict[str, Any]) -> Outcome:
 def module(source: str | ast.Module, name: str, **others: Any) -> dict[str, Any]:
     """The globals of a program's module, run."""
     scope = namespace() | others
-    exec(compile(source, f"<fuzz {name}>", "exec"), scope)
+    file = f"<fuzz {name}>"
+    if isinstance(source, str):  # it can be read, as that of a user's function can
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), scope)
     return scope
 
 

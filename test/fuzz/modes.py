@@ -23,6 +23,7 @@ from .apart import (
     is_of_objects,
     is_square_of_bools,
     is_stored_by_ml_dtypes,
+    is_view_of_nothing,
 )  # fmt: skip
 from .compare import NO_ERROR, Reference, general, module, run
 from .programs import Program, TooLong, at_most
@@ -124,6 +125,8 @@ def _check_mode(
                 counts["calls that store a traced number in a captured bfloat16 array"] += 1
             elif what and is_square_of_bools(program, what):
                 counts["calls that square captured bools"] += 1
+            elif what and is_view_of_nothing(program, number, ours):
+                counts["calls that write to views of read-only arrays of nothing"] += 1
             elif what and is_of_byte_order(program, number):
                 counts["calls that compare the dtype of swapped bytes"] += 1
             elif what and is_einsum_of_ones(program, ours):

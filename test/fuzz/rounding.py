@@ -101,6 +101,8 @@ class Rounding:
         found = getattr(np, name)
         if name in ("signbit", "copysign"):
             return lambda *args: found(*map(self._of_any_sign, args))
+        if name in ("clip", "maximum", "minimum"):
+            return lambda *args, **kwargs: self._of_any_zero(found(*args, **kwargs))
         if isinstance(found, float):  # arrays of one number have means that are off, or not
             return found * (1 + self._rng.uniform(-3, 3) * EPS["float64"])
         if name == "multiply":
@@ -149,6 +151,13 @@ class Rounding:
             return x
         sign = np.asarray(-1.0 if self._seed % 2 else 1.0, x.dtype)
         return np.where(np.isnan(x), np.copysign(x, sign), x)
+
+    def _of_any_zero(self, x: Any) -> Any:
+        """``x``, whose zeros have one sign: which of equal numbers is chosen is open."""
+        if np.asarray(x).dtype.kind != "f" or not (np.asarray(x) == 0).any():
+            return x
+        sign = np.asarray(-1.0 if self._seed % 2 else 1.0, x.dtype)
+        return np.where(x == 0, np.copysign(x, sign), x)
 
 
 def _is_float(x: Any) -> bool:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ...dialect.errors import FileError
-from ...executor.observe.files import check_writable, write_whole
+from ...executor.files import check_writable, write_whole
 
 
 def report(path: str | os.PathLike[str], title: str = "") -> Path:

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...dialect.errors import ArgumentError, FileError, ProfuseError
+from ...executor.files import check_writable
 from ...executor.observe import registry
-from ...executor.observe.files import check_writable
 from ...executor.observe.perfetto import trace
 from ..console import tool
 from . import save

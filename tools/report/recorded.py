@@ -19,7 +19,7 @@ _FIELDS: dict[str, Any] = {
     "time": (int, float), "seconds": (int, float, type(None)), "kind": str, "function": str,
     "reason": str, "pid": int, "thread": int,
 }  # fmt: skip
-_REASONS = ("refused", "compile-failed", "kernel-failed", "guard-miss", "dropped")
+_REASONS = ("refused", "compile-failed", "kernel-failed", "demoted", "guard-miss", "dropped")
 
 
 def from_log(path: Path, title: str = "") -> Run:

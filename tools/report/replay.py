@@ -42,7 +42,7 @@ def replay(
     steps = _Steps()
     try:
         result = compile_graph(
-            replace(request, keep_stages=True, dump="", check="off"), boundary=steps
+            replace(request, keep_stages=True, dump="", check="off", measure=False), boundary=steps
         )
     except ProfuseError as error:
         return tuple(steps.steps), (), f"Compiling it again failed: {error}"

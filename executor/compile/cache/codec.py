@@ -11,7 +11,7 @@ from ....dialect.errors import Loc, ProfuseError
 from ....dialect.ir.serialize import module_from_json, module_to_json
 from ....dialect.reasons import Reason
 from ....lowering.abi import KernelArtifact
-from ..proof.verdict import Verdict
+from ..proof.verdict import Times, Verdict
 from ..request import CompileResult
 from .entry import OBJECT, CorruptEntry, Entry
 from .profiles import Profile, is_profile
@@ -31,15 +31,18 @@ def to_sections(result: CompileResult, places: Sequence[Loc] = ()) -> dict[str, 
     """
     plain: dict[str, Any] = {name: getattr(result, name) for name in _PLAIN}
     plain["refusals"] = [reason.to_json(places) for reason in result.refusals]
-    plain["failures"] = {n: reason.to_json(places) for n, reason in result.failures.items()}
+    kernels = {**result.kernels, **result.demoted}
+    failures = {n: reason for n, reason in result.failures.items() if n not in kernels}
+    plain["failures"] = {n: reason.to_json(places) for n, reason in failures.items()}
     plain["places"] = len(places)
     plain["checks"] = {name: verdict.to_json() for name, verdict in result.checks.items()}
-    plain["kernels"] = {name: kernel.header() for name, kernel in result.kernels.items()}
+    plain["times"] = {name: times.to_json() for name, times in result.times.items()}
+    plain["kernels"] = {name: kernel.header() for name, kernel in kernels.items()}
     return {
         "result": json.dumps(plain).encode(),
         "module": json.dumps(module_to_json(result.module, places)).encode(),
         "ir": result.ir.encode("utf-8", "surrogatepass"),
-        **{f"{OBJECT}{name}": kernel.object for name, kernel in result.kernels.items()},
+        **{f"{OBJECT}{name}": kernel.object for name, kernel in kernels.items()},
     }
 
 
@@ -56,6 +59,7 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
         refusals = [Reason.from_json(data, places) for data in plain.pop("refusals")]
         failures = {n: Reason.from_json(d, places) for n, d in plain.pop("failures").items()}
         checks = {n: Verdict.from_json(data) for n, data in plain.pop("checks").items()}
+        times = {n: Times.from_json(data) for n, data in plain.pop("times").items()}
         if set(plain) != set(_PLAIN):
             raise CorruptEntry(f"a result has the fields {', '.join(_PLAIN)}, not {list(plain)}")
         kernels = {
@@ -68,7 +72,9 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
         raise
     except (*_OTHER_DATA, ProfuseError) as error:
         raise CorruptEntry(f"{type(error).__name__}: {error}") from error
-    return CompileResult(module, ir, kernels, failures, checks, refusals, **plain)
+    return CompileResult(
+        module, ir, kernels, failures, checks, times, refusals=refusals, **plain
+    )  # fmt: skip
 
 
 def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:

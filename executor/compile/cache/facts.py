@@ -82,15 +82,13 @@ def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:
         if kept["signature"] == signature:
             return kept["fact"]
     fact = find()
+    from ...files import replacing
+
     with contextlib.suppress(OSError, UnusableCache):
         make_folder(folder)
         check_owner(folder)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            temporary.write_text(json.dumps({"signature": signature, "fact": fact}), "ascii")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replacing(path) as new:
+            new.write_text(json.dumps({"signature": signature, "fact": fact}), "ascii")
     return fact
 
 

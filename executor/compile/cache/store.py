@@ -10,7 +10,6 @@ backwards only disturbs this order. Entries do not expire by age.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -22,9 +21,7 @@ from .folder import FACT, FORMAT, check_owner, make_folder
 from .key import Key
 
 _SUFFIX = ".entry"
-_TEMPORARY = ".tmp"
 _ABANDONED = 3600.0  # seconds after which the writer of a temporary file is taken to have died
-_serial = itertools.count()
 
 
 class TooLarge(Exception):
@@ -97,22 +94,19 @@ class Store:
 
         Raises TooLarge, UnusableCache and OSError; in that case no file is left behind.
         """
+        from ...files import replacing
+
         data = entry.to_bytes()
         if len(data) > limit:
             raise TooLarge(f"its {len(data)} bytes are more than the {limit} that are allowed")
         make_folder(self.folder)
         check_owner(self.folder)
-        name = f"{entry.key.digest}.{os.getpid()}.{next(_serial)}{_TEMPORARY}"
-        temporary, path = self.folder / name, self.path(entry.key.digest)
-        try:
-            # No fsync: if a power failure damages the file, the checksums detect it.
-            temporary.write_bytes(data)
+        path = self.path(entry.key.digest)
+        with replacing(path) as new:  # if a power failure damages the file, checksums detect it
+            new.write_bytes(data)
             newest = max((file.used for file in self.files()), default=0)
             stamp = max(time.time_ns(), newest + 1)
-            os.utime(temporary, ns=(stamp, stamp))
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+            os.utime(new, ns=(stamp, stamp))
         return self.prune(limit, keep=path)
 
     def check(self, file: File) -> Entry:
@@ -140,10 +134,12 @@ class Store:
 
     def _scan(self) -> Iterator[File]:
         """The files of the cache, temporary ones included."""
+        from ...files import TEMPORARY
+
         try:
             with os.scandir(self.folder) as entries:
                 for entry in entries:
-                    if entry.name.endswith((_SUFFIX, _TEMPORARY)):
+                    if entry.name.endswith((_SUFFIX, TEMPORARY)):
                         with contextlib.suppress(FileNotFoundError):
                             status = entry.stat(follow_symlinks=False)
                             yield File(Path(entry.path), status.st_size, status.st_mtime_ns)
@@ -184,5 +180,6 @@ class Store:
     def _sweep(self) -> None:
         """Delete temporary files whose writers have died."""
         for file in self._scan():
-            if file.path.name.endswith(_TEMPORARY) and time.time() - file.used / 1e9 > _ABANDONED:
+            written = file.path.name.endswith(_SUFFIX)
+            if not written and time.time() - file.used / 1e9 > _ABANDONED:
                 self.remove(file.path)

@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dialect.dataclass import dataclass
-from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.program import Module, Program
-from ....dialect.ir.size_algebra import parse_dim
-from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import TensorType
 from .compare import Result
 from .cost import estimate
-from .inputs import Setting, settings, shape_of, smallest_size, strides_of, values
+from .inputs import (
+    Setting,
+    overlaid,
+    settings,
+    shape_of,
+    smallest_size,
+    strides_of,
+    values,
+)
 from .launch import Launcher, Outcome
-from .memory import Framed, same_bits
+from .memory import same_bits
 from .reference import Reference
 from .rows import rows_of
 from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
@@ -143,7 +148,9 @@ class Check:
         if self.budget.mode == "all":
             return ""
         limit = max(_TWICE * self.budget.seconds, _LEAST)
-        launch, reference = estimate(self.function, self._bytes(setting), self.rows)
+        launch, reference = estimate(
+            self.function, self.abi.bytes_of_run(dict(setting.sizes)), self.rows
+        )
         launches = launch * (1 + len(self.abi.in_place))
         self.compares = launches + reference <= limit
         self.turns = 2 if launches + launch + self.compares * reference <= limit else 1
@@ -167,7 +174,7 @@ class Check:
             most = None
         expected: list[np.ndarray] | None = None
         while True:
-            args = _overlaid(values(self.function, setting, most), strides)
+            args = overlaid(values(self.function, setting, most), strides)
             try:
                 expected = self.reference(args) if self.compares else None
             except Exception as error:
@@ -214,7 +221,7 @@ class Check:
     ) -> None:
         """Check that the kernel voids a run for which NumPy raises because of the values."""
         try:
-            self.reference(_overlaid(values(self.function, setting, 1), strides))
+            self.reference(overlaid(values(self.function, setting, 1), strides))
         except Exception:
             return  # NumPy raises for these sizes, whatever the values
         first, second = self._twice(setting, args, strides)
@@ -296,19 +303,9 @@ class Check:
             self.skipped += judged.skipped
             self.in_part |= result.in_part
 
-    def _bytes(self, setting: Setting) -> int:
-        """Bytes of all arrays of a run."""
-        total = self.abi.workspace_size(dict(setting.sizes))
-        for spec in (*self.abi.inputs, *self.abi.outputs):
-            size = dtype_named(spec.dtype).itemsize
-            for dim in spec.dims:
-                size *= evaluate(parse_dim(dim), setting.sizes)
-            total += size
-        return total
-
     def _fits(self, setting: Setting) -> None:
         """Raise _TooLarge if the arrays of a run need more bytes than allowed."""
-        total = self._bytes(setting)
+        total = self.abi.bytes_of_run(dict(setting.sizes))
         most = self.budget.bytes
         if self.abi.symbols and self.runs:
             most = min(most, _LARGE)  # smaller sizes test the same code in less time
@@ -316,19 +313,6 @@ class Check:
             return
         if total > most:
             raise _TooLarge(f"its arrays take {total} bytes, of {most} that they may")
-
-
-def _overlaid(args: Sequence[Any], strides: Sequence[Sequence[int] | None]) -> list[Any]:
-    """The values that arrays with these strides really have, as elements may share memory."""
-    out = []
-    for value, steps in zip(args, strides, strict=True):
-        if steps is None or not isinstance(value, np.ndarray):
-            out.append(value)
-            continue
-        frame = Framed(value.shape, value.dtype, 0, steps)
-        frame.array[...] = value
-        out.append(frame.array)
-    return out
 
 
 __all__ = ["CHECKED", "FAILED", "PARTLY", "UNCHECKED", "Budget", "Check", "Difference",

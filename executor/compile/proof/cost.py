@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from ....dialect.ir.dtypes import F32, F64
-from ....dialect.ir.program import Program
+from ....dialect.ir.program import Instr, Program
+from ....dialect.ir.symbolic import evaluate
+from ....dialect.ir.types import TensorType
 from ....dialect.ops.linalg.contract import Matmul
-from .rows import Rows, literal_shape
+from .rows import Rows
 
 # Times in seconds on a processor of 3 GHz, estimated on the high side.
 _NUMPY = 2e-9  # per element of an op in NumPy
@@ -30,20 +33,49 @@ def estimate(function: Program, placed: int, rows: Rows | None) -> tuple[float, 
     """
     launch, reference = placed * _BYTE, 0.0
     for instr in function.body.walk():
-        size = max((_elements(function, v) for v in (*instr.operands, *instr.results)), default=0)
+        size = _largest(function, instr, {})
         share = 1.0 if rows is None else rows.share(instr)
         launch += size * _KERNEL
         # There are two evaluations, and the second one has moved operands.
         reference += share * size * (2 * _NUMPY + _MOVED)
         if issubclass(instr.op, Matmul):
-            a, b = (literal_shape(function, v) or () for v in instr.operands)
-            dtype = getattr(function.type_of(instr.results[0]), "dtype", None)
-            each = _LIBRARY * dtype.itemsize if dtype in (F32, F64) else _PLAIN
-            seconds = _elements(function, instr.results[0]) * (a[-1] if a and b else 0) * each
+            seconds = _product(function, instr, {})
             launch += seconds
             reference += share * 2 * seconds
     return launch, reference
 
 
-def _elements(function: Program, value: int) -> int:
-    return math.prod(literal_shape(function, value) or (0,))
+def evaluation(function: Program, sizes: Mapping[str, int]) -> float:
+    """Estimated seconds of one evaluation, op by op, for these sizes of symbols."""
+    seconds = 0.0
+    for instr in function.body.walk():
+        seconds += _largest(function, instr, sizes) * _NUMPY
+        if issubclass(instr.op, Matmul):
+            seconds += _product(function, instr, sizes)
+    return seconds
+
+
+def _product(function: Program, instr: Instr, sizes: Mapping[str, int]) -> float:
+    a, b = (_shape(function, value, sizes) for value in instr.operands)
+    dtype = getattr(function.type_of(instr.results[0]), "dtype", None)
+    each = _LIBRARY * dtype.itemsize if dtype in (F32, F64) else _PLAIN
+    return _elements(function, instr.results[0], sizes) * (a[-1] if a and b else 0) * each
+
+
+def _largest(function: Program, instr: Instr, sizes: Mapping[str, int]) -> int:
+    values = (*instr.operands, *instr.results)
+    return max((_elements(function, value, sizes) for value in values), default=0)
+
+
+def _elements(function: Program, value: int, sizes: Mapping[str, int]) -> int:
+    return math.prod(_shape(function, value, sizes) or (0,))
+
+
+def _shape(function: Program, value: int, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of a value; () if it is no array, or a size is neither literal nor known."""
+    type_ = function.type_of(value)
+    shape = type_.shape if isinstance(type_, TensorType) else None
+    try:
+        return tuple(evaluate(dim, sizes) for dim in shape or ())  # type: ignore[arg-type]
+    except (LookupError, TypeError):
+        return ()

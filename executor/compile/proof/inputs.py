@@ -13,6 +13,7 @@ from ....dialect.ir.dtypes import DType
 from ....dialect.ir.program import Program
 from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import ScalarType, TensorType, contiguous_strides
+from .memory import Framed
 
 # Sizes of symbols. Each set of inputs uses one row; the last symbol gets the row's first number.
 # The rows contain odd sizes, all small sizes, sizes next to the widths of vectors and of LLVM's
@@ -133,6 +134,19 @@ def smallest_size(function: Program, sizes: Mapping[str, int]) -> int:
     types = [function.type_of(v) for v in function.inputs]
     found = [n for t in types if isinstance(t, TensorType) for n in shape_of(t, sizes) if n > 0]
     return min(found, default=1)
+
+
+def overlaid(args: Sequence[Any], strides: Sequence[Sequence[int] | None]) -> list[Any]:
+    """The values that arrays with these strides really have, as elements may share memory."""
+    out = []
+    for value, steps in zip(args, strides, strict=True):
+        if steps is None or not isinstance(value, np.ndarray):
+            out.append(value)
+            continue
+        frame = Framed(value.shape, value.dtype, 0, steps)
+        frame.array[...] = value
+        out.append(frame.array)
+    return out
 
 
 def _of_dtype(

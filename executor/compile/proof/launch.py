@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     from ....lowering.abi import KernelArtifact
 
 Strides = Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The memory of a launch.
+
+    Attributes:
+        launch: runs the kernel on this memory; each launch overwrites the outputs.
+        inputs: the input arrays; None for Python numbers.
+        outputs: the output arrays.
+        workspace: the workspace.
+    """
+
+    launch: Callable[[], None]
+    inputs: list[Framed | None]
+    outputs: list[Framed]
+    workspace: Framed
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,49 @@ class Launcher:
             aligned: True = arrays begin at multiples of 64 bytes; False = one element behind.
             onto: (output, input) pair that shall use the same memory.
         """
+        placed = self.place(args, strides, sizes, turn=turn, aligned=aligned, onto=onto)
+        # A copy is needed for strided inputs only: the memory between their elements is unknown.
+        before = [
+            None if f is None or steps is None else f.whole.copy()
+            for f, steps in zip(placed.inputs, strides, strict=True)
+        ]  # fmt: skip
+        placed.launch()
+        spared = list(placed.inputs)
+        if onto is not None:
+            spared[onto[1]] = None
+        wrong = ""
+        for number, (given, was, value) in enumerate(zip(spared, before, args, strict=True)):
+            if given is None:
+                continue
+            same = given.holds(value) if was is None else same_bits(given.whole, was)
+            if not same:
+                wrong = f"it changes input {number}, or memory beside it"
+        for number, frame in enumerate(placed.outputs):
+            if not frame.is_intact:
+                wrong = f"it writes beside output {number}"
+        if not placed.workspace.is_intact:
+            wrong = "it writes beside its workspace"
+        kinds = [out.kind for out in self.abi.outputs]
+        made = placed.outputs
+        self._spare = [f.whole for f in spared if f is not None]
+        voids = [f.array for f, kind in zip(made, kinds, strict=True) if kind == "violation"]
+        return Outcome(
+            [f.array for f, kind in zip(made, kinds, strict=True) if kind != "violation"],
+            any(bool(v.view(np.uint8).any()) for v in voids),
+            wrong,
+        )
+
+    def place(
+        self,
+        args: Sequence[Any],
+        strides: Sequence[Strides],
+        sizes: Mapping[str, int],
+        *,
+        turn: int = 0,
+        aligned: bool = True,
+        onto: tuple[int, int] | None = None,
+    ) -> Placed:
+        """Put the inputs into memory, for launches; `run` explains the arguments."""
         pattern = PATTERNS[turn]
         slots: list[int] = []
         placed: list[Framed | None] = []
@@ -83,18 +143,12 @@ class Launcher:
             frame.array[...] = value
             placed.append(frame)
             slots.append(frame.address)
-        # A copy is needed for strided inputs only: the memory between their elements is unknown.
-        before = [
-            None if f is None or steps is None else f.whole.copy()
-            for f, steps in zip(placed, strides, strict=True)
-        ]  # fmt: skip
-        spared = list(placed)
         made: list[Framed] = []
         for number, out in enumerate(self.abi.outputs):
             if onto is not None and number == onto[0]:
                 over = placed[onto[1]]
                 assert over is not None
-                frame, spared[onto[1]] = over, None
+                frame = over
             else:
                 dtype = dtype_named(out.dtype).numpy
                 shape = [evaluate(parse_dim(d), sizes) for d in out.dims]
@@ -110,24 +164,8 @@ class Launcher:
             assert given is not None
             slots.append(given.array.strides[axis] // given.array.itemsize)
         given_slots = np.array([s & (2**64 - 1) for s in slots], np.uint64)
-        self._function(given_slots.ctypes.data)
-        wrong = ""
-        for number, (given, was, value) in enumerate(zip(spared, before, args, strict=True)):
-            if given is None:
-                continue
-            same = given.holds(value) if was is None else same_bits(given.whole, was)
-            if not same:
-                wrong = f"it changes input {number}, or memory beside it"
-        for number, frame in enumerate(made):
-            if not frame.is_intact:
-                wrong = f"it writes beside output {number}"
-        if not workspace.is_intact:
-            wrong = "it writes beside its workspace"
-        kinds = [out.kind for out in self.abi.outputs]
-        self._spare = [f.whole for f in spared if f is not None]
-        voids = [f.array for f, kind in zip(made, kinds, strict=True) if kind == "violation"]
-        return Outcome(
-            [f.array for f, kind in zip(made, kinds, strict=True) if kind != "violation"],
-            any(bool(v.view(np.uint8).any()) for v in voids),
-            wrong,
-        )
+
+        def launch() -> None:
+            self._function(given_slots.ctypes.data)
+
+        return Placed(launch, placed, made, workspace)

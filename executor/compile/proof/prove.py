@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ....dialect.ir.program import Module, Program
 from ....lowering.abi import KernelArtifact
-from .verdict import FAILED, UNCHECKED, Verdict
+from ...settings.events import log
+from .verdict import FAILED, UNCHECKED, Times, Verdict
 
 if TYPE_CHECKING:
     from ....lowering.gpu.artifact import GpuArtifact
@@ -28,7 +30,6 @@ def prove(
     This never raises. If the check itself fails with an exception, the kernel stays unchecked, and
     the verdict gives the reason.
     """
-    from ....lowering.target import host_target
     from .check import Budget, Difference, check_kernel
     from .kept import keep
 
@@ -36,7 +37,7 @@ def prove(
         return OFF
     if not isinstance(artifact, KernelArtifact):
         return _GPU
-    if request.target is not None and request.target.machine != host_target().machine:
+    if _is_foreign(request):
         return _FOREIGN
     budget = Budget(request.check, request.check_ms / 1e3, request.check_bytes)
     try:
@@ -47,6 +48,35 @@ def prove(
     except Exception as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         return Verdict(UNCHECKED, f"its check went wrong: {said}")
+
+
+def measured(
+    artifact: KernelArtifact | GpuArtifact,
+    function: Program,
+    request: CompileRequest,
+    sizes: Mapping[str, int],
+    module: Module | None = None,
+) -> Times | None:
+    """The measured times of a kernel; None if it was not measured.
+
+    ``sizes``: symbol -> observed size. This never raises: a kernel that cannot be measured is used.
+    """
+    from .measure import measure
+
+    if not request.measure or not isinstance(artifact, KernelArtifact) or _is_foreign(request):
+        return None
+    try:
+        return measure(function, artifact, sizes, request.check_bytes, module)
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        log("unmeasured", request.name, said, group=function.name)
+        return None
+
+
+def _is_foreign(request: CompileRequest) -> bool:
+    from ....lowering.target import host_target
+
+    return request.target is not None and request.target.machine != host_target().machine
 
 
 def prove_program(function: Program, request: CompileRequest) -> Verdict:

@@ -204,7 +204,8 @@ class Reference:
                     array = np.asarray(arg)
                     # The errors of a sum of many similar terms may all have the same direction.
                     together = instr.op.rounding is Rounding.SUMS and rng.random() < 0.5
-                    length = _length(instr, array, together)
+                    # The smallest move is for what single points decide, which a wide one misses.
+                    length = _length(instr, array, together) if ulps > 1 else 1
                     array = nudge(array, few * length, rng, together)
                     given[k] = _shuffled(instr, array, rng) if shuffles else array
             return evaluate(*given)

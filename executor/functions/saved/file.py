@@ -7,7 +7,6 @@ as it is: the checksums detect damage, but not malice.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -26,6 +25,7 @@ from ....dialect.ir.dtypes import dtype_of, dtype_of_mlir
 from ...compile.cache.entry import MAGIC, Entry
 from ...compile.cache.key import Key, describe, nearest
 from ...compile.cache.profiles import is_profile
+from ...files import replacing
 
 _FORMAT = "2"
 # The parts of a profile's key that do not depend on the installation.
@@ -78,15 +78,11 @@ class SavedFile:
     def write(self, path: str | os.PathLike) -> None:
         """Write the file completely or not at all; raises FileError."""
         target = Path(path)
-        temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
-            temporary.write_bytes(self._to_entry().to_bytes())
-            os.replace(temporary, target)
+            with replacing(target) as new:
+                new.write_bytes(self._to_entry().to_bytes())
         except OSError as error:
             raise FileError(f"cannot write {path}: {error.strerror or error}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
 
     def _to_entry(self) -> Entry:
         sections: dict[str, bytes] = {}

@@ -69,6 +69,7 @@ RELEVANT: dict[str, list[tuple[str, Any]]] = {
     "verify_each": [("options", True)],
     "in_place": [("options", True)],
     "check": [("options", "all")],
+    "measure": [("options", True)],
 }
 # … or another value, and why an entry serves all the same.
 IRRELEVANT: dict[str, tuple[Any, str]] = {

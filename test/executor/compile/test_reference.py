@@ -97,6 +97,22 @@ def test_what_is_decided_at_single_points():
     assert result.judge([]).wrong == 1
 
 
+def test_a_sum_of_products_may_be_the_integer_that_decides():
+    """The remainder of x @ y by -1 is 0, and its quotient by itself NaN, at integers alone."""
+    rng = np.random.default_rng(2)
+    values = [(300 * rng.standard_normal((32, 64))).astype(np.float32) for _ in range(2)]
+    values[1] = values[1].T.copy()
+    g = Graph(tensor(32, 64), tensor(64, 32))
+    rest = g.remainder(g.matmul(*g.inputs), g.number(-1.0))
+    reference = Reference(g.returning(g.div(rest, rest)))
+    whole = values[0].astype("f8") @ values[1]
+    # Of the elements, the one that is nearest to an integer, but is none.
+    off = np.where(reference(values)[0] == 1, np.abs(whole - np.rint(whole)), 1)
+    nearest = np.unravel_index(off.argmin(), off.shape)
+    nearby = [n[0] for n in reference.nearby(values, 64, 1, 1)]
+    assert any(np.isnan(n[nearest]) for n in nearby)
+
+
 def test_a_divisor_may_vanish_of_which_rounding_decides_the_size():
     """1 / (tanh(x) - x) is infinite wherever tanh(x) is rounded to x."""
     values = np.full(1, 3e-3, np.float32)

@@ -282,9 +282,9 @@ def test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile(
     executor = Executor(add_graph(), Options(strategy=(("static", 2),), background=background))
     link = engine.link
 
-    def switching(*args):
+    def switching(*args, **more):
         knobs.exchange(knob, False)
-        return link(*args)
+        return link(*args, **more)
 
     monkeypatch.setattr(engine, "link", switching)
     try:

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from ...dialect.errors import FileError
+from ..dialect.errors import FileError
 
+TEMPORARY = ".tmp"  # suffix of files that are being written; a killed process leaves them behind
 _ERRORS = "backslashreplace"
+_serial = itertools.count()
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside ``path`` to write, which then replaces it by one rename; raises OSError.
+
+    Nobody sees half a file: after an error, ``path`` is as before, and the new file is gone. It is
+    not synchronised to the device, so that a power failure may damage it.
+    """
+    new = path.with_name(f"{path.name}.{os.getpid()}.{next(_serial)}{TEMPORARY}")
+    try:
+        yield new
+        os.replace(new, path)
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
 
 
 def check_writable(path: Path, what: str) -> None:
@@ -38,20 +57,5 @@ def write_whole(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():  # a pipe, a device
         path.write_text(text, "utf-8", _ERRORS)
         return
-    number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with open(number, "w", encoding="utf-8", errors=_ERRORS) as file:
-            file.write(text)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    """The umask of the process; the system can only tell it while setting another one."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    with replacing(path) as new:
+        new.write_text(text, "utf-8", _ERRORS)

@@ -1,0 +1,114 @@
+"""Measures a new kernel and the op-by-op evaluation that it replaces, on the same inputs.
+
+Both run in turn, and the least time of each counts. Times are processor time of the calling thread:
+a process that is scheduled late or seldom, as a worker is, measures the same as an idle one. The
+sizes are those that the profile has observed. `plans.demote` decides what follows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ....dialect.ir.program import Module, Program
+from ....dialect.ir.types import TensorType
+from ...interpret.evaluate import as_kernels_give_it, own
+from .cost import evaluation
+from .inputs import Setting, overlaid, shape_of, smallest_size, strides_of, values
+from .launch import Launcher
+from .reference import Reference
+from .verdict import Times
+
+if TYPE_CHECKING:
+    from ....lowering.abi import KernelArtifact
+
+Clock = Callable[[], float]
+
+LEAST = 1e-4
+"""Seconds: shorter kernels are not compared, as calls of several ops take about as long."""
+_LEAST_ESTIMATED = 1e-5  # seconds of estimated evaluation below which nothing is run
+_MOST_ESTIMATED = 1.0  # seconds of estimated evaluation above which nothing is run
+_ROUNDS = 7
+# After a first, second and each later round, a kernel that takes at most this part of the
+# evaluation's time is measured no further. Libraries of products that wait for threads of their
+# own may take many times as long on a busy machine, so a small lead proves little at first.
+_KEPT = (0.25, 0.5, 1.0)
+_clock: Clock = time.thread_time
+
+
+def measure(
+    function: Program,
+    artifact: KernelArtifact,
+    sizes: Mapping[str, int],
+    most_bytes: int,
+    module: Module | None = None,
+) -> Times | None:
+    """The times of a kernel; None if it is too small to matter, too large, or cannot be run.
+
+    Args:
+        function: the fusion function.
+        artifact: its kernel.
+        sizes: symbol -> observed size.
+        most_bytes: largest size of all arrays of a run.
+        module: the module of functions that the function calls, if any.
+    """
+    abi = artifact.abi
+    if not abi.symbols.keys() <= sizes.keys():
+        return None
+    setting = Setting({name: sizes[name] for name in abi.symbols}, "positive", 0)
+    if not _LEAST_ESTIMATED <= evaluation(function, setting.sizes) <= _MOST_ESTIMATED:
+        return None
+    if abi.bytes_of_run(dict(setting.sizes)) > most_bytes:
+        return None
+    types = [function.type_of(value) for value in function.inputs]
+    strides = [
+        strides_of(t, shape_of(t, setting.sizes), backwards=False)
+        if isinstance(t, TensorType) else None
+        for t in types
+    ]  # fmt: skip
+    most = smallest_size(function, setting.sizes)
+    args = overlaid(values(function, setting, most), strides)
+    from ....lowering.cpu.pool import launch_address
+    from ....lowering.cpu.pool_block import usual_chunks
+
+    reference = Reference(function, module)
+
+    def evaluate() -> None:
+        for out in reference(args):
+            # A view is no result yet: what it shows has to be copied.
+            own(as_kernels_give_it(out), args)
+
+    with usual_chunks():
+        placed = Launcher(artifact).place(args, strides, setting.sizes)
+        placed.launch()
+        can_share = bool(artifact.shared_steps) and not launch_address()
+        try:
+            return compared(placed.launch, evaluate, _clock, can_share=can_share)
+        except Exception:
+            return None  # NumPy raises for these values, so that there is nothing to compare
+
+
+def compared(
+    launch: Callable[[], Any], evaluate: Callable[[], Any], clock: Clock, *, can_share: bool = False
+) -> Times | None:
+    """The least times of both; None for a kernel that takes less than `LEAST`.
+
+    A kernel that is much faster is measured once, one that is not slower three times. So only those
+    that may be demoted take all rounds.
+    """
+    kernel = evaluated = float("inf")
+    for number in range(1, _ROUNDS + 1):
+        kernel = min(kernel, _timed(launch, clock))
+        if kernel < LEAST:
+            return None
+        evaluated = min(evaluated, _timed(evaluate, clock))
+        if kernel <= evaluated * _KEPT[min(number, len(_KEPT)) - 1]:
+            break
+    return Times(kernel, evaluated, number, can_share)
+
+
+def _timed(run: Callable[[], Any], clock: Clock) -> float:
+    begun = clock()
+    run()
+    return clock() - begun
