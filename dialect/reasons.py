@@ -74,6 +74,7 @@ class Kind(Enum):
     WRONG_KERNEL = "wrong-kernel"
     CHECK_CRASHED = "check-crashed"
     WORKER_LOST = "worker-lost"
+    SLOWER = "slower"
     # Of a whole graph.
     UNPROFILED = "unprofiled"
     GRADIENTS = "gradients"
@@ -220,6 +221,7 @@ _WORDS = {
     Kind.WRONG_KERNEL: "its kernel is wrong: {detail}",
     Kind.CHECK_CRASHED: "the check of its kernel crashed: {detail}",
     Kind.WORKER_LOST: "{detail}",
+    Kind.SLOWER: "its kernel is slower than NumPy: {detail}",
     Kind.UNPROFILED: (
         "no run is profiled (profiled_runs=0), so that no type is known: what needs types runs op "
         "by op"

@@ -6,13 +6,18 @@ Scripts that tests start find this module in `FOLDER`.
 
 from __future__ import annotations
 
+import ctypes
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from profuse.dialect.ops.control_flow import effects
 from profuse.executor.compile import worker
+from profuse.executor.compile.proof import measure
 from profuse.executor.cuda.exchange import libraries
 from profuse.executor.cuda.nvidia import cublaslt
 from profuse.executor.dispatch import entry as entries
@@ -22,6 +27,7 @@ from profuse.executor.memory import thread_block
 from profuse.executor.observe import perfetto, timeline
 from profuse.executor.settings import events, fingerprint, strategy
 from profuse.executor.tiers import keyed
+from profuse.lowering.cpu import pool_block
 
 FOLDER = str(Path(__file__).parent)
 
@@ -194,6 +200,44 @@ def break_kernel(check: Any, fault: Callable[[int], None]) -> None:
         fault(address)
 
     check.launcher._function = faulty
+
+
+def chunk_work() -> float:
+    """The work of a chunk of kernels of symbolic sizes, in picoseconds."""
+    return ctypes.c_double.from_buffer(pool_block.block(), pool_block.WORK * 8).value
+
+
+def slow_kernels(
+    monkeypatch: Any, seconds: float, of: str = "", launched: Callable[[], object] = int
+) -> list[list[tuple[int, ...]]]:
+    """Have kernels take so much longer while they are measured; the shapes of what is measured.
+
+    ``of``: the fusion function whose kernel is slow; "" = all are. ``launched`` is called behind
+    each launch.
+    """
+    shapes: list[list[tuple[int, ...]]] = []
+    placed = measure.Launcher.place
+
+    class Slow(measure.Launcher):
+        def __init__(self, artifact: Any) -> None:
+            super().__init__(artifact)
+            self.name = artifact.name
+
+        def place(self, args: Any, *rest: Any, **more: Any) -> Any:
+            found = placed(self, args, *rest, **more)
+            shapes.append([np.shape(x) for x in args])
+
+            def launch() -> None:
+                found.launch()
+                launched()
+                end = time.thread_time() + (seconds if of in ("", self.name) else 0.0)
+                while time.thread_time() < end:
+                    pass
+
+            return replace(found, launch=launch)
+
+    monkeypatch.setattr(measure, "Launcher", Slow)
+    return shapes
 
 
 # --- what a process does once ------------------------------------------------------------------

@@ -16,9 +16,35 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
+        "blocks that need rare values keep the usual ones", "lowering/emit/rare.py",
+        "_noting(ops, loop, bounds, again, False, results)",
+        "_noting(ops, loop, bounds, ops.constant(0, ops.i1), False, results)",
+        ("lowering/test_rare.py",),
+    ),
+    Mutation(
+        "loops that read what they write run twice", "lowering/emit/rare.py",
+        "if always and not written & read and", "if",
+        ("lowering/test_rare.py::test_loops_that_may_write_what_they_read_run_once",),
+    ),
+    Mutation(
+        "rows do not wait for sums over all rows", "lowering/schedule/rows.py",
+        "or grouper.reaches(rows, group):", "or False:",
+        ("lowering/test_rows.py",),
+    ),
+    Mutation(
+        "a short leading axis keeps a kernel on one thread", "lowering/emit/chunks.py",
+        "ops.less(parts, ops.constant(FEW))", "ops.constant(0, ops.i1)",
+        ("lowering/test_chunks.py::test_sizes_decide_which_loop_is_divided",),
+    ),
+    Mutation(
         "a switch gives a fallback more depth than is left", "executor/tiers/profiling.py",
         "self.work, depth=depth)", "self.work)",
         ("executor/tiers/test_plan_choice.py::test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile",),
+    ),
+    Mutation(
+        "a product with several readers is fused with one of them", "lowering/linalg/to_linalg.py",
+        "    _round_shared_products(block)\n", "",
+        ("lowering/test_contraction.py::test_one_product_does_not_vary",),
     ),
     Mutation(
         "gradient mode is not asked", "dialect/ir/gradient_mode.py",
@@ -41,6 +67,21 @@ MUTATIONS = (
         "emitted code keeps what is to be released", "executor/functions/dispatched.py",
         "            function.come_to_python()\n", "            pass\n",
         ("executor/tiers/test_release.py::test_a2_the_switch_and_its_delay_are_read_at_every_request",),
+    ),
+    Mutation(
+        "kernels are measured in chunks that are for checks", "lowering/cpu/pool_block.py",
+        "before, work.value = work.value, CHUNK", "before = work.value",
+        ("executor/compile/test_demotion.py::test_chunks_are_those_of_programs",),
+    ),
+    Mutation(
+        "one run decides that a kernel is too slow", "executor/compile/proof/measure.py",
+        "evaluated * _KEPT[min(number, len(_KEPT)) - 1]:", "evaluated or number == 1:",
+        ("executor/compile/test_demotion.py::test_noise_demotes_no_kernel",),
+    ),
+    Mutation(
+        "what was demoted is stored as a failure", "executor/compile/cache/codec.py",
+        "{**result.kernels, **result.demoted}", "{**result.kernels}",
+        ("executor/compile/test_demotion.py",),
     ),
     Mutation(
         "waiting for a worker has no name", "executor/compile/worker/job.py",
@@ -183,7 +224,7 @@ MUTATIONS = (
         ("executor/tiers/test_tiers.py::test_static_chain_down_to_depth_0",),
     ),
     Mutation(
-        "an input is returned as it is", "executor/plans/link.py",
+        "an input is returned as it is", "executor/interpret/evaluate.py",
         "        return out.copy()\n", "        return out\n",
         ("executor/functions/test_calls.py::test_outputs_are_fresh",),
     ),
@@ -567,8 +608,8 @@ MUTATIONS = (
     ),
     Mutation(
         "an entry appears before it is whole", "executor/compile/cache/store.py",
-        "            temporary.write_bytes(data)\n",
-        "            path.write_bytes(data)\n            temporary.write_bytes(data)\n",
+        "            new.write_bytes(data)\n",
+        "            path.write_bytes(data)\n            new.write_bytes(data)\n",
         ("executor/compile/test_cache_faults.py::test_what_a_writer_could_not_finish_is_never_seen",),
     ),
     Mutation(

@@ -29,9 +29,12 @@ from .types import TENSOR, ListType, TensorType, Type
 
 if TYPE_CHECKING:
     from ...lowering.linalg.builder import Builder, Tensor
+    from .gradients import GradientBuilder, Partial
 
 DIALECT = "profuse"
 EVERY = -1  # in `Op.aliases`: every result
+EACH = ((-1,),)  # as `Op.linear`: the op is linear in all of its operands together
+Values = Sequence[Any]  # operands, results and gradients in rules for gradients
 Attrs = Mapping[str, Any]  # attributes of an op by name; those that were left out are absent
 
 
@@ -179,6 +182,12 @@ class Op:
     rounding: ClassVar[Rounding] = Rounding.EACH
     failure: ClassVar[Failure] = Failure.SIZES
     regions: ClassVar[int] = 0
+    # One of these, or `vjp`, says how gradients pass an op; see `ir.gradients`.
+    no_gradient: ClassVar[bool] = False
+    partials: ClassVar[Callable[..., Sequence[Partial]] | None] = None  # of operands and result
+    singular: ClassVar[bool] = False  # partials may be infinite or NaN for usual operands
+    linear: ClassVar[tuple[tuple[int, ...], ...]] = ()  # sets of operands it is linear in, each
+    undifferentiable: ClassVar[str] = ""
 
     def __init_subclass__(
         cls, name: str = "", dialect: str = DIALECT, rounding: Rounding | None = None, **kw: Any
@@ -262,6 +271,19 @@ class Op:
 
         Promotion has been made explicit by then: operands have the dtypes that `operand_dtypes`
         asks for.  Ops without a lowering are refused by fusion, with the reason counted.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        """The gradient of operand ``k``, in which the op is linear; ``g`` is that of ``y``."""
+        raise NotImplementedError
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        """The gradient of each operand, None for 0; ``gs`` are those of the results ``ys``.
+
+        A result that nothing depends on has the gradient None; not all of them have.
         """
         raise NotImplementedError
 

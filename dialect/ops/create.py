@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.attrs import DTYPE, I64, I64_ARRAY, VALUE
 from ..ir.dtypes import I64 as INT64
-from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, attr, operand, result
+from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
 from ..ir.types import ScalarType, TensorType, Type, type_of
 from .manipulation.shape import check_broadcast, prove_broadcast
 from .sizes import (
@@ -25,6 +25,7 @@ from .structural import Proven
 
 if TYPE_CHECKING:
     from ...lowering.linalg.builder import Builder, Tensor
+    from ..ir.gradients import GradientBuilder
 
 
 class Constant(Op, name="constant", rounding=Rounding.MOVES):
@@ -34,6 +35,7 @@ class Constant(Op, name="constant", rounding=Rounding.MOVES):
     value = attr(VALUE)
     fusion = Fusion.QUERY
     failure = Failure.NEVER
+    no_gradient = True
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -79,6 +81,11 @@ class Full(_Sized, name="full", rounding=Rounding.MOVES):
     out = result()
     shape = attr(I64_ARRAY)
     dtype = attr(DTYPE, default=None)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.like(g, xs[0])
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -122,6 +129,7 @@ class Iota(_Sized, name="iota"):
     shape = attr(I64_ARRAY)
     dtype = attr(DTYPE, default=INT64)
     axis = attr(I64, default=0)
+    no_gradient = True
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

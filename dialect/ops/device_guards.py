@@ -36,6 +36,7 @@ class SizeEq(Op, name="size_eq"):
     sizes = operand()
     passed = result()
     reference = attr(I64_ARRAY)
+    undifferentiable = "profiles and guards come after gradients"
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

@@ -11,12 +11,13 @@ from ..errors import ShapeError
 from ..ir.attrs import DTYPE, I64
 from ..ir.dtypes import BOOL, C128, DTYPES, F64, NUMBERS, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
-from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, attr, operand, result
+from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axis, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
     from ...lowering.linalg.builder import Builder, Tensor
+    from ..ir.gradients import GradientBuilder
 
 _PYTHON: dict[DType, type] = {BOOL: bool, INT64: int, F64: float, C128: complex}
 _KINDS: dict[str, DType] = {"b": BOOL, "i": INT64, "u": INT64, "f": F64, "c": C128}
@@ -29,6 +30,7 @@ class Query(Op, rounding=Rounding.MOVES):
     out = result()
     fusion = Fusion.QUERY
     failure = Failure.NEVER
+    no_gradient = True
 
     @classmethod
     def known(cls, type_: TensorType, attrs: Attrs) -> Any:
@@ -110,6 +112,11 @@ class Item(Op, name="item"):
     x = operand()
     out = result()
     dtype = attr(DTYPE, default=None)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.spread(b.like(np.reshape(g, (1,) * np.ndim(xs[0])), xs[0]), xs[0])
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -144,6 +151,7 @@ class Truth(Op, name="truth"):
 
     x = operand()
     out = result()
+    no_gradient = True
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -171,6 +179,11 @@ class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
     dtype = attr(DTYPE, default=None)
     fusion = Fusion.POINTWISE
     failure = Failure.NEVER
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.like(g, xs[0])
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

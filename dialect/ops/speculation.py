@@ -22,6 +22,7 @@ class Identity(Op):
     aliases = {0: 0}
     input = operand()
     output = result()
+    undifferentiable = "profiles and guards come after gradients"
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -75,6 +76,7 @@ class ProfileCounter(Op, name="profile_counter"):
     """Count one finished profiling run (R1.20). Last op of the top block."""
 
     pure = False
+    undifferentiable = "profiles and guards come after gradients"
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
@@ -94,6 +96,7 @@ class Guard(Op):
     refined = result(variadic=True)
     passed = result()
     types = attr(TYPES)
+    undifferentiable = "profiles and guards come after gradients"
 
     @classmethod
     def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
@@ -156,6 +159,7 @@ class Subgraph(Op):
     inputs = operand(variadic=True)
     outputs = result(variadic=True)
     callee = attr(SYMBOL)
+    undifferentiable = "profiles and guards come after gradients"
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

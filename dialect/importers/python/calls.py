@@ -27,10 +27,10 @@ _KEPT = 1024  # code objects remembered
 _LONGEST = 2000  # lines of a function that is worth compiling again
 # Builtins that look at the frame that calls them, which must stay the user's.
 _OF_FRAMES = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
-# Names of methods of arrays, containers and texts, whose callees need no look.
+# Names of methods of arrays, containers and texts, whose callees need no look; `fill` does.
 _KNOWN = frozenset(
     name for kind in (np.ndarray, list, dict, set, str, tuple, int, float) for name in dir(kind)
-)
+) - {"fill"}
 # Modules whose functions need no look: attributes are substituted, or have no effects.
 _SUBSTITUTED = frozenset({
     "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "profuse", "math", "operator", "time",

@@ -15,6 +15,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..tracing.current import current, trace_error
 from .caught import catches
 from .generators import is_generator
@@ -68,8 +70,8 @@ def substitute(value: Any) -> Any:
         return value
     try:
         found = FUNCTIONS.get(value)
-    except TypeError:
-        return value  # unhashable
+    except TypeError:  # unhashable
+        found = None
     if found is not None:
         return found
     why = refusal(value)
@@ -96,6 +98,12 @@ def refusal(value: Any) -> tuple[str, str] | None:
                 return _clock(f"time.{name}")
             if name in ("urandom", "getrandom"):
                 return _random(f"os.{name}")
+        elif name == "fill" and isinstance(owner, np.ndarray) and owner.dtype.kind == "V":
+            # `ml_dtypes` raises TypeError for a traced number, which the user's code may catch.
+            return (
+                f"an array of {owner.dtype} that the function has not made itself is filled",
+                "make it with np.full, or fill it outside of the function",
+            )
         elif name == "rvs" and type(owner).__module__.startswith("scipy.stats"):
             return _random(f"scipy.stats.{getattr(owner, 'name', type(owner).__name__)}.rvs")
     module = getattr(value, "__module__", None)

@@ -39,6 +39,8 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 def user_loc() -> Loc | None:
     """The line of the innermost frame of the user's code, or of a library's if there is none."""
     rec = current()
+    if rec is not None and rec.line is not None:
+        return rec.line
     frame = sys._getframe(1)
     other = None
     while frame is not None:

@@ -67,6 +67,21 @@ def inline_program(rec: Recorder, program: Program, operands: Sequence[int]) -> 
     return list(_Inliner(rec, dict(zip(program.inputs, operands, strict=True))).block(program.body))
 
 
+def inline_block(rec: Recorder, block: Block, args: Sequence[int] = ()) -> tuple[int, ...]:
+    """Record a block's instructions anew, where other values of the trace are visible.
+
+    ``args`` take the place of the block's arguments. Returns what it yields.
+    """
+    return _Inliner(rec, _Visible(zip(block.args, args, strict=True))).block(block)
+
+
+class _Visible(dict[int, int]):
+    """Values of the trace: each stands for itself until it is bound to another one."""
+
+    def __missing__(self, value: int) -> int:
+        return value
+
+
 def _guarded(rec: Recorder, expr: Expr, leaves: Sequence[Any]) -> int:
     """The value of a guard's expression in the outer trace."""
 

@@ -87,6 +87,8 @@ class Recorder:
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.capture_inputs: list[int] = []
+        self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction
+        self.remarks: dict[str, None] = {}  # what users may want to know of the graph
         self.strict = False  # the function asks for strict fusion
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
@@ -186,6 +188,10 @@ class Recorder:
         if failure is Failure.SIZES:
             self.pin()
 
+    def remark(self, text: str) -> None:
+        """Have `explain` tell something of the graph."""
+        self.remarks[text] = None
+
     def callee(self, function: Any) -> Any:
         """The callable that this trace calls in place of ``function``."""
         return self.scope.callee(function)
@@ -232,6 +238,15 @@ class Recorder:
                 "a value computed inside a branch or loop body is used outside of it",
                 "return it from the function given to cond / while_loop / fori_loop",
             )
+
+    @contextmanager
+    def at(self, line: Loc | None) -> Iterator[None]:
+        """Record instructions, and raise errors, as those of another line of the user's code."""
+        before, self.line = self.line, line or self.line
+        try:
+            yield
+        finally:
+            self.line = before
 
     @contextmanager
     def nested(self, block: Block) -> Iterator[Block]:

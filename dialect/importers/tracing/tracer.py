@@ -47,6 +47,7 @@ class Trace:
         kinds: per argument leaf, `leaves.leaf_kind`.
         names: per argument leaf, what the user calls it.
         strict: the function asks for strict fusion (R1.46).
+        remarks: sentences on how the graph was made.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -59,6 +60,7 @@ class Trace:
     kinds: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
     strict: bool = False
+    remarks: tuple[str, ...] = ()
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,8 +93,8 @@ class Trace:
         return [depth - 2 for depth in self.in_tree.depths()]
 
     def explain(self) -> list[str]:
-        """One sentence per baked number."""
-        return [guard.explain() for guard in self.guards]
+        """One sentence per baked number, and the remarks."""
+        return [*(guard.explain() for guard in self.guards), *self.remarks]
 
 
 def _kind_text(kind: Any) -> str:
@@ -160,7 +162,7 @@ def trace(
     guards = [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
     return Trace(
         Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
-        guards, tuple(map(leaf_kind, leaves)), names, rec.strict,
+        guards, tuple(map(leaf_kind, leaves)), names, rec.strict, tuple(rec.remarks),
     )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ DIALECT = "scf"
 class ControlFlow(Op):
     """Family of ops that run blocks; the executor, not `evaluate`, runs those."""
 
+    undifferentiable = "`differentiate` runs its blocks backwards itself"
+
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return ()
@@ -73,6 +75,7 @@ class IfThenElse(Op, name="if_then_else"):
     a = operand()
     b = operand()
     out = result()
+    undifferentiable = "`if-then-else` makes it of branches, after gradients"
 
     @classmethod
     def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:

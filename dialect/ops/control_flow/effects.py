@@ -22,6 +22,7 @@ class Warn(Op, name="warn"):
     pure = False
     message = attr(STR)
     site = attr(STR, default="")
+    no_gradient = True
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:

@@ -20,6 +20,7 @@ class ListConstruct(Op, name="list_construct"):
     items = operand(variadic=True)
     out = result()
     pure = False
+    undifferentiable = "`lower-lists` and `remove-list-mutation` take lists apart first"
 
     @classmethod
     def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
@@ -45,6 +46,7 @@ class _OfList(Op):
 
     list = operand()
     pure = False
+    undifferentiable = "`lower-lists` and `remove-list-mutation` take lists apart first"
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:

@@ -20,6 +20,7 @@ from .families import Binary, PartialBinary, in_f32
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...ir.gradients import Partial
 
 
 class Add(Binary, name="add"):
@@ -27,6 +28,7 @@ class Add(Binary, name="add"):
 
     numpy = np.add
     python = symbolic = element = operator.add
+    partials = staticmethod(lambda a, b, y: (1, 1))
 
 
 class Sub(Binary, name="sub"):
@@ -34,6 +36,7 @@ class Sub(Binary, name="sub"):
 
     numpy = np.subtract
     python = symbolic = element = operator.sub
+    partials = staticmethod(lambda a, b, y: (1, -1))
 
 
 class Mul(Binary, name="mul"):
@@ -41,6 +44,7 @@ class Mul(Binary, name="mul"):
 
     numpy = np.multiply
     python = symbolic = element = operator.mul
+    partials = staticmethod(lambda a, b, y: (b, a))
 
 
 class Div(PartialBinary, name="div"):
@@ -48,6 +52,8 @@ class Div(PartialBinary, name="div"):
 
     numpy = np.divide
     python = element = operator.truediv
+    partials = staticmethod(lambda a, b, y: (1 / b, -y / b))
+    singular = True
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
@@ -68,6 +74,7 @@ class FloorDiv(PartialBinary, name="floor_div"):
     python = operator.floordiv
     symbolic = staticmethod(_no_zero(operator.floordiv))
     element = operator.floordiv
+    no_gradient = True
 
 
 class Remainder(PartialBinary, name="remainder"):
@@ -77,6 +84,8 @@ class Remainder(PartialBinary, name="remainder"):
     python = operator.mod
     symbolic = staticmethod(_no_zero(operator.mod))
     element = operator.mod
+    partials = staticmethod(lambda a, b, y: (1, -np.floor_divide(a, b)))
+    singular = True
 
 
 class Fmod(Binary, name="fmod"):
@@ -84,12 +93,23 @@ class Fmod(Binary, name="fmod"):
 
     numpy = np.fmod
     element = staticmethod(lambda a, b: a.fmod(b))
+    partials = staticmethod(lambda a, b, y: (1, -np.trunc(a / b)))
+    singular = True
 
 
 class Pow(PartialBinary, name="pow"):
     """``a ** b``; integer powers wrap, and NumPy raises for negative ones."""
 
     numpy = np.power
+
+    singular = True
+
+    @staticmethod
+    def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+        flat = b == 0
+        by_a = np.where(flat, 0, b * np.power(a, np.where(flat, 1, b - 1)))
+        positive = a > 0
+        return by_a, np.where(positive, y * np.log(np.where(positive, a, 1)), 0)
 
     @staticmethod
     def python(a: Any, b: Any) -> Any:
@@ -185,11 +205,23 @@ _POWERS: dict[Any, Callable[[Scalar], Scalar]] = {
 }
 
 
+def _shared(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+    """Of a maximum or minimum: the chosen operand has the gradient, or both half of it; NaNs do."""
+    both = (a == b) | (np.isnan(a) & np.isnan(b))
+
+    def share(x: Any) -> Partial:
+        chosen = (x == y) | np.isnan(x)
+        return lambda g: np.where(both, g * 0.5, np.where(chosen, g, 0))
+
+    return share(a), share(b)
+
+
 class Maximum(Binary, name="maximum", rounding=Rounding.NONE):
     """Larger of two; nan wins."""
 
     numpy = np.maximum
     symbolic = staticmethod(sym_max)
+    partials = staticmethod(_shared)
 
     @staticmethod
     def python(a: Any, b: Any) -> Any:
@@ -203,6 +235,7 @@ class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
 
     numpy = np.minimum
     symbolic = staticmethod(sym_min)
+    partials = staticmethod(_shared)
 
     @staticmethod
     def python(a: Any, b: Any) -> Any:
@@ -222,11 +255,24 @@ class Atan2(Binary, name="atan2"):
     numpy = np.arctan2
     element = staticmethod(lambda a, b: a.math("atan2", b))
 
+    singular = True
+
+    @staticmethod
+    def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+        square = a * a + b * b
+        return b / square, -a / square
+
 
 class Hypot(Binary, name="hypot"):
     """``sqrt(a² + b²)`` without overflow on the way; infinite if either is, even beside nan."""
 
     numpy = np.hypot
+
+    @staticmethod
+    def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+        none = y == 0
+        length = np.where(none, 1, y)
+        return np.where(none, 0, a / length), np.where(none, 0, b / length)
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -248,12 +294,18 @@ class Copysign(Binary, name="copysign", rounding=Rounding.NONE):
 
     numpy = np.copysign
     element = staticmethod(lambda a, b: a.math("copysign", b))
+    partials = staticmethod(lambda a, b, y: (np.sign(a) * np.sign(y), None))
 
 
 class Logaddexp(Binary, name="logaddexp"):
     """``log(exp(a) + exp(b))`` without overflow."""
 
     numpy = np.logaddexp
+
+    @staticmethod
+    def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+        # Infinities that are equal have no difference.
+        return tuple(np.exp(np.where(x == y, 0, x - y)) for x in (a, b))
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:

@@ -65,6 +65,8 @@ class Ge(Compare, name="ge"):
 class _Logical(Binary, rounding=Rounding.NONE):
     """Of truth values: everything that is not 0 is true, nan too; ``element`` is of two bools."""
 
+    no_gradient = True
+
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = (x if x.dtype is BOOL else x.ne(0) for x in xs)
@@ -116,6 +118,7 @@ class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
 
     numpy = np.logical_not
     python = operator.not_
+    no_gradient = True
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -135,6 +138,7 @@ class BitwiseAnd(Binary, name="bitwise_and", rounding=Rounding.NONE):
 
     numpy = np.bitwise_and
     python = element = operator.and_
+    no_gradient = True
 
 
 class BitwiseOr(Binary, name="bitwise_or", rounding=Rounding.NONE):
@@ -142,6 +146,7 @@ class BitwiseOr(Binary, name="bitwise_or", rounding=Rounding.NONE):
 
     numpy = np.bitwise_or
     python = element = operator.or_
+    no_gradient = True
 
 
 class BitwiseXor(Binary, name="bitwise_xor", rounding=Rounding.NONE):
@@ -149,12 +154,14 @@ class BitwiseXor(Binary, name="bitwise_xor", rounding=Rounding.NONE):
 
     numpy = np.bitwise_xor
     python = element = operator.xor
+    no_gradient = True
 
 
 class BitwiseNot(Unary, name="bitwise_not", rounding=Rounding.NONE):
     """``~x``: complement of an integer, negation of a bool."""
 
     numpy = np.invert
+    no_gradient = True
 
     @staticmethod
     def python(x: Any) -> Any:
@@ -165,6 +172,8 @@ class BitwiseNot(Unary, name="bitwise_not", rounding=Rounding.NONE):
 
 class _Shift(PartialBinary, rounding=Rounding.NONE):
     """A shift; amounts outside ``0 … width - 1`` shift everything out."""
+
+    no_gradient = True
 
     @classmethod
     def python_total(cls, value: Any) -> bool:

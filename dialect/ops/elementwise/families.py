@@ -74,6 +74,7 @@ class Elementwise(Op):
         rule: ufunc whose loops decide the dtypes, where ``numpy`` is not that ufunc itself.
         python: the op on Python numbers only; absent = they are treated as NumPy treats them.
         symbolic: the same on sizes of which some are symbols.
+        of_gradients: True if only gradients emit it, and it has no in-place form.
         element: what a kernel computes of one element of each operand; a family or an op that
             takes several steps for it overrides `scalar`.
     """
@@ -83,6 +84,7 @@ class Elementwise(Op):
     rule: ClassVar[np.ufunc | None] = None
     python: ClassVar[Callable[..., Any] | None] = None
     symbolic: ClassVar[Callable[..., Any] | None] = None
+    of_gradients: ClassVar[bool] = False
     element: ClassVar[Callable[..., Scalar]]
 
     @classmethod
@@ -250,6 +252,8 @@ class Compare(Binary, rounding=Rounding.NONE):
 
     ``element`` compares two elements of one dtype.
     """
+
+    no_gradient = True
 
     @classmethod
     def casts(cls, keys: Sequence[Key]) -> tuple[DType | None, ...]:

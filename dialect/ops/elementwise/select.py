@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import DTypeError
 from ...ir.attrs import DTYPE
 from ...ir.dtypes import BOOL, I64, DType, dtype_of
-from ...ir.op import Attrs, Rounding, attr, operand, result
+from ...ir.op import Attrs, Rounding, Values, attr, operand, result
 from ...ir.types import ListType, TensorType, Type
 from ..broadcast import shape_of
 from ..sizes import as_tensor
@@ -20,6 +20,7 @@ from .families import SAMPLE, Elementwise, Key, Unary, result_dtype
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Tensor
     from ....lowering.linalg.scalar import Scalar
+    from ...ir.gradients import GradientBuilder, Partial
 
 
 class Select(Elementwise, name="select", rounding=Rounding.MOVES):
@@ -31,6 +32,13 @@ class Select(Elementwise, name="select", rounding=Rounding.MOVES):
     out = result()
 
     numpy = np.where
+
+    linear = ((1, 2),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        chosen = np.where(xs[0], g, 0) if k == 1 else np.where(xs[0], 0, g)
+        return b.like(chosen, xs[k])
 
     @staticmethod
     def python(cond: Any, a: Any, b: Any) -> Any:
@@ -62,6 +70,12 @@ class Clip(Elementwise, name="clip", rounding=Rounding.NONE):
     out = result()
 
     numpy = np.clip
+
+    @staticmethod
+    def partials(x: Any, lo: Any, hi: Any, y: Any) -> Sequence[Partial]:
+        inside = ((x >= lo) & (x <= hi)) | np.isnan(x)
+        below, above = (x < lo) & (lo <= hi), np.maximum(x, lo) > hi
+        return tuple(lambda g, c=c: np.where(c, g, 0) for c in (inside, below, above))
 
     @staticmethod
     def python(x: Any, lo: Any, hi: Any) -> Any:
@@ -132,6 +146,12 @@ class Cast(Unary, name="cast", rounding=Rounding.NONE):
     """`ndarray.astype`."""
 
     dtype = attr(DTYPE)
+
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.like(g, xs[0])
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

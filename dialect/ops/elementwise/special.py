@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +21,8 @@ class Rsqrt(Unary, name="rsqrt"):
     """``1 / sqrt(x)``, each step rounded; dtypes as `numpy.sqrt`."""
 
     rule = np.sqrt
+    partials = staticmethod(lambda x, y: (y / x * -0.5,))
+    singular = True
 
     @staticmethod
     def numpy(x: Any) -> Any:
@@ -52,6 +55,7 @@ class Erf(_SciPy, name="erf"):
     """Error function."""
 
     loops = {"f32": F32, "c64": C64, "c128": C128}
+    partials = staticmethod(lambda x, y: (np.exp(-x * x) * (2 / math.sqrt(math.pi)),))
 
     @staticmethod
     def numpy(x: Any) -> Any:
@@ -68,6 +72,7 @@ class Sigmoid(_SciPy, name="sigmoid"):
     """``1 / (1 + exp(-x))``."""
 
     loops = {"f32": F32}
+    partials = staticmethod(lambda x, y: (y * (1 - y),))
 
     @staticmethod
     def numpy(x: Any) -> Any:
@@ -85,6 +90,8 @@ class Sigmoid(_SciPy, name="sigmoid"):
 
 class Relu(Unary, name="relu", rounding=Rounding.NONE):
     """``maximum(x, 0)`` in the operand's dtype; nan stays nan."""
+
+    partials = staticmethod(lambda x, y: (lambda g: np.where((x > 0) | np.isnan(x), g, 0),))
 
     @classmethod
     def loop(cls, *keys: Key) -> tuple[DType, ...]:

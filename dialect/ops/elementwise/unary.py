@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from .families import Key, MathUnary, Unary
 
 if TYPE_CHECKING:
     from ....lowering.linalg.scalar import Scalar
+    from ...ir.gradients import Partial
 
 
 # --- sign and size ----------------------------------------------------------------------------
@@ -27,6 +29,7 @@ class Positive(Unary, name="positive", rounding=Rounding.NONE):
     numpy = np.positive
     python = symbolic = operator.pos
     element = staticmethod(lambda x: x)
+    partials = staticmethod(lambda x, y: (1,))
 
 
 class Neg(Unary, name="neg", rounding=Rounding.NONE):
@@ -34,6 +37,7 @@ class Neg(Unary, name="neg", rounding=Rounding.NONE):
 
     numpy = np.negative
     python = symbolic = element = operator.neg
+    partials = staticmethod(lambda x, y: (-1,))
 
 
 class Abs(Unary, name="abs", rounding=Rounding.NONE):
@@ -42,11 +46,19 @@ class Abs(Unary, name="abs", rounding=Rounding.NONE):
     numpy = np.absolute
     python = element = abs
 
+    @staticmethod
+    def partials(x: Any, y: Any) -> Sequence[Partial]:
+        if np.dtype(x.dtype).kind != "c":
+            return (np.sign(x),)
+        none = y == 0
+        return (np.conj(np.where(none, 0, x / np.where(none, 1, y))),)
+
 
 class Sign(Unary, name="sign", rounding=Rounding.NONE):
     """-1, 0 or 1; nan stays nan, and the sign of -0.0 is 0.0 (-0.0 in bf16)."""
 
     numpy = np.sign
+    no_gradient = True
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -65,6 +77,7 @@ class Conj(Unary, name="conj", rounding=Rounding.NONE):
 
     numpy = np.conjugate
     element = staticmethod(lambda x: x)
+    partials = staticmethod(lambda x, y: (np.conj,))
 
 
 class _Part(Unary, rounding=Rounding.NONE):
@@ -83,6 +96,7 @@ class Real(_Part, name="real"):
     numpy = np.real
     python = operator.attrgetter("real")
     element = staticmethod(lambda x: x)
+    partials = staticmethod(lambda x, y: (1,))
 
 
 class Imag(_Part, name="imag"):
@@ -91,6 +105,7 @@ class Imag(_Part, name="imag"):
     aliases = {0: 0}
     numpy = np.imag
     python = operator.attrgetter("imag")
+    partials = staticmethod(lambda x, y: (-1j if np.dtype(x.dtype).kind == "c" else None,))
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -102,30 +117,41 @@ class Imag(_Part, name="imag"):
 
 class Exp(MathUnary, name="exp"):
     numpy = np.exp
+    partials = staticmethod(lambda x, y: (y,))
 
 
 class Exp2(MathUnary, name="exp2"):
     numpy = np.exp2
+    partials = staticmethod(lambda x, y: (y * math.log(2),))
 
 
 class Expm1(MathUnary, name="expm1"):
     numpy = np.expm1
+    partials = staticmethod(lambda x, y: (y + 1,))
 
 
 class Log(MathUnary, name="log"):
     numpy = np.log
+    partials = staticmethod(lambda x, y: (1 / x,))
+    singular = True
 
 
 class Log2(MathUnary, name="log2"):
     numpy = np.log2
+    partials = staticmethod(lambda x, y: (1 / (x * math.log(2)),))
+    singular = True
 
 
 class Log10(MathUnary, name="log10"):
     numpy = np.log10
+    partials = staticmethod(lambda x, y: (1 / (x * math.log(10)),))
+    singular = True
 
 
 class Log1p(MathUnary, name="log1p"):
     numpy = np.log1p
+    partials = staticmethod(lambda x, y: (1 / (x + 1),))
+    singular = True
 
 
 # --- powers and roots -------------------------------------------------------------------------
@@ -133,12 +159,15 @@ class Log1p(MathUnary, name="log1p"):
 
 class Sqrt(MathUnary, name="sqrt"):
     numpy = np.sqrt
+    partials = staticmethod(lambda x, y: (0.5 / y,))
+    singular = True
 
 
 class Square(Unary, name="square"):
     """``x * x``."""
 
     numpy = np.square
+    partials = staticmethod(lambda x, y: (x * 2,))
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -150,6 +179,8 @@ class Reciprocal(Unary, name="reciprocal"):
     """``1 / x`` in the operand's dtype; integers truncate."""
 
     numpy = np.reciprocal
+    partials = staticmethod(lambda x, y: (-y * y,))
+    singular = True
 
     @classmethod
     def refuse(cls, types: Sequence[Type]) -> Reason | None:
@@ -168,50 +199,66 @@ class Reciprocal(Unary, name="reciprocal"):
 
 class Sin(MathUnary, name="sin"):
     numpy = np.sin
+    partials = staticmethod(lambda x, y: (np.cos(x),))
 
 
 class Cos(MathUnary, name="cos"):
     numpy = np.cos
+    partials = staticmethod(lambda x, y: (-np.sin(x),))
 
 
 class Tan(MathUnary, name="tan"):
     numpy = np.tan
+    partials = staticmethod(lambda x, y: (y * y + 1,))
 
 
 class Asin(MathUnary, name="asin"):
     numpy = np.arcsin
+    partials = staticmethod(lambda x, y: (1 / np.sqrt((1 - x) * (1 + x)),))
+    singular = True
 
 
 class Acos(MathUnary, name="acos"):
     numpy = np.arccos
+    partials = staticmethod(lambda x, y: (-1 / np.sqrt((1 - x) * (1 + x)),))
+    singular = True
 
 
 class Atan(MathUnary, name="atan"):
     numpy = np.arctan
+    partials = staticmethod(lambda x, y: (1 / (x * x + 1),))
 
 
 class Sinh(MathUnary, name="sinh"):
     numpy = np.sinh
+    partials = staticmethod(lambda x, y: (np.cosh(x),))
 
 
 class Cosh(MathUnary, name="cosh"):
     numpy = np.cosh
+    partials = staticmethod(lambda x, y: (np.sinh(x),))
 
 
 class Tanh(MathUnary, name="tanh"):
     numpy = np.tanh
+    partials = staticmethod(lambda x, y: (1 - y * y,))
 
 
 class Asinh(MathUnary, name="asinh"):
     numpy = np.arcsinh
+    partials = staticmethod(lambda x, y: (1 / np.sqrt(x * x + 1),))
 
 
 class Acosh(MathUnary, name="acosh"):
     numpy = np.arccosh
+    partials = staticmethod(lambda x, y: (1 / (np.sqrt(x - 1) * np.sqrt(x + 1)),))
+    singular = True
 
 
 class Atanh(MathUnary, name="atanh"):
     numpy = np.arctanh
+    partials = staticmethod(lambda x, y: (1 / ((1 - x) * (1 + x)),))
+    singular = True
 
 
 # --- rounding ---------------------------------------------------------------------------------
@@ -219,6 +266,8 @@ class Atanh(MathUnary, name="atanh"):
 
 class _Rounding(MathUnary, rounding=Rounding.NONE):
     """To an integral value; integers and bools pass as they are."""
+
+    no_gradient = True
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -268,6 +317,7 @@ class Isnan(Unary, name="isnan", rounding=Rounding.NONE):
 
     numpy = np.isnan
     element = operator.methodcaller("isnan")
+    no_gradient = True
 
 
 class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
@@ -275,6 +325,7 @@ class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
 
     numpy = np.isinf
     element = operator.methodcaller("isinf")
+    no_gradient = True
 
 
 class Isfinite(Unary, name="isfinite", rounding=Rounding.NONE):
@@ -282,3 +333,4 @@ class Isfinite(Unary, name="isfinite", rounding=Rounding.NONE):
 
     numpy = np.isfinite
     element = operator.methodcaller("isfinite")
+    no_gradient = True

@@ -8,14 +8,14 @@ whereupon tier 0 runs in its place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Attrs, Failure, Fusion, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
 from ...ir.symbolic import Dim
 from ...ir.types import Shape, TensorType, Type
 from ..broadcast import broadcast_shapes, shape_text
@@ -31,12 +31,14 @@ from ..sizes import (
     normalize_axes,
     normalize_axis,
     product,
+    prove_equal,
     tensor_type,
 )
-from ..structural import Structural
+from ..structural import Proven, Structural
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 class _Indexed(Structural):
@@ -84,6 +86,14 @@ class Take(_Indexed, name="take"):
     indices = operand()
     out = result()
     axis = attr(I64, default=None)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        (x, indices), axis = xs, attrs["axis"]
+        if axis is None:
+            return _added_flat(b, x, g, indices)
+        return b.op("index_add", np.zeros_like(x), g, indices, axes=(axis,))
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -115,6 +125,12 @@ class Take(_Indexed, name="take"):
         return b.compute(out, load)
 
 
+def _added_flat(b: GradientBuilder, x: Any, g: Any, indices: Any) -> Any:
+    """``g`` at indices of the flat ``x``, and zeros elsewhere."""
+    flat = b.op("index_add", np.zeros_like(x).reshape(-1), g, indices, axes=(0,))
+    return flat.reshape(np.shape(x))
+
+
 def _integers(indices: Any) -> Any:
     """Indices as NumPy takes them: the bits of u64 as i64, so that the largest is -1."""
     is_u64 = isinstance(indices, (np.ndarray, np.generic)) and indices.dtype == np.uint64
@@ -131,6 +147,14 @@ class Gather(_Indexed, name="gather"):
     indices = operand()
     out = result()
     axis = attr(I64, default=None)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        (x, indices), axis = xs, attrs["axis"]
+        if axis is None:
+            return _added_flat(b, x, g, indices)
+        return b.op("gather_add", np.zeros_like(x), g, indices, axis=axis)
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -190,6 +214,11 @@ class Index(_Indexed, name="index"):
     indices = operand(variadic=True)
     out = result()
     axes = attr(I64_ARRAY)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.op("index_add", np.zeros_like(xs[0]), g, *xs[1:], axes=attrs["axes"])
 
     @classmethod
     def indexed(cls, shape: Shape, attrs: Attrs) -> tuple[int, ...]:
@@ -231,12 +260,16 @@ class Index(_Indexed, name="index"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        x = args[0]
+        return args[0][cls.key(args[0], args[1:], attrs)]
+
+    @classmethod
+    def key(cls, x: Any, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
+        """NumPy's index of the elements."""
         key: list[Any] = [slice(None)] * np.ndim(x)
-        for axis, index in zip(cls.indexed(np.shape(x), attrs), args[1:], strict=True):
+        for axis, index in zip(cls.indexed(np.shape(x), attrs), indices, strict=True):
             # A Python number would be a basic index, to which another placing rule applies.
             key[axis] = np.asarray(_integers(index))
-        return x[tuple(key)]
+        return tuple(key)
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -264,3 +297,113 @@ class Index(_Indexed, name="index"):
             return x.at(*(chosen[k] if k in chosen else next(rest) for k in range(x.rank)))
 
         return b.compute(out, load)
+
+
+class _Adding(Op, rounding=Rounding.SUMS):
+    """Family: ``x`` with ``value`` added to its elements at some indices, in their order.
+
+    An element that is named several times has all of their values added. Tier 0 runs these ops.
+    """
+
+    failure = Failure.CONTENTS
+    linear = ((0, 1),)
+    x = operand()
+    value = operand()
+    out = result()
+    picking: type[Index] | type[Gather]
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return g if k == 0 else b.op(cls.picking.name, g, *xs[2:], **attrs)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        x, value = tensor_type(types[0]), tensor_type(types[1])
+        cls.picking.infer((types[0], *types[2:]), attrs)
+        if None not in (x.dtype, value.dtype) and x.dtype is not value.dtype:
+            raise DTypeError(f"elements of {value.dtype} cannot be added to elements of {x.dtype}")
+        return (x.without_layout(),)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        x, value, *indices = args
+        out = np.array(x)
+        try:
+            np.add.at(out, cls.key(out, indices, attrs), value)
+        except IndexError as error:
+            raise BoundsError(str(error)) from None
+        return out
+
+    @classmethod
+    def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
+        """NumPy's index of the elements that are added to."""
+        raise NotImplementedError
+
+
+class IndexAdd(_Adding, name="index_add"):
+    """Add to what `index` picks."""
+
+    indices = operand(variadic=True)
+    axes = attr(I64_ARRAY)
+    picking = Index
+
+    @classmethod
+    def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
+        return Index.key(x, indices, attrs)
+
+
+class GatherAdd(_Adding, Proven, name="gather_add"):
+    """Add to what `gather` picks along an axis.
+
+    A kernel compares the place of each element with the few indices of its row; of more than
+    `MOST` indices it would take longer than tier 0 does.
+    """
+
+    MOST: ClassVar[int] = 4
+    fusion = Fusion.POINTWISE
+    indices = operand()
+    axis = attr(I64)
+    picking = Gather
+
+    @classmethod
+    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
+        x, value, indices = (complete_shape(tensor_type(t)) for t in types)
+        axis = normalize_axis(attrs["axis"], len(x))
+        count = indices[axis]
+        if not isinstance(count, int) or count > cls.MOST:
+            raise LoweringError(f"{count} indices are more than {cls.MOST}")
+        if not is_positive(x[axis]):
+            raise LoweringError(f"size {x[axis]} may be 0, which has nothing to index")
+        given = (types[0], types[2])
+        wanted = complete_shape(tensor_type(Gather.infer(given, attrs)[0]))
+        for size, other in zip(value, wanted, strict=True):
+            prove_equal(size, other, "gather_add adds one number per index")
+
+    @classmethod
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+        (x, value, indices), out = args, types[0]
+        assert isinstance(out, TensorType)
+        axis = normalize_axis(attrs["axis"], x.rank)
+        forbid_outside(b, indices, x.shape[axis])
+
+        def element(*at: Scalar) -> Scalar:
+            total = x.at(*at)
+            for k in range(int(indices.shape[axis])):
+                place = [k if d == axis else i for d, i in enumerate(at)]
+                own = [0 if n == 1 else i for n, i in zip(indices.shape, place, strict=True)]
+                index = clamped(b, indices.at(*own), x.shape[axis])
+                total = index.eq(at[axis]).select(total + value.at(*place), total)
+            return total
+
+        return b.compute(out, element)
+
+    @classmethod
+    def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
+        index = np.asarray(indices[0])
+        axis = attrs["axis"] % x.ndim
+        return tuple(
+            index
+            if k == axis
+            else np.arange(n).reshape([-1 if j == k else 1 for j in range(x.ndim)])
+            for k, n in enumerate(x.shape)
+        )

@@ -29,6 +29,7 @@ class Writing(Op):
 
     writes = (0,)
     aliases = {0: 0}
+    undifferentiable = "`functionalize` makes it pure first"
 
     @classmethod
     def as_pure(cls, emit: Emit, attrs: Attrs, target: Any, *others: Any) -> Any:
@@ -166,6 +167,6 @@ for _op in tuple(OPS.values()):
     if (
         issubclass(_op, (Unary, Binary))
         and not issubclass(_op, Compare)
-        and not (_op.attrs or _op.aliases)
+        and not (_op.attrs or _op.aliases or _op.of_gradients)
     ):
         _make(_op)

@@ -12,7 +12,7 @@ from ...errors import DTypeError, LoweringError, ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
 from ...ir.dtypes import BF16, F64, DType
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Attrs, Failure, Fusion, Rounding, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Rounding, Values, attr, operand, result
 from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
 from ..broadcast import shape_of, shape_text
 from ..sizes import (
@@ -30,6 +30,7 @@ from .slicing import Pick, Slice
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 def _is_truncated(given: DType | None, wanted: DType | None) -> bool:
@@ -74,6 +75,11 @@ class Copy(Proven, name="copy", rounding=Rounding.MOVES):
     failure = Failure.NEVER
     x = operand()
     out = result()
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return g
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -100,6 +106,12 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     like = operand()
     out = result()
     assign = attr(BOOL, default=False)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        extra = np.ndim(xs[0]) - np.ndim(g)  # leading axes of size 1, which assignment drops
+        return b.like(np.expand_dims(g, tuple(range(extra))) if extra > 0 else g, xs[0])
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -157,6 +169,13 @@ class _Scatter(Proven, rounding=Rounding.MOVES):
     view: type[Slice] | type[Pick]
     x = operand()
     value = operand()
+    linear = ((0, 1),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        if k == 1:
+            return b.op(cls.view.name, g, *xs[2:], **attrs)
+        return b.op(cls.name, g, np.zeros_like(xs[1]), *xs[2:], **attrs)
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

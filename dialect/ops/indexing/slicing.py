@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import BoundsError, LoweringError, ShapeError
 from ...ir.attrs import DYNAMIC, I64, I64_ARRAY
-from ...ir.op import Attrs, Emit, View, attr, operand, result
+from ...ir.op import Attrs, Emit, Values, View, attr, operand, result
 from ...ir.size_algebra import sym_max, sym_min
 from ...ir.symbolic import Dim, Sym
 from ...ir.types import MaybeDim, Shape, TensorType, Type
@@ -40,6 +40,7 @@ from ..structural import Structural
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Tensor
+    from ...ir.gradients import GradientBuilder
 
 ABSENT = DYNAMIC + 1  # as a start or stop: the bound is left out
 
@@ -137,6 +138,11 @@ class Slice(Structural, name="slice"):
     stops = attr(I64_ARRAY)
     steps = attr(I64_ARRAY, default=None)
     axes = attr(I64_ARRAY, default=None)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.op("slice_scatter", np.zeros_like(xs[0]), g, *xs[1:], **attrs)
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
@@ -234,6 +240,11 @@ class Pick(Structural, name="pick"):
     out = result()
     axis = attr(I64, default=0)
     index = attr(I64)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.op("pick_scatter", np.zeros_like(xs[0]), g, *xs[1:], **attrs)
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import DTypeError, ShapeError
 from ...ir.attrs import VALUE
 from ...ir.dtypes import DType, dtype_of
-from ...ir.op import Attrs, Fusion, Op, Rounding, attr, operand, result
+from ...ir.op import Attrs, Fusion, Op, Rounding, Values, attr, operand, result
 from ...ir.types import MaybeDim, Shape, TensorType, Type, type_of
 from ..broadcast import broadcast_shapes
 from ..elementwise.binary import Add, Mul
@@ -20,6 +20,7 @@ from ..structural import Proven
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Tensor
+    from ...ir.gradients import GradientBuilder
 
 _SIGNATURE = "(n?,k),(k,m?)->(n?,m?)"
 
@@ -44,6 +45,22 @@ class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
     b = operand()
     out = result()
     fusion = Fusion.CONTRACTION
+    linear = ((0,), (1,))
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        x, z = xs
+        if np.ndim(x) == 1:
+            g = np.expand_dims(g, -2 if np.ndim(z) > 1 else -1)
+        if np.ndim(z) == 1:
+            g = np.expand_dims(g, -1)
+        left = np.expand_dims(x, 0) if np.ndim(x) == 1 else x
+        right = np.expand_dims(z, 1) if np.ndim(z) == 1 else z
+        if k == 0:
+            full = np.matmul(g, np.conj(np.swapaxes(right, -1, -2)))
+            return np.reshape(b.like(full, left), np.shape(x))
+        full = np.matmul(np.conj(np.swapaxes(left, -1, -2)), g)
+        return np.reshape(b.like(full, right), np.shape(z))
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -97,6 +114,7 @@ class Addmm(Op, name="addmm"):
     out = result()
     alpha = attr(VALUE, default=1)
     beta = attr(VALUE, default=1)
+    undifferentiable = "`decompose` makes a product and a sum of it"
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

@@ -39,6 +39,7 @@ class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
     adds = attr(I64_ARRAY)
     transposed = attr(BOOL_ARRAY, default=())
     fusion = Fusion.CONTRACTION
+    undifferentiable = "it is made of products after they were differentiated"
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

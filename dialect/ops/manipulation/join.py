@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import LoweringError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
-from ...ir.op import Attrs, Fusion, attr, operand, result
+from ...ir.op import EACH, Attrs, Fusion, Values, attr, operand, result
 from ...ir.symbolic import Dim
 from ...ir.types import MaybeDim, Shape, TensorType, Type
 from ..sizes import (
@@ -28,6 +28,7 @@ from ..structural import Structural
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 class _Join(Structural):
@@ -62,6 +63,17 @@ class _Join(Structural):
 
 class Concatenate(_Join, name="concatenate"):
     """`numpy.concatenate`. Raises ShapeError for sizes that differ along other axes."""
+
+    linear = EACH
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        axis = normalize_axis(attrs["axis"], np.ndim(y))
+        first: Any = 0
+        for x in xs[:k]:
+            first = first + np.shape(x)[axis]
+        part = (*[slice(None)] * axis, slice(first, first + np.shape(xs[k])[axis]))
+        return b.like(g[part], xs[k])
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -155,6 +167,12 @@ class Stack(_Join, name="stack"):
     """`numpy.stack`: tensors of one shape along a new axis. Raises ShapeError for others."""
 
     new_axes = 1
+    linear = EACH
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        axis = normalize_axis(attrs["axis"], np.ndim(y))
+        return b.like(b.op("pick", g, axis=axis, index=k), xs[k])
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -201,6 +219,17 @@ class Pad(Structural, name="pad"):
     out = result()
     widths = attr(I64_ARRAY)
     fusion = Fusion.POINTWISE
+    linear = ((0, 1),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        x, value = xs
+        inside = tuple(
+            slice(low, low + size)
+            for size, (low, _) in zip(np.shape(x), cls.pairs(np.ndim(x), attrs), strict=True)
+        )
+        part = g[inside]
+        return part if k == 0 else b.like(np.sum(g) - np.sum(part), value)
 
     @classmethod
     def pairs(cls, rank: int, attrs: Attrs) -> list[tuple[int, int]]:
@@ -286,6 +315,17 @@ class Tile(Structural, name="tile"):
     out = result()
     reps = attr(I64_ARRAY)
     fusion = Fusion.POINTWISE
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        reps, shape = attrs["reps"], np.shape(xs[0])
+        rank = max(len(shape), len(reps))
+        counts = (1,) * (rank - len(reps)) + tuple(reps)
+        sizes = (1,) * (rank - len(shape)) + tuple(shape)
+        split = [n for pair in zip(counts, sizes, strict=True) for n in pair]
+        summed = np.sum(np.reshape(g, split), tuple(range(0, 2 * rank, 2)), dtype=g.dtype)
+        return np.reshape(summed, shape)
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -332,6 +372,16 @@ class Repeat(Structural, name="repeat"):
     repeats = attr(I64)
     axis = attr(I64, default=None)
     fusion = Fusion.POINTWISE
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        shape, count = np.shape(xs[0]), attrs["repeats"]
+        if attrs["axis"] is None:
+            return np.reshape(np.sum(np.reshape(g, (-1, count)), 1, dtype=g.dtype), shape)
+        after = normalize_axis(attrs["axis"], len(shape)) + 1
+        apart = np.reshape(g, (*shape[:after], count, *shape[after:]))
+        return np.sum(apart, after, dtype=g.dtype)
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:

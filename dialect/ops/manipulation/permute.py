@@ -9,13 +9,14 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import I64, I64_ARRAY
-from ...ir.op import Attrs, Emit, Failure, View, attr, operand, result
+from ...ir.op import Attrs, Emit, Failure, Values, View, attr, operand, result
 from ...ir.types import Shape, Type
 from ..sizes import normalize_axes, normalize_axis, tensor_type
 from ..structural import Structural
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 class Permutation(Structural):
@@ -24,6 +25,12 @@ class Permutation(Structural):
     aliases = {0: 0}
     x = operand()
     out = result()
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        order = cls.permutation(np.ndim(xs[0]), attrs)
+        return np.transpose(g, tuple(map(order.index, range(len(order)))))
 
     @classmethod
     def permutation(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:

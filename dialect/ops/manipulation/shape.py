@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import BOOL, DYNAMIC, I64_ARRAY
-from ...ir.op import Attrs, Emit, Failure, View, attr, operand, result
+from ...ir.op import Attrs, Emit, Failure, Values, View, attr, operand, result
 from ...ir.types import MaybeDim, Shape, TensorType, Type
 from ..broadcast import shape_text
 from ..sizes import (
@@ -33,6 +33,7 @@ from ..structural import Structural
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 def reshape_back(emit: Emit, view: View) -> Any:
@@ -51,6 +52,11 @@ class Reshape(Structural, name="reshape"):
     sizes = operand(variadic=True)
     out = result()
     shape = attr(I64_ARRAY)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return np.reshape(g, np.shape(xs[0]))
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -109,6 +115,11 @@ class Squeeze(Structural, name="squeeze"):
     x = operand()
     out = result()
     axes = attr(I64_ARRAY, default=None)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return np.reshape(g, np.shape(xs[0]))
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
@@ -164,6 +175,11 @@ class ExpandDims(Structural, name="expand_dims"):
     x = operand()
     out = result()
     axes = attr(I64_ARRAY)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return np.squeeze(g, tuple(attrs["axes"]))
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
@@ -204,6 +220,11 @@ class BroadcastTo(Structural, name="broadcast_to"):
     out = result()
     shape = attr(I64_ARRAY)
     implicit = attr(BOOL, default=False)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.like(g, xs[0])
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -266,6 +287,11 @@ class Flip(Structural, name="flip"):
     x = operand()
     out = result()
     axes = attr(I64_ARRAY, default=None)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return np.flip(g, attrs["axes"])
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
-from ...ir.op import EVERY, Attrs, Emit, View, attr, operand, result
+from ...ir.op import EVERY, Attrs, Emit, Values, View, attr, operand, result
 from ...ir.size_algebra import sym_min
 from ...ir.symbolic import Dim, Sym
 from ...ir.types import TensorType, Type
@@ -19,6 +19,7 @@ from ..structural import Structural
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 class _Pieces(Structural):
@@ -28,6 +29,18 @@ class _Pieces(Structural):
     x = operand()
     pieces = result(variadic=True)
     axis = attr(I64, default=0)
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        axis = normalize_axis(attrs["axis"], np.ndim(xs[0]))
+        parts = [np.zeros_like(y) if g is None else g for y, g in zip(ys, gs, strict=True)]
+        if cls.in_order(attrs):
+            return (np.concatenate(parts, axis),)
+        found = np.zeros_like(xs[0])
+        for part, (first, size) in zip(parts, cls.cut(np.shape(xs[0])[axis], attrs), strict=True):
+            bounds = {"starts": (first,), "stops": (first + size,), "axes": (axis,)}
+            found = found + b.op("slice_scatter", np.zeros_like(xs[0]), part, **bounds)
+        return (found,)
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
@@ -41,6 +54,11 @@ class _Pieces(Structural):
     def count(cls, attrs: Attrs) -> int:
         """How many pieces."""
         raise NotImplementedError
+
+    @classmethod
+    def in_order(cls, attrs: Attrs) -> bool:
+        """True if the pieces, one after the other, are the whole axis."""
+        return True
 
     @classmethod
     def cut(cls, size: Dim, attrs: Attrs) -> list[tuple[Dim, Dim]]:
@@ -99,6 +117,11 @@ class Split(_Pieces, name="split"):
     sections = attr(I64, default=None)
     indices = attr(I64_ARRAY, default=None)
     even = attr(BOOL, default=True)
+
+    @classmethod
+    def in_order(cls, attrs: Attrs) -> bool:
+        cuts = attrs["indices"] or ()
+        return all(0 <= a <= b for a, b in zip((0, *cuts), cuts, strict=False))
 
     @classmethod
     def count(cls, attrs: Attrs) -> int:

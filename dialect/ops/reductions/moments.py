@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...errors import DTypeError
 from ...ir.attrs import DTYPE, F64
 from ...ir.dtypes import C64, C128, F16, F32, DType, dtype_of
 from ...ir.dtypes import F64 as DOUBLE
-from ...ir.op import Attrs, Failure, Rounding, attr
+from ...ir.op import Attrs, Failure, Rounding, Values, attr
 from ...ir.symbolic import Sym
 from ...ir.types import MaybeDim, TensorType, Type
 from ..sizes import drop, product, tensor_type
@@ -24,6 +24,7 @@ from .reduce import InResultDtype, Reduction, axis_argument, reduced_axes, wide
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
@@ -31,6 +32,13 @@ class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
 
     failure = Failure.NEVER
     dtype = attr(DTYPE, default=None)
+    linear: ClassVar[tuple[tuple[int, ...], ...]] = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        (x,) = xs
+        whole = b.expanded(attrs, g, x) / b.count(attrs, x)
+        return b.like(b.spread(whole, x), x)
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
@@ -64,7 +72,19 @@ class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
 class Var(Mean, name="var"):
     """Variance in two passes; the divisor is the count minus ``ddof``. Complex gives real."""
 
+    linear: ClassVar[tuple[tuple[int, ...], ...]] = ()
     ddof = attr(F64, default=0.0)
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        (x,) = xs
+        return (b.like(cls.slope(b, attrs, x, ys[0], b.expanded(attrs, gs[0], x)), x),)
+
+    @classmethod
+    def slope(cls, b: GradientBuilder, attrs: Attrs, x: Any, y: Any, g: Any) -> Any:
+        """The gradient of ``x`` from that of the variance; both reduced axes are of size 1."""
+        mean = np.mean(x, axis_argument(attrs["axes"]), dtype=attrs["dtype"], keepdims=True)
+        return (x - mean) * (g * 2 / (b.count(attrs, x) - attrs["ddof"]))
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
@@ -121,6 +141,12 @@ class Var(Mean, name="var"):
 
 class Std(Var, name="std"):
     """Standard deviation: the root of the variance, taken before rounding to bf16."""
+
+    @classmethod
+    def slope(cls, b: GradientBuilder, attrs: Attrs, x: Any, y: Any, g: Any) -> Any:
+        y = b.expanded(attrs, y, x)
+        none = y == 0
+        return super().slope(b, attrs, x, y, np.where(none, 0, g * 0.5 / np.where(none, 1, y)))
 
     @classmethod
     def finish(cls, variance: Any) -> Any:

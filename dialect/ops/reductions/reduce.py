@@ -17,7 +17,7 @@ from ...ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
 from ...ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
 from ...ir.dtypes import BOOL as BOOLEAN
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Attrs, Failure, Fusion, Rounding, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Rounding, Values, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
 from ..sizes import (
     check_axes,
@@ -33,6 +33,7 @@ from ..structural import Proven
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 def wide(dtype: DType) -> DType:
@@ -177,6 +178,11 @@ class Sum(Accumulation, name="sum"):
 
     ufunc = np.add
     fold = operator.add
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return b.like(b.spread(b.expanded(attrs, g, xs[0]), xs[0]), xs[0])
 
 
 class Prod(Accumulation, name="prod"):
@@ -186,9 +192,28 @@ class Prod(Accumulation, name="prod"):
     initial = 1
     fold = operator.mul
 
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        (x,), y, g = xs, b.expanded(attrs, ys[0], xs[0]), b.expanded(attrs, gs[0], xs[0])
+        axes = attrs["axes"]
+        zero = x == 0
+        others = np.where(zero, 1, x)
+        product = np.prod(others, axis_argument(axes), keepdims=True)
+        zeros = np.sum(zero, axis_argument(axes), keepdims=True)
+        one = np.where(zero & (zeros == 1), product, 0)
+        return (b.like(g * np.where(zeros == 0, y / others, one), x),)
+
 
 class _Extremum(_Fold, rounding=Rounding.NONE):
     """Family: max and min. In f32 halves are compared by one operation, which may be reordered."""
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        x = xs[0]
+        y, g = b.expanded(attrs, ys[0], x), b.expanded(attrs, gs[0], x)
+        hit = (x == y) | (np.isnan(x) & np.isnan(y))
+        count = np.sum(hit, axis_argument(attrs["axes"]), dtype=g.dtype, keepdims=True)
+        return (np.where(hit, g / count, 0),)
 
 
 class Max(_Extremum, name="max"):
@@ -213,6 +238,7 @@ class _Logical(_Fold, rounding=Rounding.NONE):
     """Family: any and all. Everything but zero is true, NaN too."""
 
     failure = Failure.NEVER
+    no_gradient = True
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
@@ -252,6 +278,7 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
     fusion = Fusion.REDUCTION
     numpy: ClassVar[Any]
     which: ClassVar[str]  # "max" or "min"
+    no_gradient = True
 
     @classmethod
     def axes(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:

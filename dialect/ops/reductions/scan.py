@@ -10,13 +10,14 @@ import numpy as np
 
 from ...ir.attrs import DTYPE, I64
 from ...ir.dtypes import DType, dtype_of
-from ...ir.op import Attrs, Failure, Fusion, Op, Rounding, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
 from ..sizes import check_axis, normalize_axis, product, tensor_type
 from .reduce import InResultDtype, accumulated, wide
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...ir.gradients import GradientBuilder
 
 
 class Scan(InResultDtype, Op, rounding=Rounding.SUMS):
@@ -84,6 +85,13 @@ class CumSum(Scan, name="cumsum"):
 
     ufunc = np.add
     fold = operator.add
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        axis = 0 if attrs["axis"] is None else attrs["axis"]
+        summed = np.flip(np.cumsum(np.flip(g, axis), axis, dtype=g.dtype), axis)
+        return b.like(np.reshape(summed, np.shape(xs[0])), xs[0])
 
 
 class CumProd(Scan, name="cumprod"):
@@ -91,3 +99,19 @@ class CumProd(Scan, name="cumprod"):
 
     ufunc = np.multiply
     fold = operator.mul
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        (x,), y, g = xs, ys[0], gs[0]
+        axis = 0 if attrs["axis"] is None else attrs["axis"]
+        flat = np.reshape(x, np.shape(y))
+        zero = flat == 0
+        first = zero & (np.cumsum(zero, axis) == 1)
+
+        def later(values: Any) -> Any:
+            return np.flip(np.cumsum(np.flip(values, axis), axis, dtype=g.dtype), axis)
+
+        # What follows the first zero is 0; the first zero itself is left out of its own derivative.
+        without = np.cumprod(np.where(first, 1, flat), axis, dtype=y.dtype)
+        rest = np.where(zero, 0, later(g * y) / np.where(zero, 1, flat))
+        return (b.like(np.reshape(np.where(first, later(g * without), rest), np.shape(x)), x),)

@@ -43,6 +43,7 @@ from ...ops.elementwise.compare import (
 from ...ops.elementwise.select import Cast
 from ...ops.elementwise.special import Relu
 from ...ops.elementwise.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc
+from ...ops.gradients import CustomResult, StopGradient
 from ...ops.indexing.scatter import Conform, Copy
 from ...ops.manipulation.permute import Permutation, Transpose
 from ...ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
@@ -246,6 +247,16 @@ def _not_not(m: Match) -> ir.Value | None:
 def _twice_is_once(m: Match) -> ir.Value | None:
     x, inner = m.op.operands[0], _inner(m, m.cls)
     return x if inner and _tensor(inner.op.operands[0]) and _unchanged(m, x) else None
+
+
+@rule(StopGradient)
+def _stopped(m: Match) -> ir.Value | None:
+    return m.op.operands[0]
+
+
+@rule(CustomResult)
+def _custom(m: Match) -> ir.Value | None:
+    return m.op.operands[CustomResult.chosen(m.attrs)]
 
 
 @rule(Positive)

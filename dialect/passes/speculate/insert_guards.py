@@ -14,6 +14,7 @@ from ...ir.op import Op
 from ...ir.types import BOOL_SCALAR, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS, is_constant
+from ...mlir.observed_sizes import note_sizes
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
@@ -124,6 +125,8 @@ class InsertGuards(Pass):
             if kept is None:
                 self.note(dataclasses.replace(reason, effect=effect))
             reason = kept
+        if reason is None:
+            note_sizes(callee, profiled, types_of(tensors))  # type: ignore[arg-type]
         return reason
 
 

@@ -2,9 +2,11 @@
 
 import contextlib
 
+import ml_dtypes
 import numpy as np
 import profuse as pf
 import pytest
+from profuse.dialect.errors import TraceError
 from profuse.dialect.importers.tracing.tracer import trace
 
 R = np.arange
@@ -218,3 +220,18 @@ def test_what_contents_decide_is_refused_even_if_caught(fn, args):
     with pytest.raises(pf.TraceError) as info:
         trace(fn, args)
     assert info.value.loc.file == __file__ and info.value.hint
+
+
+def test_a_number_that_ml_dtypes_does_not_take_is_refused_before_it_can_be_caught():
+    """Its TypeError, which NumPy does not raise, would choose the other branch for good."""
+    kept = np.zeros(0, ml_dtypes.bfloat16)
+
+    def f(x):
+        try:
+            kept.fill(x.shape[0])
+            return x + 1
+        except TypeError:
+            return x * 2
+
+    with pytest.raises(TraceError, match="bfloat16 that the function has not made"):
+        pf.jit(f)(np.ones(3))

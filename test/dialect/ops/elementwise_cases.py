@@ -35,6 +35,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "erf": scipy.special.erf, "sigmoid": scipy.special.expit,
     "rsqrt": lambda x: np.reciprocal(np.sqrt(x)),
     "relu": lambda x: np.maximum(x, np.zeros_like(x)),
+    "absorbing_mul": lambda a, b: _absorbing(a, b),
+    "stop_gradient": lambda x: x,
 }  # fmt: skip
 
 # What each op is on Python numbers alone, where that is Python's and not NumPy's business.
@@ -68,6 +70,11 @@ TOLERANCE: dict[str, float] = {
 }  # fmt: skip
 
 MIXED = (BOOL, I8, U8, I64, U64, F16, F32, F64, C64)
+
+
+def _absorbing(a: Any, b: Any) -> Any:
+    product = np.multiply(a, b)
+    return np.where(np.equal(a, 0), np.zeros_like(product), product)[()]
 
 
 def reference(name: str) -> Callable[..., Any]:

@@ -35,6 +35,8 @@ REFUSED: dict[str, str] = {
     "item": "bfiu", "truth": "bfiu",
     # Left to `decompose`.
     "addmm": "bfiu",
+    # Additions whose number and order contents decide: tier 0 runs them.
+    "index_add": "fiu",
 }  # fmt: skip
 
 # The same for symbolic sizes that fit some values only.
@@ -50,6 +52,7 @@ REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(
     ],
     "bfiu",
 )
+REFUSED_DYNAMIC["gather_add"] = "fiu"
 
 
 # Elementwise ops share all that reads and writes elements: of these every width meets every layout.

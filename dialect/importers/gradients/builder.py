@@ -1,0 +1,88 @@
+"""The builder that rules of op classes are handed in a trace: they record what they compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.gradients import GradientBuilder
+from ...ir.program import Instr
+from ...ir.types import ScalarType
+from ...ops.create import Constant, Full
+from ...ops.elementwise.families import Elementwise
+from ...ops.gradients import SumTo
+from ...ops.indexing.scatter import Conform
+from ...ops.manipulation.shape import BroadcastTo
+from ...ops.queries import Dim
+from ..tracing import operators
+from ..tracing.recorder import Recorder
+from ..tracing.traced import Traced, TracedScalar
+
+_LIKE = (SumTo, Conform)  # ops whose result has the shape of the second operand
+
+
+class TraceBuilder(GradientBuilder):
+    """Records into the trace of ``rec``."""
+
+    def __init__(self, rec: Recorder) -> None:
+        self.rec = rec
+        self._shapes: dict[int, int | None] = {}
+
+    def op(self, name: str, *operands: Any, **attrs: Any) -> Any:
+        return operators.op(name, *operands, **attrs)
+
+    def value(self, number: int) -> Any:
+        """What a rule gets for a value of the graph: Python's number for a constant."""
+        made = self.rec.defs.get(number)
+        if made is not None and made.op is Constant and self._is_number(number):
+            return made.attrs["value"]
+        return operators.wrap(self.rec, number)
+
+    def _is_number(self, value: int) -> bool:
+        return isinstance(self.rec.hints[value], ScalarType)
+
+    def same_shape(self, x: Any, y: Any) -> bool:
+        a, c = (self._shaped(v.value) if isinstance(v, (Traced, TracedScalar)) else None
+                for v in (x, y))  # fmt: skip
+        return a == c
+
+    def _shaped(self, value: int) -> int | None:
+        """The value whose shape ``value`` has in every call; None for no axes."""
+        if self._is_number(value) or self.rec.shape(value) == ():
+            return None
+        if value not in self._shapes:
+            self._shapes[value] = self._find(value)
+        return self._shapes[value]
+
+    def _find(self, value: int) -> int | None:
+        made = self.rec.defs.get(value)
+        if made is None:
+            return value
+        if made.op in _LIKE:
+            return self._shaped(made.operands[1])
+        if made.op in (BroadcastTo, Full):
+            like = self._whole_shape(made)
+            return value if like is None else self._shaped(like)
+        if not issubclass(made.op, Elementwise):
+            return value
+        shaped = {s for v in made.operands if (s := self._shaped(v)) is not None}
+        for one in shaped:
+            if all(self._is_broadcast(other, one) for other in shaped if other != one):
+                return one
+        return value
+
+    def _whole_shape(self, made: Instr) -> int | None:
+        """The value whose sizes, in order, an op was given."""
+        sizes = [self.rec.defs.get(v) for v in made.operands[1:]]
+        if any(s is None or s.op is not Dim or s.attrs["axis"] != k for k, s in enumerate(sizes)):
+            return None
+        arrays = {s.operands[0] for s in sizes if s is not None}
+        like = arrays.pop() if len(arrays) == 1 else None
+        return like if like is not None and len(self.rec.shape(like)) == len(sizes) else None
+
+    def _is_broadcast(self, value: int, to: int) -> bool:
+        """True if an elementwise op with a result of the shape of ``to`` has read ``value``."""
+        made = self.rec.defs.get(to)
+        if made is None or not issubclass(made.op, Elementwise):
+            return False
+        shaped = [s for v in made.operands if (s := self._shaped(v)) is not None and s != to]
+        return value in shaped or any(self._is_broadcast(value, s) for s in shaped)

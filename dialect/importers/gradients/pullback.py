@@ -1,0 +1,130 @@
+"""A function and its pullback as two graphs: the first returns what the second needs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import ArgumentError
+from ...ir.dtypes import dtype_of
+from ...ir.program import Block, Instr, Program
+from ...ops.create import Constant
+from ..tracing.control import own_arguments
+from ..tracing.current import user_loc
+from ..tracing.inline import inline_program
+from ..tracing.operators import as_value, op, recorder_of, wrap
+from ..tracing.pytree import TreeDef, flatten, unflatten
+from ..tracing.recorder import Recorder
+from .flow import values_read
+from .functional import Recorded, trace_in_progress
+
+
+class Pullback:
+    """The reverse half of one traced function; equal only to itself.
+
+    Attributes:
+        program: inputs are the saved values, then the gradients of the float results; outputs are
+            the leaves of the arguments' gradients.
+        tree: the structure of the arguments' gradients.
+        result: the structure of the result.
+        floats: which leaves of the result are floats.
+    """
+
+    def __init__(
+        self, program: Program, tree: TreeDef, result: TreeDef, floats: Sequence[int]
+    ) -> None:
+        self.program, self.tree, self.result, self.floats = program, tree, result, tuple(floats)
+
+
+class Forward:
+    """``fn`` with what its pullback needs, as a function that must be traced."""
+
+    def __init__(self, fn: Callable) -> None:
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+
+    def __call__(self, *args: Any) -> Any:
+        rec = trace_in_progress()
+        made = Recorded(rec, self.fn, args, {}, range(len(args)))
+        floats = [k for k, v in enumerate(made.outputs) if rec.dtype(v).kind in "fcV"]
+        apart = Block()
+        with rec.nested(apart):
+            given = [rec.new_value(rec.hints[made.outputs[k]]) for k in floats]
+            apart.args = tuple(given)
+            own_arguments(rec, apart)
+            pairs = [(made.outputs[k], wrap(rec, g)) for k, g in zip(floats, given, strict=True)]
+            found = made.gradients(pairs)
+            leaves, tree = flatten(tuple(found))
+            apart.outputs = tuple(as_value(rec, leaf) for leaf in leaves)
+        constants, saved = _read(rec, apart)
+        apart.instrs[:0] = constants
+        body = Block((*saved, *given), apart.instrs, apart.outputs)
+        program = Program("pullback", body, dict(rec.hints), rec.program.count)
+        token = Pullback(program, tree, made.tree, floats)
+        return made.result, [wrap(rec, v) for v in saved], token
+
+
+def _read(rec: Recorder, apart: Block) -> tuple[list[Instr], list[int]]:
+    """What a block reads from outside: constants, to be made again, and other values."""
+    constants, saved = [], []
+    for value in values_read(apart):
+        made = rec.defs.get(value)
+        if made is not None and made.op is Constant:
+            constants.append(made)
+        else:
+            saved.append(value)
+    return constants, saved
+
+
+def backward(token: Pullback, saved: list[Any], gradients: list[Any]) -> Any:
+    """The gradients of the arguments, as a function that must be traced."""
+    rec = recorder_of()
+    operands = [as_value(rec, x) for x in (*saved, *gradients)]
+    outputs = inline_program(rec, token.program, operands)
+    return unflatten(token.tree, [wrap(rec, v) for v in outputs])
+
+
+def checked(gradient: Any, result: Any) -> list[Any]:
+    """The leaves of a gradient, in the dtypes of the results they are for.
+
+    Raises ArgumentError for a gradient of another structure or of other shapes.
+    """
+    leaves, tree = flatten(gradient)
+    wanted, wanted_tree = flatten(result)
+    if tree != wanted_tree:
+        raise ArgumentError(
+            f"the gradient has another structure than the result: {tree}, not {wanted_tree}",
+            loc=user_loc(),
+        )
+    for given, like in zip(leaves, wanted, strict=True):
+        if _shape(given) != _shape(like):
+            raise ArgumentError(
+                f"the gradient of a result of shape {_shape(like)} has shape {_shape(given)}",
+                loc=user_loc(),
+            )
+    return leaves
+
+
+def _shape(x: Any) -> Any:
+    return getattr(x, "shape", ())
+
+
+def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """The result of ``fn``, and its pullback, where both join the trace in progress."""
+    rec = trace_in_progress()
+    made = Recorded(rec, fn, tuple(args), {}, range(len(args)))
+    result = made.result
+
+    def pull(gradient: Any) -> Any:
+        leaves = checked(gradient, result)
+        pairs = [
+            (v, op("cast", g, dtype=dtype_of(rec.dtype(v))))
+            for v, g in zip(made.outputs, leaves, strict=True) if rec.dtype(v).kind in "fcV"
+        ]  # fmt: skip
+        return tuple(made.gradients(pairs))
+
+    return result, pull
+
+
+__all__ = ["Forward", "Pullback", "backward", "checked", "pulled_in_trace"]

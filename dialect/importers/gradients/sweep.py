@@ -1,0 +1,239 @@
+"""Reverse and forward mode over recorded instructions, by the rules of their op classes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InternalError
+from ...ir.gradients import Partial, rule_of, times
+from ...ir.op import EACH, Op
+from ...ir.program import Instr
+from ...ir.types import ListType
+from ...ops.control_flow.control import ControlFlow
+from ...ops.gradients import CustomResult
+from ..tracing.current import trace_error
+from ..tracing.recorder import Recorder
+from .builder import TraceBuilder
+from .cancel import cancelling
+from .flow import pull_flow, push_flow, values_read
+
+
+def pull_back(
+    rec: Recorder, instrs: Sequence[Instr], gradients: Iterable[tuple[int, Any]],
+    wanted: Sequence[int],
+) -> list[Any]:  # fmt: skip
+    """The gradients of ``wanted`` values, from those of values that ``instrs`` compute.
+
+    ``gradients``: pairs of a value and a gradient, None for 0; those of one value add up.
+
+    What is recorded has the lines of the instructions. None = nothing depends on the value. Raises
+    TraceError for an instruction that has no gradient yet, at its line.
+    """
+    b = TraceBuilder(rec)
+    found: dict[int, Any] = {}
+    for value, g in gradients:
+        if g is not None:
+            _add(found, value, g)
+    still = cancelling(rec, instrs, found)
+    for value in still:
+        made = rec.defs[value]
+        rec.remark(
+            f"the gradient of the {made.op.name} at {made.loc} is left out: the results do not "
+            "depend on what is subtracted there"
+        )
+    active = _active(rec, instrs, wanted) - still
+    for instr in reversed(instrs):
+        gs = [found.pop(r, None) if r in active else None for r in instr.results]
+        if all(g is None for g in gs):
+            continue
+        if issubclass(instr.op, ControlFlow):
+            pull = functools.partial(pull_back, rec)
+            with rec.at(instr.loc):
+                for value, g in pull_flow(rec, instr, gs, active, pull).items():
+                    _add(found, value, g)
+            continue
+        b.wanted = [v in active for v in instr.operands]
+        with rec.at(instr.loc):
+            for value, g in zip(instr.operands, _pulled(b, instr, gs), strict=True):
+                if g is not None and value in active:
+                    _add(found, value, g)
+    return [found.get(v) for v in wanted]
+
+
+def push_forward(
+    rec: Recorder, instrs: Sequence[Instr], tangents: Mapping[int, Any], wanted: Sequence[int]
+) -> list[Any]:
+    """The tangents of ``wanted`` values, from those of values that ``instrs`` read.
+
+    None = the value does not depend on them. Raises TraceError as `pull_back` does.
+    """
+    b = TraceBuilder(rec)
+    found = dict(tangents)
+    for instr in instrs:
+        if issubclass(instr.op, ControlFlow):
+            if not found.keys().isdisjoint((*instr.operands, *values_read(*instr.blocks))):
+                with rec.at(instr.loc):
+                    moved = push_flow(rec, instr, found, functools.partial(push_forward, rec))
+                _note(found, instr.results, moved)
+            continue
+        given = [found.get(v) for v in instr.operands]
+        if all(t is None for t in given) or not _is_differentiable(rec, instr):
+            continue
+        b.wanted = [t is not None for t in given]
+        with rec.at(instr.loc):
+            _note(found, instr.results, _pushed(b, instr, given))
+    return [found.get(v) for v in wanted]
+
+
+def _note(found: dict[int, Any], results: Sequence[int], tangents: Sequence[Any]) -> None:
+    """Keep the tangents of results that have one."""
+    pairs = zip(results, tangents, strict=True)
+    found.update((v, t) for v, t in pairs if t is not None)
+
+
+def _add(found: dict[int, Any], value: int, g: Any) -> None:
+    found[value] = found[value] + g if value in found else g
+
+
+def _active(rec: Recorder, instrs: Sequence[Instr], wanted: Sequence[int]) -> set[int]:
+    """The values that gradients flow through on their way to the wanted ones."""
+    active = set(wanted)
+    for instr in instrs:
+        read = (
+            instr.operands if not instr.blocks else (*instr.operands, *values_read(*instr.blocks))
+        )
+        if not active.isdisjoint(read) and _is_differentiable(rec, instr):
+            active |= {r for r in instr.results if _is_float(rec, r)}
+    return active
+
+
+def _is_differentiable(rec: Recorder, instr: Instr) -> bool:
+    return not instr.op.no_gradient and any(_is_float(rec, r) for r in instr.results)
+
+
+def _is_float(rec: Recorder, value: int) -> bool:
+    return not isinstance(rec.hints[value], ListType) and rec.dtype(value).kind in "fcV"
+
+
+def _pulled(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
+    """One gradient per operand, or None."""
+    op, attrs, xs, ys = _parts(b, instr)
+    rule = _rule(op)
+    if rule == "partials":
+        parts, multiply = _partials(b, op, xs, ys[0])
+        return [
+            None if p is None or not b.wants(k) else b.like(times(_conj(p), gs[0], multiply), xs[k])
+            for k, p in enumerate(parts)
+        ]
+    if rule == "linear":
+        linear = range(len(xs)) if op.linear is EACH else {i for s in op.linear for i in s}
+        return [
+            op.transpose(b, attrs, xs, ys[0], gs[0], k) if k in linear and b.wants(k) else None
+            for k in range(len(xs))
+        ]
+    if rule == "vjp":
+        found = op.vjp(b, attrs, xs, ys, gs)
+        return (*found, *[None] * (len(xs) - len(found)))
+    raise _refused(op)
+
+
+def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
+    """One tangent per result, or None."""
+    op, attrs, xs, ys = _parts(b, instr)
+    rule = _rule(op)
+    if rule == "partials":
+        parts, multiply = _partials(b, op, xs, ys[0])
+        terms = [
+            times(p, t, multiply)
+            for p, t in zip(parts, ts, strict=True) if p is not None and t is not None
+        ]  # fmt: skip
+        return (_summed(b, terms, ys[0]),)
+    if rule == "linear":
+        sets = [tuple(range(len(xs)))] if op.linear is EACH else op.linear
+        terms = []
+        for operands in sets:
+            if any(ts[k] is not None for k in operands):
+                given = list(xs)
+                for k in operands:
+                    given[k] = np.zeros_like(xs[k]) if ts[k] is None else ts[k]
+                terms.append(b.op(op.name, *given, **attrs))
+        return (_summed(b, terms, ys[0]),)
+    if issubclass(op, CustomResult):
+        if op.rule(attrs).forward_mode:
+            return (ts[op.chosen(attrs)],)
+        raise trace_error(
+            "a function with its own gradient has no forward mode", "use pf.grad or pf.vjp"
+        )
+    if rule == "vjp":
+        return _pushed_by_transposing(b, instr, ts)
+    raise _refused(op)
+
+
+def _pushed_by_transposing(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
+    """Tangents by a rule for gradients: these are linear in what they are made from."""
+    op, attrs, xs, ys = _parts(b, instr)
+    rec = b.rec
+    wanted = list(b.wanted)
+    dummies = [b.op("copy", np.zeros_like(y)) for y in ys]
+    start = len(rec.blocks[-1].instrs)
+    pulled = op.vjp(b, attrs, xs, ys, dummies)
+    linear = rec.blocks[-1].instrs[start:]
+    given = [(g.value, t) for g, t in zip(pulled, ts, strict=False) if g is not None]
+    found = pull_back(rec, linear, given, [d.value for d in dummies])
+    b.wanted = wanted
+    return found
+
+
+def _parts(b: TraceBuilder, instr: Instr) -> tuple[type[Op], dict[str, Any], list, list]:
+    attrs = instr.op.full_attrs(instr.attrs)
+    xs, ys = ([b.value(v) for v in values] for values in (instr.operands, instr.results))
+    return instr.op, attrs, xs, ys
+
+
+def _partials(
+    b: TraceBuilder, op: type[Op], xs: Sequence[Any], y: Any
+) -> tuple[Sequence[Partial], Callable[[Any, Any], Any]]:
+    """The derivatives of an elementwise op, and what multiplies by them."""
+    assert op.partials is not None
+    multiply = functools.partial(b.op, "absorbing_mul") if op.singular else np.multiply
+    return op.partials(*xs, y), multiply
+
+
+def _conj(partial: Any) -> Any:
+    if callable(partial) or isinstance(partial, (int, float)):
+        return partial
+    if isinstance(partial, complex):
+        return partial.conjugate()
+    return np.conj(partial) if np.dtype(partial.dtype).kind == "c" else partial
+
+
+def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:
+    if not terms:
+        return None
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return b.converted(b.spread(total, y), y)
+
+
+def _rule(op: type[Op]) -> str:
+    """`rule_of` an op; raises TraceError for one of the user's that states nothing."""
+    try:
+        return rule_of(op)
+    except InternalError as error:
+        raise trace_error(
+            error.what, "state how gradients pass it, as docs/gradients.md explains"
+        ) from error
+
+
+def _refused(op: type[Op]) -> Exception:
+    if op.undifferentiable and not op.writes:
+        return InternalError(f"{op.full_name()} is differentiated: {op.undifferentiable}")
+    return trace_error(f"{op.name} has no gradient yet")
+
+
+__all__ = ["pull_back", "push_forward"]

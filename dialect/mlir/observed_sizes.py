@@ -1,0 +1,53 @@
+"""The sizes that a profile has observed for the symbols of a fusion function, as its attribute.
+
+They say for which sizes a kernel matters. No pass and no kernel depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..ir.symbolic import Sym
+from ..ir.types import TensorType
+from .rewrite import functions, symbol_of
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+_NAME = "profuse.observed_sizes"
+
+
+def note_sizes(
+    func: ir.Operation, profiled: Sequence[TensorType], types: Sequence[TensorType]
+) -> None:
+    """Write down the sizes that the symbols of a function stand for in a profile.
+
+    Args:
+        func: the function.
+        profiled: the profiled types of its tensor arguments.
+        types: the types that these have now, of the same ranks.
+    """
+    from mlir import ir
+
+    sizes: dict[str, int] = {}
+    for before, now in zip(profiled, types, strict=True):
+        for size, dim in zip(before.shape or (), now.shape or (), strict=True):
+            if isinstance(dim, Sym) and isinstance(size, int) and str(dim) in dim.symbols:
+                sizes[str(dim)] = size  # a symbol alone, not an expression
+    if sizes:
+        i64 = ir.IntegerType.get_signless(64)
+        given = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
+        func.attributes[_NAME] = ir.DictAttr.get(given)
+
+
+def observed_sizes(module: ir.Module) -> dict[str, dict[str, int]]:
+    """Function -> symbol -> observed size, of the functions that have such sizes."""
+    from mlir import ir
+
+    found = {}
+    for func in functions(module):
+        if _NAME in func.attributes:
+            sizes = ir.DictAttr(func.attributes[_NAME])
+            found[symbol_of(func)] = {a.name: ir.IntegerAttr(a.attr).value for a in sizes}
+    return found

@@ -1,0 +1,173 @@
+"""`grad` and its kin: jitted functions that differentiate the function they were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ...dialect.errors import ArgumentError
+from ...dialect.importers.gradients.custom import Checkpoint, CustomVjp
+from ...dialect.importers.gradients.functional import Jvp, Selector, ValueAndGrad, is_float
+from ...dialect.importers.gradients.pullback import (
+    Forward,
+    backward,
+    checked,
+    pulled_in_trace,
+)
+from ...dialect.importers.tracing.operators import op
+from ...dialect.importers.tracing.pytree import flatten, unflatten
+from ...dialect.importers.tracing.tracer import is_tracing
+from .jit import JitFunction, jit
+
+
+def grad(
+    fn: Callable[..., Any],
+    wrt: Selector | Sequence[Selector] = 0,
+    *,
+    has_aux: bool = False,
+    **options: Any,
+) -> JitFunction:
+    """The function that computes the gradient of ``fn``, jitted with ``options`` of `jit`.
+
+    Args:
+        fn: a function in plain NumPy whose result is a float without axes; with ``has_aux`` a pair
+            of it and anything else, which is returned beside the gradient.
+        wrt: the arguments to differentiate by: positions or names, one or a tuple of them.
+
+    The gradient of an argument has its structure: for each float array one of its dtype and shape,
+    for each number a NumPy scalar, None for all other leaves. Of a complex argument it is
+    ``dL/dRe + 1j * dL/dIm``. Within another trace, ``pf.grad`` again or `jit`, it joins that.
+
+    Raises ArgumentError for arguments or results of another kind, TraceError for what cannot be
+    differentiated, at its line.
+    """
+    return _made(fn, wrt, has_aux, False, "grad", options)
+
+
+def value_and_grad(
+    fn: Callable[..., Any],
+    wrt: Selector | Sequence[Selector] = 0,
+    *,
+    has_aux: bool = False,
+    **options: Any,
+) -> JitFunction:
+    """As `grad`, with the value: ``(value, gradient)``, or ``((value, aux), gradient)``.
+
+    Both are computed by one graph, in which forward and backward fuse.
+    """
+    return _made(fn, wrt, has_aux, True, "value_and_grad", options)
+
+
+def jvp(fn: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """``fn(*args)``, and its derivative along ``tangents``: forward mode.
+
+    A tangent has the structure and shapes of its argument; None stands for zeros. Raises
+    ArgumentError for others, TraceError for what cannot be differentiated, at its line.
+    """
+    if len(args) != len(tangents):
+        raise ArgumentError(f"jvp was given {len(args)} arguments and {len(tangents)} tangents")
+    return _jitted(Jvp, fn)(tuple(args), tuple(tangents))
+
+
+def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]]:
+    """``fn(*args)`` and its pullback: the function from a gradient of the result to the arguments'.
+
+    The pullback takes a gradient of the structure and shapes of the result, and returns a tuple of
+    one gradient per argument, as `grad` does. It may be called often. It keeps what it needs of
+    the call, by copies: later writes to the arguments do not reach it. Raises ArgumentError for a
+    gradient of another structure or shape, TraceError for what cannot be differentiated.
+    """
+    if is_tracing(flatten(args)[0]):
+        return pulled_in_trace(fn, args)
+    result, saved, token = _jitted(Forward, fn)(*args)
+
+    def pull(gradient: Any) -> tuple:
+        leaves, results = checked(gradient, result), flatten(result)[0]
+        given = [np.asarray(leaves[k], np.asarray(results[k]).dtype) for k in token.floats]
+        return _backward(token, saved, given)
+
+    return result, pull
+
+
+_backward = jit(backward, name="pullback")
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, an array or a tree of arrays, through which no gradient flows."""
+    leaves, tree = flatten(x)
+    if not is_tracing(leaves):
+        return x
+    stopped = [
+        op("stop_gradient", leaf) if is_tracing([leaf]) and is_float(leaf) else leaf
+        for leaf in leaves
+    ]
+    return unflatten(tree, stopped)
+
+
+def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """``fn``, of which a pullback keeps the arguments alone, and computes the rest again.
+
+    Usable as a decorator. ``fn`` takes positional arguments; traced arrays that it reads must be
+    among them, else TraceError is raised. A joint graph, of `grad` or `value_and_grad`, is fused as
+    a whole and keeps nothing: there it changes nothing.
+    """
+    if not callable(fn):
+        raise ArgumentError(f"checkpoint takes a function, not {type(fn).__name__}")
+    return Checkpoint(fn)
+
+
+def custom_vjp(functions: type) -> CustomVjp:
+    """The function that a class describes, with a gradient of its own. Used as a decorator.
+
+    The class has two functions: ``forward(*args)`` returns the result, and what ``backward`` needs
+    (arrays, numbers, containers of these); ``backward(saved, gradient)`` takes that and the
+    gradient of the result, and returns a tuple of one gradient per argument, None for zeros. Both
+    are traced. Outside of a trace ``forward`` runs in NumPy. Forward mode is refused.
+
+    Raises ArgumentError for a class without them, and where they return something else.
+    """
+    forward, backward = (getattr(functions, name, None) for name in ("forward", "backward"))
+    if not (isinstance(functions, type) and callable(forward) and callable(backward)):
+        raise ArgumentError(
+            "custom_vjp takes a class with the functions forward and backward",
+            hint="forward(*args) -> (result, saved); backward(saved, gradient) -> gradients",
+        )
+    return CustomVjp(forward, backward, functions.__name__, functions.__module__)
+
+
+_made_of: WeakKeyDictionary[Any, dict[type, JitFunction]] = WeakKeyDictionary()
+
+
+def _jitted(kind: type, fn: Any) -> JitFunction:
+    """The jitted ``kind(fn)``, one for each function."""
+    if not callable(fn):
+        raise ArgumentError(f"{kind.__name__.lower()} takes a function, not {type(fn).__name__}")
+    try:
+        known = _made_of.setdefault(fn, {})
+    except TypeError:  # neither hashed nor referred to weakly
+        return jit(kind(fn))
+    if kind not in known:
+        name = f"{kind.__name__.lower()}_{getattr(fn, '__name__', type(fn).__name__)}"
+        known[kind] = jit(kind(fn), name=name)
+    return known[kind]
+
+
+def _made(
+    fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options: dict[str, Any]
+) -> JitFunction:
+    if not callable(fn):
+        raise ArgumentError(f"{what} takes a function, not {type(fn).__name__}")
+    for name in wrt if isinstance(wrt, (tuple, list)) else (wrt,):
+        if type(name) not in (int, str):
+            raise ArgumentError(
+                f"wrt={wrt!r} must be a position or a name, or a tuple of these",
+                hint="wrt=0, wrt='w', wrt=(0, 'b')",
+            )
+    options.setdefault("name", f"{what}_{getattr(fn, '__name__', type(fn).__name__)}")
+    return jit(ValueAndGrad(fn, wrt, has_aux, with_value), **options)
+
+
+__all__ = ["checkpoint", "custom_vjp", "grad", "jvp", "stop_gradient", "value_and_grad", "vjp"]
