@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz memcheck bench bench-quick bench-models bench-compile gpubench clean
+.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz memcheck racecheck bench bench-quick bench-models bench-compile gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -17,8 +17,9 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP) ## make the virtual environment and install
 
-run: $(STAMP) ## classify scikit-learn's digits through all tiers
+run: $(STAMP) ## classify scikit-learn's digits through all tiers, then train a network on them
 	$(BIN)/python examples/digits.py
+	$(BIN)/python examples/digits_train.py
 
 lint: $(STAMP) ## ruff: lint and format check
 	$(BIN)/ruff check .
@@ -74,6 +75,9 @@ memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is instal
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --quiet --error-exitcode=9 \
 		--undef-value-errors=no --smc-check=all-non-file \
 		--suppressions=test/executor/valgrind.supp $(BIN)/python test/executor/memcheck.py
+
+racecheck: $(STAMP) ## kernels and their threads under ThreadSanitizer, where GCC has it
+	$(BIN)/python test/lowering/racecheck.py
 
 test: check lit pytest requirements docs ## all checks and tests
 

@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     from .dialect.importers.tracing.control import cond, fori_loop, while_loop
     from .dialect.profiling.observers import register_profiled_ops
     from .executor.explain.state import DebugState, ExecutorState, Specialization
+    from .executor.functions.gradients import (
+        checkpoint,
+        custom_vjp,
+        grad,
+        jvp,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+    )
     from .executor.functions.jit import jit
     from .executor.functions.load import load
     from .executor.observe.perfetto import trace
@@ -76,6 +85,8 @@ _PUBLIC = {
     ".dialect.profiling.observers": "register_profiled_ops",
     ".executor.settings.events": "events counters=totals",
     ".executor.settings.user_passes": "register_pass_after_fusion register_pass_before_fusion",
+    ".executor.functions.gradients": "checkpoint custom_vjp grad jvp stop_gradient "
+    "value_and_grad vjp",
     ".executor.functions.jit": "jit",
     ".executor.settings.knobs": "knobs",
     ".executor.plans.last_executed": "last_executed_graph",
