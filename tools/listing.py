@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialect.ir.gradients import rule_of
 from ..dialect.ir.op import OPS, Op
 
 
@@ -9,13 +10,16 @@ def ops_text() -> str:
     """Support matrix: a line per op with its family and what it declares."""
     from ..dialect import ops  # noqa: F401  (defining the classes fills the table)
 
-    rows: list[tuple[str, ...]] = [("op", "family", "fusion", "infer", "evaluate", "lower")]
+    rows: list[tuple[str, ...]] = [
+        ("op", "family", "fusion", "infer", "evaluate", "lower", "gradient")
+    ]
     for name, cls in sorted(OPS.items()):
         family = cls.__mro__[1].__name__.lstrip("_")
         marks = [
             _mark(_overrides(cls, "infer")),
             _mark(_overrides(cls, "evaluate") or cls.regions > 0),
             _mark(cls.can_lower()),
+            _gradient(cls),
         ]
         rows.append((name, "" if family == "Op" else family, cls.fusion.value, *marks))
     return _table(rows) + f"{len(rows) - 1} ops\n"
@@ -27,6 +31,11 @@ def _overrides(cls: type[Op], method: str) -> bool:
 
 def _mark(yes: bool) -> str:
     return "yes" if yes else "-"
+
+
+def _gradient(cls: type[Op]) -> str:
+    rule = rule_of(cls)
+    return "-" if rule in ("no_gradient", "undifferentiable") else rule
 
 
 def passes_text() -> str:

@@ -66,7 +66,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> str:
     if options.pipeline or options.list_passes:
-        # Passes of the lowering register themselves on import, as those of the dialect do.
+        # Passes of other rooms register themselves on import, as those of `dialect.passes` do.
+        from ..dialect.importers.gradients import passes as _  # noqa: F401
         from ..lowering.gpu import passes  # noqa: F401
         from ..lowering.linalg import to_linalg_pass  # noqa: F401
     for name in options.load:

@@ -68,6 +68,11 @@ class GradientBuilder:
             g = np.real(g)
         return g if _dtype(g) == dtype else self.op("cast", g, dtype=dtype_of(dtype))
 
+    @staticmethod
+    def conj(x: Any) -> Any:
+        """The conjugate of an array; a real array itself, not a copy of it."""
+        return np.conj(x) if _dtype(x).kind == "c" else x
+
     def expanded(self, attrs: Any, g: Any, x: Any) -> Any:
         """The result of a reduction of ``x`` with the reduced axes as axes of size 1."""
         axes = attrs.get("axes")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InternalError, IRError, Loc
 from ..ir.op import DIALECT, OPS, Op
+from ..ir.program import Module, Program
 from ..ir.types import Type, type_from_mlir, type_to_mlir
 from .context import loc_of, to_location
 
@@ -242,6 +243,20 @@ def add_function(
         "func.func", attributes=attrs, regions=1, loc=where, ip=ir.InsertionPoint(module.body)
     )
     return func, func.regions[0].blocks.append(*arg_types, arg_locs=[where] * len(arg_types))
+
+
+def replace_function(func: ir.Operation, program: Program) -> None:
+    """Put a program in the place of a function, whose visibility and foreign attributes stay."""
+    from mlir import ir
+
+    made = ir.Module.parse(Module(program).to_mlir(), func.context)
+    new = made.body.operations[0].operation
+    for name in ("sym_visibility", *(n for n in func.attributes if "." in n)):
+        if name in func.attributes:
+            new.attributes[name] = func.attributes[name]
+    new.detach_from_parent()
+    ir.InsertionPoint(func).insert(new)
+    func.erase()
 
 
 def add_return(block: ir.Block, values: Sequence[ir.Value], loc: ir.Location | None = None) -> None:

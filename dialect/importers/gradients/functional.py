@@ -71,7 +71,7 @@ class Recorded:
         }  # fmt: skip
         found = push_forward(self.rec, self.instrs, given, self.outputs)
         return unflatten(self.tree, [
-            _gradient(self.rec, wrap(self.rec, v), t)
+            gradient_or_zeros(self.rec, wrap(self.rec, v), t)
             for v, t in zip(self.outputs, found, strict=True)
         ])  # fmt: skip
 
@@ -80,7 +80,7 @@ class Recorded:
         wanted = [v for v in self.inputs if v is not None]
         found = iter(pull_back(self.rec, self.instrs, gradients, wanted))
         leaves = [
-            None if value is None else _gradient(self.rec, leaf, next(found))
+            None if value is None else gradient_or_zeros(self.rec, leaf, next(found))
             for value, leaf in zip(self.inputs, self.leaves, strict=True)
         ]
         trees, rest = [], leaves
@@ -131,7 +131,7 @@ def joined(rec: Recorder, apart: Block) -> tuple[int, ...]:
     return inline_block(rec, program.body)
 
 
-def _gradient(rec: Recorder, leaf: Any, g: Any) -> Any:
+def gradient_or_zeros(rec: Recorder, leaf: Any, g: Any) -> Any:
     """A gradient as it is returned: of the dtype of its leaf, zeros where nothing depends on it."""
     if not isinstance(leaf, (Traced, np.ndarray)):  # numbers have one of their own dtype
         dtype = rec.dtype(as_value(rec, leaf))

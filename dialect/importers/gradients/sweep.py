@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.gradients import Partial, rule_of, times
+from ...ir.gradients import GradientBuilder, Partial, rule_of, times
 from ...ir.op import EACH, Op
 from ...ir.program import Instr
 from ...ir.types import ListType
@@ -208,7 +208,7 @@ def _conj(partial: Any) -> Any:
         return partial
     if isinstance(partial, complex):
         return partial.conjugate()
-    return np.conj(partial) if np.dtype(partial.dtype).kind == "c" else partial
+    return GradientBuilder.conj(partial)
 
 
 def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:

@@ -16,7 +16,7 @@ from ...ir.symbolic import Dim, Sym
 from ...ir.types import TENSOR, ScalarType, TensorType, Type
 from ...reasons import Kind, Reason
 from ..sizes import as_tensor, is_nonnegative
-from .families import Binary, PartialBinary, in_f32
+from .families import PYTHON_NUMBERS, Binary, PartialBinary, in_f32
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
@@ -106,6 +106,8 @@ class Pow(PartialBinary, name="pow"):
 
     @staticmethod
     def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+        if type(b) in PYTHON_NUMBERS:
+            return (None if b == 0 else b * a ** (b - 1)), None
         flat = b == 0
         by_a = np.where(flat, 0, b * np.power(a, np.where(flat, 1, b - 1)))
         positive = a > 0

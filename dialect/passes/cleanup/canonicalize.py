@@ -43,7 +43,7 @@ from ...ops.elementwise.compare import (
 from ...ops.elementwise.select import Cast
 from ...ops.elementwise.special import Relu
 from ...ops.elementwise.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc
-from ...ops.gradients import CustomResult, StopGradient
+from ...ops.gradients import CustomResult, StopGradient, SumTo
 from ...ops.indexing.scatter import Conform, Copy
 from ...ops.manipulation.permute import Permutation, Transpose
 from ...ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
@@ -104,6 +104,7 @@ def _allowed(m: Match, new: ir.Value) -> bool:
     old = m.op.results[0]
     # A reshape copies where the strides of its operand do not allow a view.
     copies = m.cls.fusion is not Fusion.VIEW or m.cls.layout_decides
+    copies = copies and m.cls is not SumTo  # which gives its operand where it sums nothing
     if m.function.careful and copies and escapes(old) and (not is_fresh(new) or escapes(new)):
         return False
     return _types_allow(old, new)
@@ -299,7 +300,7 @@ def _conforms(m: Match) -> ir.Value | None:
 # --- moves -----------------------------------------------------------------------------------
 
 
-@rule(Reshape, BroadcastTo, Squeeze, ExpandDims)
+@rule(Reshape, BroadcastTo, Squeeze, ExpandDims, SumTo)
 def _same_shape(m: Match) -> ir.Value | None:
     x = m.op.operands[0]
     return x if _unchanged(m, x) else None

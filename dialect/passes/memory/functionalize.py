@@ -8,9 +8,8 @@ from typing import ClassVar
 from mlir import ir
 
 from ...analysis.functional import functionalize
-from ...ir.program import Module
 from ...mlir.decode import decode_function
-from ...mlir.rewrite import body_of, functions, is_private, op_class, walk
+from ...mlir.rewrite import functions, op_class, replace_function, walk
 from ..base import Pass, register_pass
 
 
@@ -38,13 +37,4 @@ class Functionalize(Pass):
             self.count("ops-made-pure", made_pure)
         for reason in kept:
             self.note(reason)
-        made = ir.Module.parse(Module(program).to_mlir(), func.context)
-        new = made.body.operations[0].operation
-        # All but the body stays: visibility, and what others have written on the function.
-        for name in ("sym_visibility", *(n for n in func.attributes if "." in n)):
-            if name in func.attributes:
-                new.attributes[name] = func.attributes[name]
-        assert is_private(new) == is_private(func) and len(body_of(new).operations)
-        new.detach_from_parent()
-        ir.InsertionPoint(func).insert(new)
-        func.erase()
+        replace_function(func, program)

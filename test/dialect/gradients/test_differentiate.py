@@ -1,0 +1,83 @@
+"""`differentiate` on programs of every op: what `pf.vjp` gives, also where sizes are unknown."""
+
+import numpy as np
+import profuse as pf
+import pytest
+from gradient_cases import CASES
+from profuse.dialect.importers.gradients.differentiate import differentiate
+from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.ir.dtypes import dtype_of
+from profuse.dialect.ir.program import Module
+from profuse.dialect.ir.types import ScalarType, TensorType
+from profuse.dialect.mlir.decode import decode_module
+from profuse.dialect.mlir.parse import parse_module
+from profuse.executor.interpret.evaluate import evaluate
+
+EACH = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def typed(program, args, *, known):
+    """The program with dtypes, and with sizes or ranks alone, of arguments in its inputs' types."""
+    for value, arg in zip(program.inputs, args, strict=True):
+        if isinstance(arg, (np.ndarray, np.generic)):
+            shape = arg.shape if known else (None,) * arg.ndim
+            program.types[value] = TensorType(dtype_of(arg.dtype), shape)
+        else:
+            program.types[value] = ScalarType(dtype_of(np.dtype(type(arg))))
+    return program
+
+
+def seeds(results):
+    """A gradient for each float result."""
+    rng = np.random.default_rng(5)
+    floats = [r for r in map(np.asarray, results) if r.dtype.kind in "fc"]
+    return [rng.standard_normal(r.shape).astype(r.dtype) for r in floats]
+
+
+@EACH
+@pytest.mark.parametrize("known", [True, False], ids=["sizes", "ranks"])
+def test_joint_graphs_of_programs_give_what_vjp_gives(case, known):
+    with np.errstate(all="ignore"), pf.knobs.override(cache=False, background=False):
+        traced = trace(case.fn, case.args)
+        args = [*case.args, *traced.captured]
+        program = typed(traced.module.main, args, known=known)
+        results = evaluate(Module(program), args)
+        given = seeds(results)
+        count = len(program.inputs) + len(given)
+        if case.label == "overlapping" and not known:  # which parts overlap depends on sizes
+            with pytest.raises(pf.TraceError, match="a Python number is needed"):
+                differentiate(program)
+            return
+        joint = differentiate(program)
+        found = evaluate(Module(joint), [*args, *given])
+        assert len(joint.inputs) == count
+        _, back = pf.vjp(case.fn, *case.args)
+        tree = given[0] if not isinstance(results, tuple) and len(results) == 1 else tuple(given)
+        wanted = [g for g in back(tree) if g is not None]
+    for got, want in zip(found[: len(results)], results, strict=True):
+        np.testing.assert_array_equal(got, want)
+    for got, want in zip(found[len(results) :], wanted, strict=False):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_the_program_stays_and_the_joint_graph_survives_a_round_trip_as_text():
+    program = typed(trace(lambda x: np.tanh(x) * x, (np.ones(3),)).module.main, [np.ones(3)],
+                    known=False)  # fmt: skip
+    before = Module(program).to_mlir()
+    joint = differentiate(program)
+    assert Module(program).to_mlir() == before
+    text = Module(joint).to_mlir()
+    again = decode_module(parse_module(text))
+    x, g = np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, 3.0])
+    first, second = (evaluate(m, [x, g]) for m in (Module(joint), again))
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(second[1], g * (np.tanh(x) + x / np.cosh(x) ** 2))
+
+
+def test_an_input_that_is_an_output_has_both_gradients():
+    program = typed(trace(lambda x: (x, x * 2), (np.ones(3),)).module.main, [np.ones(3)],
+                    known=True)  # fmt: skip
+    x, g, h = np.arange(3.0), np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])
+    *_, found = evaluate(Module(differentiate(program)), [x, g, h])
+    np.testing.assert_array_equal(found, g + 2 * h)
