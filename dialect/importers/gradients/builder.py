@@ -56,7 +56,8 @@ class TraceBuilder(GradientBuilder):
     def _find(self, value: int) -> int | None:
         made = self.rec.defs.get(value)
         if made is None:
-            return value
+            like = self.rec.shaped.get(value)
+            return value if like is None else self._shaped(like)
         if made.op in _LIKE:
             return self._shaped(made.operands[1])
         if made.op in (BroadcastTo, Full):

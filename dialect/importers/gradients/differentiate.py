@@ -14,7 +14,7 @@ from ..tracing.current import recording
 from ..tracing.inline import inline_program
 from ..tracing.operators import wrap
 from ..tracing.recorder import Recorder
-from .functional import gradient_or_zeros, is_float, joined, variable
+from .functional import given_gradient, gradient_or_zeros, is_float, joined, variable
 from .sweep import pull_back
 
 
@@ -58,7 +58,7 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
             apart.outputs = tuple(inline_program(rec, program, fresh))
         outputs = joined(rec, apart)
         instrs = rec.blocks[-1].instrs[start:]
-        given = [(v, rec.new_value(rec.hints[v])) for v in outputs if is_float(wrap(rec, v))]
+        given = [(v, given_gradient(rec, v)) for v in outputs if is_float(wrap(rec, v))]
         pairs = [(v, wrap(rec, g)) for v, g in given]
         found = pull_back(rec, instrs, pairs, [fresh[k] for k in chosen])
         gradients = [

@@ -131,6 +131,13 @@ def joined(rec: Recorder, apart: Block) -> tuple[int, ...]:
     return inline_block(rec, program.body)
 
 
+def given_gradient(rec: Recorder, value: int) -> int:
+    """A value of the block that is recorded, for the gradient of ``value``, which it is given."""
+    given = rec.new_value(rec.hints[value])
+    rec.shaped[given] = value
+    return given
+
+
 def gradient_or_zeros(rec: Recorder, leaf: Any, g: Any) -> Any:
     """A gradient as it is returned: of the dtype of its leaf, zeros where nothing depends on it."""
     if not isinstance(leaf, (Traced, np.ndarray)):  # numbers have one of their own dtype
@@ -277,6 +284,8 @@ __all__ = [
     "Recorded",
     "Selector",
     "ValueAndGrad",
+    "given_gradient",
+    "gradient_or_zeros",
     "is_float",
     "selected",
     "trace_in_progress",

@@ -8,16 +8,16 @@ from typing import Any
 
 from ...errors import ArgumentError
 from ...ir.dtypes import dtype_of
-from ...ir.program import Block, Instr, Program
-from ...ops.create import Constant
+from ...ir.program import Block, Program
+from ...ir.types import TensorType
 from ..tracing.control import own_arguments
 from ..tracing.current import user_loc
 from ..tracing.inline import inline_program
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.pytree import TreeDef, flatten, unflatten
 from ..tracing.recorder import Recorder
-from .flow import values_read
-from .functional import Recorded, trace_in_progress
+from .functional import Recorded, given_gradient, trace_in_progress
+from .residuals import residuals
 
 
 class Pullback:
@@ -50,31 +50,26 @@ class Forward:
         floats = [k for k, v in enumerate(made.outputs) if rec.dtype(v).kind in "fcV"]
         apart = Block()
         with rec.nested(apart):
-            given = [rec.new_value(rec.hints[made.outputs[k]]) for k in floats]
+            given = [given_gradient(rec, made.outputs[k]) for k in floats]
             apart.args = tuple(given)
             own_arguments(rec, apart)
             pairs = [(made.outputs[k], wrap(rec, g)) for k, g in zip(floats, given, strict=True)]
             found = made.gradients(pairs)
             leaves, tree = flatten(tuple(found))
             apart.outputs = tuple(as_value(rec, leaf) for leaf in leaves)
-        constants, saved = _read(rec, apart)
-        apart.instrs[:0] = constants
-        body = Block((*saved, *given), apart.instrs, apart.outputs)
+        variables = [v for v in made.inputs if v is not None]
+        kept, again = residuals(rec, apart, variables)
+        apart.instrs[:0] = again
+        body = Block((*kept, *given), apart.instrs, apart.outputs)
         program = Program("pullback", body, dict(rec.hints), rec.program.count)
         token = Pullback(program, tree, made.tree, floats)
-        return made.result, [wrap(rec, v) for v in saved], token
+        return made.result, [_own(rec, v) for v in kept], token
 
 
-def _read(rec: Recorder, apart: Block) -> tuple[list[Instr], list[int]]:
-    """What a block reads from outside: constants, to be made again, and other values."""
-    constants, saved = [], []
-    for value in values_read(apart):
-        made = rec.defs.get(value)
-        if made is not None and made.op is Constant:
-            constants.append(made)
-        else:
-            saved.append(value)
-    return constants, saved
+def _own(rec: Recorder, value: int) -> Any:
+    """A value as the pullback keeps it: the user may write to results, and to what they view."""
+    kept = wrap(rec, value)
+    return op("copy", kept) if isinstance(rec.hints[value], TensorType) else kept
 
 
 def backward(token: Pullback, saved: list[Any], gradients: list[Any]) -> Any:

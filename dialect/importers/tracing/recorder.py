@@ -80,6 +80,7 @@ class Recorder:
         self.unordered: set[int] = set()  # values in the memory order of another array
         self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
         self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
+        self.shaped: dict[int, int] = {}  # gradients that are given -> what they have the shape of
         # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self._derivation = Derivation(self)
