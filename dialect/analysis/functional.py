@@ -22,14 +22,15 @@ from ..reasons import Effect, Kind, Reason
 from .must_alias import Accesses
 
 
-def functionalize(program: Program) -> tuple[int, list[Reason]]:
+def functionalize(program: Program, *, at_run_time: bool = False) -> tuple[int, list[Reason]]:
     """Make in-place ops of a program pure, in place.
 
-    Returns how many, and the reason for each that is left.
+    ``at_run_time``: also those at indices known only at run time, which costs a copy of the whole
+    array per write. Returns how many, and the reason for each that is left.
     """
     if not any(instr.op.writes for instr in program.body.walk()):
         return 0, []
-    accesses = Accesses(program.body, program.type_of)
+    accesses = Accesses(program.body, program.type_of, at_run_time=at_run_time)
     converter = _Converter(program, accesses)
     converter.block(program.body)
     return converter.made_pure, converter.kept

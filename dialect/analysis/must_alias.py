@@ -63,6 +63,7 @@ class Accesses:
         unordered: results in no known memory order, whatever their op says.
         raveled: results of reshapes that copy what is not contiguous, even of one axis.
         copied: results that are copies here and views in NumPy -> what they view there.
+        at_run_time: memory that is written at indices known only at run time may be writable.
 
     Attributes:
         of: value -> access.
@@ -76,9 +77,11 @@ class Accesses:
 
     def __init__(
         self, body: Block, type_of: Callable[[Any], Type], unordered: Collection[Any] = (),
-        raveled: Collection[Any] = (), copied: Mapping[Any, Any] = MappingProxyType({}),
+        raveled: Collection[Any] = (), copied: Mapping[Any, Any] = MappingProxyType({}), *,
+        at_run_time: bool = False,
     ) -> None:  # fmt: skip
         self.type_of = type_of
+        self._at_run_time = at_run_time
         self._unordered, self._raveled = frozenset(unordered), frozenset(raveled)
         self.aliases = Aliases(body, type_of)
         self.of: dict[Any, Access] = {}
@@ -256,7 +259,7 @@ class Accesses:
         access = self.of.get(write.operands[0])
         if access is None:
             return Reason(Kind.SHARED_MEMORY)
-        if write.attrs.get("index") == DYNAMIC and not self._sizes.issuperset(write.operands[2:]):
+        if write.attrs.get("index") == DYNAMIC and not self._are_usable(write.operands[2:]):
             return Reason(Kind.RUN_TIME_INDEX)
         for step in access.path:
             view, _ = self.views[step]
@@ -265,9 +268,15 @@ class Accesses:
                 return Reason(Kind.THROUGH_VIEW, detail=view.op.name)
             if _rank(self.type_of(view.operands[0])) is None and view.op in _KEEPS_ORDER:
                 return Reason(Kind.UNKNOWN_RANK)
-            if not self._sizes.issuperset(view.operands[1:]):
+            if not self._are_usable(view.operands[1:]):
                 return Reason(Kind.RUN_TIME_INDEX)
         return None
+
+    def _are_usable(self, indices: Sequence[Any]) -> bool:
+        """True for indices by which views may be taken anew: no write changes them."""
+        if self._at_run_time:
+            return all(isinstance(self.type_of(v), ScalarType) for v in indices)
+        return self._sizes.issuperset(indices)
 
     def _is_past(self, root: Any, write: _Spot, value: Any, spot: _Spot) -> bool:
         """True if no write at ``write`` happens while ``value`` stands for memory of ``root``."""

@@ -122,7 +122,7 @@ def joined(rec: Recorder, apart: Block) -> tuple[int, ...]:
             rec.home.update(dict.fromkeys(instr.results, here))
         return apart.outputs
     program = Program("differentiated", apart, rec.hints, rec.program.count)
-    _, kept = functionalize(program)
+    _, kept = functionalize(program, at_run_time=True)
     if kept:
         raise TraceError(
             f"an array that is written to cannot be differentiated: {kept[0]}", loc=kept[0].loc,

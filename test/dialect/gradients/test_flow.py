@@ -64,6 +64,21 @@ def integers_along(x, w):
     return pf.fori_loop(0, 3, body, (x, 2))[0].sum()
 
 
+def stacked_rounds(x, w):
+    """Writes at indices that are known at run time only, to an array from outside of the loop."""
+    rounds = np.zeros((4, 3))
+
+    def step(i, c):
+        rounds[i] = np.tanh(c * w + x)
+        rounds[i, 1] *= x[2]
+        row = rounds[i]
+        row += w
+        return rounds[i] * (i + 1.0)
+
+    last = pf.fori_loop(0, 4, step, x)
+    return (rounds * np.arange(12.0).reshape(4, 3)).sum() + last.sum()
+
+
 def returned_twice(x, w):
     a, b = pf.cond(x.sum() > 0, lambda: (x * w,) * 2, lambda: (w, x))
     return (a * a * b).sum()
@@ -71,7 +86,7 @@ def returned_twice(x, w):
 
 FUNCTIONS = (
     branch, counted, no_rounds, of_sizes, until, nested, branch_in_loop, loop_in_branch,
-    integers_along, returned_twice,
+    integers_along, stacked_rounds, returned_twice,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from profuse.dialect.analysis.alias import Aliases
 from profuse.dialect.analysis.functional import functionalize
 from profuse.dialect.errors import TraceError
 from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.reasons import Kind
 from profuse.executor.interpret.evaluate import evaluate
 
 X = np.arange(1.0, 25.0).reshape(4, 6)
@@ -30,7 +31,7 @@ WRITE = st.one_of(
     st.tuples(st.sampled_from(["add", "mul", "sub"]), WHICH, WHICH),
     st.tuples(st.sampled_from(["assign", "out", "number"]), WHICH, WHICH),
     st.tuples(st.sampled_from(["element", "mask"]), WHICH, st.integers(0, 3)),
-    st.tuples(st.sampled_from(["loop", "branch"]), WHICH, WHICH),
+    st.tuples(st.sampled_from(["loop", "branch", "rows"]), WHICH, WHICH),
 )
 STEPS = st.lists(st.one_of(VIEW, WRITE, WRITE), min_size=2, max_size=7)
 
@@ -81,6 +82,16 @@ def write(step: tuple, x: Any, other: Any) -> None:
             return v
 
         pf.fori_loop(0, 3, body, other if step[1] % 2 else x)
+    elif kind == "rows" and x.ndim > 1 and all(x.shape):
+
+        def body(i: Any, v: Any) -> Any:
+            row = x[i]
+            row += v
+            x[i] *= 2
+            x[0, :1] = i  # which the row of the first round sees
+            return v + row.sum()
+
+        pf.fori_loop(0, x.shape[0], body, 1.0)
     elif kind == "branch":
 
         def then(v: Any) -> Any:
@@ -133,11 +144,15 @@ def test_random_writes(steps: list[tuple], turned: bool) -> None:
             assert any(step[0] in ("reshape", "ravel") for step in steps)
             return
         same(evaluate(graph.module, [x]), wanted)
-        main = graph.module.main
-        _, kept = functionalize(main)
-        same(evaluate(graph.module, [x]), wanted)
-    if not kept:
-        assert not Aliases(main.body, main.type_of).written()
+        for at_run_time in (False, True):
+            graph = trace(run, (x,))
+            main = graph.module.main
+            _, kept = functionalize(main, at_run_time=at_run_time)
+            same(evaluate(graph.module, [x]), wanted)
+            if not kept:
+                assert not Aliases(main.body, main.type_of).written()
+            if at_run_time:
+                assert all(reason.kind is not Kind.RUN_TIME_INDEX for reason in kept)
 
 
 @given(steps=STEPS)
