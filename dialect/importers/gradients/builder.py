@@ -6,7 +6,7 @@ from typing import Any
 
 from ...ir.gradients import GradientBuilder
 from ...ir.program import Instr
-from ...ir.types import ScalarType
+from ...ir.types import ScalarType, Shape
 from ...ops.create import Constant, Full
 from ...ops.elementwise.families import Elementwise
 from ...ops.gradients import SumTo
@@ -26,6 +26,7 @@ class TraceBuilder(GradientBuilder):
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
         self._shapes: dict[int, int | None] = {}
+        self._first: dict[Shape, int] = {}  # known shape -> the first value of it
 
     def op(self, name: str, *operands: Any, **attrs: Any) -> Any:
         return operators.op(name, *operands, **attrs)
@@ -49,6 +50,8 @@ class TraceBuilder(GradientBuilder):
         """The value whose shape ``value`` has in every call; None for no axes."""
         if self._is_number(value) or self.rec.shape(value) == ():
             return None
+        if self.rec.sizes_hold and None not in self.rec.shape(value):
+            return self._first.setdefault(self.rec.shape(value), value)
         if value not in self._shapes:
             self._shapes[value] = self._find(value)
         return self._shapes[value]

@@ -1,20 +1,23 @@
-"""Programs with their gradients: one joint graph of forward and backward, made of a graph alone."""
+"""Gradients of graphs alone: one joint graph, or a forward and a reverse one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from ...dataclass import dataclass
 from ...errors import InternalError, IRError
 from ...ir.program import Block, Program
 from ...ir.types import ScalarType, TensorType, Type
 from ..python.journal import Journal
 from ..python.scope import Scope
+from ..tracing.control import own_arguments
 from ..tracing.current import recording
 from ..tracing.inline import inline_program
 from ..tracing.operators import wrap
 from ..tracing.recorder import Recorder
-from .functional import given_gradient, gradient_or_zeros, is_float, joined, variable
+from .functional import given_gradient, gradient_or_zeros, is_float, joined
+from .residuals import residuals
 from .sweep import pull_back
 
 
@@ -32,46 +35,120 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
     Raises IRError for inputs of unknown types and for what ``wrt`` names without being a float
     input; TraceError, at its line, for an instruction that has no gradient.
     """
-    types = [_known(program, k) for k in range(len(program.inputs))]
-    rec = Recorder(program.name, ())
-    rec.entry, rec.journal = differentiate.__code__, Journal()
-    rec.scope = Scope(rec, differentiate)
-    with recording(rec):
-        inputs = [rec.new_value(t) for t in types]
-        floats = [k for k, v in enumerate(inputs) if is_float(wrap(rec, v))]
-        chosen = floats if wrt is None else list(wrt)
-        if not set(chosen) <= set(floats):
-            raise IRError(
-                f"@{program.name} cannot be differentiated by inputs {chosen}",
-                hint=f"its inputs of floats are {floats}",
-            )
-        # Nothing but this program reads the variables, so that what gradients gather at them is
-        # this program's, even if one input is an output as well.
-        with rec.at(next((i.loc for i in program.body.instrs), None)):
-            fresh: list[Any] = [
-                variable(rec, wrap(rec, v)).value if k in chosen else v
-                for k, v in enumerate(inputs)
-            ]
-        apart = Block()
-        start = len(rec.blocks[-1].instrs)
-        with rec.nested(apart):
-            apart.outputs = tuple(inline_program(rec, program, fresh))
-        outputs = joined(rec, apart)
-        instrs = rec.blocks[-1].instrs[start:]
-        given = [(v, given_gradient(rec, v)) for v in outputs if is_float(wrap(rec, v))]
-        pairs = [(v, wrap(rec, g)) for v, g in given]
-        found = pull_back(rec, instrs, pairs, [fresh[k] for k in chosen])
-        gradients = [
-            gradient_or_zeros(rec, wrap(rec, fresh[k]), g).value
-            for k, g in zip(chosen, found, strict=True)
+    made = _Forward(program, wrt)
+    with recording(made.rec):
+        given = [given_gradient(made.rec, made.outputs[k]) for k in made.floats]
+        found = made.gradients(given)
+    return made.program((*made.inputs, *given), (*made.outputs, *found))
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A differentiable graph as two programs (R2.18, R2.29).
+
+    The forward one returns the real outputs, and then temporaries that the reverse one needs. The
+    inputs of the reverse one are gradients of real outputs, captured inputs of the forward one,
+    and captured outputs of it; its outputs are gradients of inputs.
+
+    Attributes:
+        forward: the graph with temporaries.
+        reverse: its gradients.
+        real_outputs: how many outputs of ``forward`` are those of the graph.
+        input_vjps: the outputs that ``reverse`` takes gradients for.
+        captured_inputs: the inputs of ``forward`` that ``reverse`` takes.
+        captured_outputs: the outputs of ``forward`` that ``reverse`` takes.
+        output_vjps: the inputs that ``reverse`` returns gradients for.
+    """
+
+    forward: Program
+    reverse: Program
+    real_outputs: int
+    input_vjps: tuple[int, ...]
+    captured_inputs: tuple[int, ...]
+    captured_outputs: tuple[int, ...]
+    output_vjps: tuple[int, ...]
+
+
+def split(program: Program, wrt: Sequence[int] | None = None) -> Gradient:
+    """A program and its gradients as two programs, between which few bytes pass (R2.29).
+
+    Inputs and outputs are in memory in any case, so they rather than other values are captured.
+    Arguments and errors are those of `differentiate`.
+    """
+    made = _Forward(program, wrt)
+    rec, apart = made.rec, Block()
+    with recording(rec), rec.nested(apart):
+        given = [given_gradient(rec, made.outputs[k]) for k in made.floats]
+        apart.args = tuple(given)
+        own_arguments(rec, apart)
+        apart.outputs = tuple(made.gradients(given))
+    kept, again = residuals(rec, apart, (), in_memory={*made.inputs, *made.outputs})
+    inputs = [k for k, v in enumerate(made.inputs) if v in kept]
+    own = [v for v in kept if v not in made.inputs]
+    outputs = (*made.outputs, *(v for v in own if v not in made.outputs))
+    captured = sorted(map(outputs.index, own))
+    body = Block(
+        (*given, *(made.inputs[k] for k in inputs), *(outputs[k] for k in captured)),
+        [*again, *apart.instrs], apart.outputs,
+    )  # fmt: skip
+    forward = made.program(made.inputs, outputs)
+    reverse = Program(f"{program.name}_reverse", body, forward.types, forward.count)
+    return Gradient(
+        forward, reverse, len(made.outputs), tuple(made.floats), tuple(inputs), tuple(captured),
+        tuple(made.chosen),
+    )  # fmt: skip
+
+
+class _Forward:
+    """A program recorded anew, free of writes, of which gradients can be recorded.
+
+    Attributes:
+        floats: positions of the float outputs.
+        chosen: positions of the inputs to differentiate by.
+    """
+
+    def __init__(self, program: Program, wrt: Sequence[int] | None) -> None:
+        types = [_known(program, k) for k in range(len(program.inputs))]
+        self.rec = rec = Recorder(program.name, ())
+        rec.entry, rec.journal = differentiate.__code__, Journal()
+        rec.scope = Scope(rec, differentiate)
+        rec.sizes_hold = True
+        with recording(rec):
+            self.inputs = [rec.new_value(t) for t in types]
+            floats = [k for k, v in enumerate(self.inputs) if is_float(wrap(rec, v))]
+            self.chosen = floats if wrt is None else list(wrt)
+            if not set(self.chosen) <= set(floats):
+                raise IRError(
+                    f"@{program.name} cannot be differentiated by inputs {self.chosen}",
+                    hint=f"its inputs of floats are {floats}",
+                )
+            apart = Block()
+            with rec.nested(apart):
+                apart.outputs = tuple(inline_program(rec, program, self.inputs))
+            self.outputs = joined(rec, apart)
+            self.instrs = list(rec.blocks[-1].instrs)
+            self.floats = [k for k, v in enumerate(self.outputs) if is_float(wrap(rec, v))]
+
+    def gradients(self, given: Sequence[int]) -> list[int]:
+        """Record the gradients of the chosen inputs, from those of the float outputs."""
+        rec = self.rec
+        wanted = [self.inputs[k] for k in self.chosen]
+        pairs = [(self.outputs[k], wrap(rec, g)) for k, g in zip(self.floats, given, strict=True)]
+        found = pull_back(rec, self.instrs, pairs, wanted)
+        return [
+            gradient_or_zeros(rec, wrap(rec, v), g).value
+            for v, g in zip(wanted, found, strict=True)
         ]
-    if rec.captured:
-        raise InternalError(f"a gradient in @{program.name} reads an array from outside of it")
-    arguments = [*inputs, *(g for _, g in given)]
-    rec.finish(arguments, [*outputs, *gradients])
-    # What the recorder has inferred holds in every call, as it started from types alone.
-    rec.program.types.update({v: _bare(t) for v, t in rec.hints.items()})
-    return rec.program
+
+    def program(self, inputs: Sequence[int], outputs: Sequence[Any]) -> Program:
+        """What has been recorded. Nothing more can be recorded then."""
+        rec = self.rec
+        if rec.captured:
+            raise InternalError(f"a gradient in @{rec.program.name} reads an array of its own")
+        rec.finish(inputs, outputs)
+        # What the recorder has inferred holds in every call, as it started from types alone.
+        rec.program.types.update({v: _bare(t) for v, t in rec.hints.items()})
+        return rec.program
 
 
 def _known(program: Program, position: int) -> Type:
@@ -92,4 +169,4 @@ def _bare(type_: Type) -> Type:
     return type_.without_layout() if isinstance(type_, TensorType) else type_
 
 
-__all__ = ["differentiate"]
+__all__ = ["Gradient", "differentiate", "split"]

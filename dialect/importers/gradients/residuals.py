@@ -35,7 +35,7 @@ _FREE = (Constant, Full, Dim, Size)  # made of numbers alone, or of shapes
 
 
 def residuals(
-    rec: Recorder, reverse: Block, variables: Collection[int]
+    rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int] = ()
 ) -> tuple[list[int], list[Instr]]:
     """The values to keep for a reverse half, and what it computes from them, in order.
 
@@ -45,6 +45,7 @@ def residuals(
         rec: the trace of the forward half.
         reverse: the reverse half, which reads values of the forward one.
         variables: values that are never computed again.
+        in_memory: values that are written whether they are kept or not.
     """
     read = list(values_read(reverse))
     fixed = {*variables, *_compared(reverse)}
@@ -59,7 +60,7 @@ def residuals(
     seen = list(postorder(read, operands))
     edges = [(_out(v), _SINK, UNCUT) for v in read]
     for value in seen:
-        edges.append((_in(value), _out(value), _cost(rec, value)))
+        edges.append((_in(value), _out(value), _cost(rec, value, value in in_memory)))
         if remade(value) is None:
             edges.append((_SOURCE, _in(value), UNCUT))
         edges += [(_out(v), _in(value), UNCUT) for v in operands(value)]
@@ -97,14 +98,14 @@ def _cheap(rec: Recorder, value: int) -> Instr | None:
     return made if is_cheap and not issubclass(made.op, Compare) else None
 
 
-def _cost(rec: Recorder, value: int) -> int:
+def _cost(rec: Recorder, value: int, is_written: bool) -> int:
     """Bytes that keeping a value moves: it is read again, and written unless it is in memory."""
     hint = rec.hints[value]
     if not isinstance(hint, TensorType):
         return 8
     known = [d if isinstance(d, int) else 1 for d in hint.shape or ()]
     made = rec.defs.get(value)
-    is_written = made is not None and made.op.fusion in (Fusion.CONTRACTION, Fusion.NONE)
+    is_written |= made is not None and made.op.fusion in (Fusion.CONTRACTION, Fusion.NONE)
     return max(prod(known) * rec.dtype(value).itemsize, 1) * (1 if is_written else 2)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from gradient_cases import CASES
-from profuse.dialect.importers.gradients.differentiate import differentiate
+from profuse.dialect.importers.gradients.differentiate import differentiate, split
 from profuse.dialect.importers.tracing.tracer import trace
 from profuse.dialect.ir.dtypes import dtype_of
 from profuse.dialect.ir.program import Module
@@ -54,10 +54,23 @@ def test_joint_graphs_of_programs_give_what_vjp_gives(case, known):
         _, back = pf.vjp(case.fn, *case.args)
         tree = given[0] if not isinstance(results, tuple) and len(results) == 1 else tuple(given)
         wanted = [g for g in back(tree) if g is not None]
+        halves = run(split(program), args, given)
     for got, want in zip(found[: len(results)], results, strict=True):
         np.testing.assert_array_equal(got, want)
     for got, want in zip(found[len(results) :], wanted, strict=False):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    for got, want in zip(halves, found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def run(parts, args, given):
+    """What the joint graph gives, by a graph's two halves, from what their indices name."""
+    outputs = evaluate(Module(parts.forward), args)
+    real = outputs[: parts.real_outputs]
+    assert len(parts.input_vjps) == len(given)
+    captured = [args[k] for k in parts.captured_inputs]
+    captured += [outputs[k] for k in parts.captured_outputs]
+    return [*real, *evaluate(Module(parts.reverse), [*given, *captured])]
 
 
 def test_the_program_stays_and_the_joint_graph_survives_a_round_trip_as_text():
@@ -81,3 +94,55 @@ def test_an_input_that_is_an_output_has_both_gradients():
     x, g, h = np.arange(3.0), np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])
     *_, found = evaluate(Module(differentiate(program)), [x, g, h])
     np.testing.assert_array_equal(found, g + 2 * h)
+
+
+def parts_of(fn, *args, known=True, wrt=None):
+    traced = trace(fn, args)
+    return split(typed(traced.module.main, args, known=known), wrt)
+
+
+X, Y, Z = (np.random.default_rng(k).standard_normal((4, 3)) for k in range(3))
+
+
+def test_indices_of_a_product_and_a_sum():
+    """R2.18, R2.29: gradients of a*b+c need a and b, and no temporaries."""
+    parts = parts_of(lambda a, b, c: a * b + c, X, Y, Z)
+    assert parts.real_outputs == len(parts.forward.outputs) == 1
+    assert parts.input_vjps == (0,) and parts.output_vjps == (0, 1, 2)
+    assert parts.captured_inputs == (0, 1) and parts.captured_outputs == ()
+    assert len(parts.reverse.inputs) == 3 and len(parts.reverse.outputs) == 3
+
+
+def test_a_real_output_is_captured_by_its_index_and_not_added_again():
+    """R2.29"""
+    parts = parts_of(lambda a: (a + 1, np.exp(a @ a.T)), X)
+    assert parts.real_outputs == 2 and parts.input_vjps == (0, 1)
+    assert parts.captured_outputs == (1,) and len(parts.forward.outputs) == 2
+
+
+def test_temporaries_follow_the_real_outputs():
+    """R2.29: what is neither an input nor an output, and is not computed again."""
+    parts = parts_of(lambda a: np.sin(a @ a.T).sum(), X)
+    assert parts.real_outputs == 1 and len(parts.forward.outputs) == 2
+    assert parts.captured_inputs == (0,) and parts.captured_outputs == (1,)
+
+
+def test_what_is_no_float_has_no_gradients_and_is_captured_by_its_index():
+    """R2.29"""
+    index = np.array([0, 2])
+    parts = parts_of(lambda a, i: (a[i] * 2, i + 1), X, index)
+    assert parts.input_vjps == (0,) and parts.output_vjps == (0,)
+    assert 1 in parts.captured_inputs
+
+
+def test_gradients_of_chosen_inputs_alone():
+    """R2.29: one gradient per input that requires one."""
+    parts = parts_of(lambda a, b: a * b, X, Y, wrt=[1])
+    assert parts.output_vjps == (1,) and parts.captured_inputs == (0,)
+
+
+def test_sizes_of_captured_arrays_are_computed_again():
+    """R2.29: no size is captured beside the array that has it."""
+    parts = parts_of(lambda a: a * a / a.shape[0], X, known=False)
+    assert parts.captured_inputs == (0,) and parts.captured_outputs == ()
+    assert any(i.op.name == "dim" for i in parts.reverse.body.instrs)
