@@ -17,7 +17,8 @@ from ..tracing import operators
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 
-_LIKE = (SumTo, Conform)  # ops whose result has the shape of the second operand
+SHAPED_LIKE = (SumTo, Conform)
+"""Ops whose result has the shape of the second operand, of which they read nothing else."""
 
 
 class TraceBuilder(GradientBuilder):
@@ -61,7 +62,7 @@ class TraceBuilder(GradientBuilder):
         if made is None:
             like = self.rec.shaped.get(value)
             return value if like is None else self._shaped(like)
-        if made.op in _LIKE:
+        if made.op in SHAPED_LIKE:
             return self._shaped(made.operands[1])
         if made.op in (BroadcastTo, Full):
             like = self._whole_shape(made)

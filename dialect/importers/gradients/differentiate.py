@@ -77,12 +77,13 @@ def split(program: Program, wrt: Sequence[int] | None = None) -> Gradient:
     """
     made = _Forward(program, wrt)
     rec, apart = made.rec, Block()
-    with recording(rec), rec.nested(apart):
-        given = [given_gradient(rec, made.outputs[k]) for k in made.floats]
-        apart.args = tuple(given)
-        own_arguments(rec, apart)
-        apart.outputs = tuple(made.gradients(given))
-    kept, again = residuals(rec, apart, (), in_memory={*made.inputs, *made.outputs})
+    with recording(rec):
+        with rec.nested(apart):
+            given = [given_gradient(rec, made.outputs[k]) for k in made.floats]
+            apart.args = tuple(given)
+            own_arguments(rec, apart)
+            apart.outputs = tuple(made.gradients(given))
+        kept, again = residuals(rec, apart, (), in_memory={*made.inputs, *made.outputs})
     inputs = [k for k, v in enumerate(made.inputs) if v in kept]
     own = [v for v in kept if v not in made.inputs]
     outputs = (*made.outputs, *(v for v in own if v not in made.outputs))

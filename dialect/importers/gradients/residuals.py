@@ -6,7 +6,8 @@ are computed again; products, reductions, scatters and loops never are.
 
 The last bits of what is computed again may differ, as products fuse with sums. So what decides is
 kept: results of comparisons, and what the reverse half compares for equality, as it does to find
-the elements that are the maximum.
+the elements that are the maximum. Of an array that the reverse half sums a gradient to the shape
+of, sizes are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from collections.abc import Collection, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...analysis.min_cut import UNCUT, minimum_cut
+from ...ir.attrs import DYNAMIC
 from ...ir.op import Fusion
 from ...ir.postorder import postorder
 from ...ir.program import Block, Instr
@@ -24,7 +28,9 @@ from ...ops.create import Constant, Full
 from ...ops.elementwise.compare import Eq, Ne
 from ...ops.elementwise.families import Compare
 from ...ops.gradients import CustomResult
+from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim, Size
+from .builder import SHAPED_LIKE
 from .flow import values_read
 
 if TYPE_CHECKING:
@@ -39,7 +45,8 @@ def residuals(
 ) -> tuple[list[int], list[Instr]]:
     """The values to keep for a reverse half, and what it computes from them, in order.
 
-    Values count as large as the example arguments make them.
+    The reverse half is changed: it may read sizes in place of arrays. Values count as large as the
+    example arguments make them.
 
     Args:
         rec: the trace of the forward half.
@@ -47,6 +54,7 @@ def residuals(
         variables: values that are never computed again.
         in_memory: values that are written whether they are kept or not.
     """
+    _read_sizes_alone(rec, reverse)
     read = list(values_read(reverse))
     fixed = {*variables, *_compared(reverse)}
 
@@ -72,6 +80,34 @@ def residuals(
         if made is not None:
             again[id(made)] = made
     return list(kept), list(again.values())
+
+
+def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
+    """Replace arrays of which a block reads nothing but the shape by zeros of that shape."""
+    instrs = list(reverse.walk())
+    shapes = {i.operands[1] for i in instrs if _is_like(i)}
+    others = {v for i in instrs for v in (i.operands[:1] if _is_like(i) else i.operands)}
+    others |= {v for i in instrs for block in i.blocks for v in block.outputs}
+    shapes -= others.union(reverse.outputs)
+    zeros, made = {}, Block()
+    for value in values_read(reverse):
+        hint = rec.hints[value]
+        if value in shapes and isinstance(hint, TensorType):
+            rank = len(rec.shape(value))
+            sizes = [rec.dim(value, axis) for axis in range(rank)]
+            with rec.nested(made):
+                (zero,) = rec.emit(Constant, [], {"value": np.zeros((), rec.dtype(value))})
+                attrs = {"shape": (DYNAMIC,) * rank}
+                zeros[value] = rec.emit(BroadcastTo, [zero, *sizes], attrs)[0]
+    for instr in instrs:
+        if _is_like(instr):
+            x, like = instr.operands
+            instr.operands = (x, zeros.get(like, like))
+    reverse.instrs[:0] = made.instrs
+
+
+def _is_like(instr: Instr) -> bool:
+    return issubclass(instr.op, SHAPED_LIKE)
 
 
 def _in(value: int) -> int:

@@ -142,7 +142,7 @@ def test_stopped_gradients():
 
 def test_checkpoints_have_the_same_gradients_and_save_less():
     def block(x, w):
-        return np.tanh(np.exp(np.sin(x * w)) + np.cos(x)) * x
+        return np.tanh(np.cumsum(np.exp(np.cumsum(x * w))) + np.cos(x)) * x
 
     again = pf.checkpoint(block)
     np.testing.assert_array_equal(again(X, Y), block(X, Y))

@@ -43,6 +43,13 @@ CASES = {
 }
 
 
+def test_of_what_a_gradient_is_summed_to_the_sizes_are_kept():
+    assert kept(lambda x, y: x + y, X, X[0]) == [()] * 3
+    _, pull = pf.vjp(lambda x, y, z: x + y - z, X, X[0], X[:, :1])
+    for g, x in zip(pull(np.ones_like(X)), (X, X[0], X[:, :1]), strict=True):
+        assert g.shape == x.shape and g.sum() in (X.size, -X.size)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_few_values_are_kept(name):
     fn, wanted = CASES[name]
