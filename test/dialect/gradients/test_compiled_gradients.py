@@ -5,7 +5,8 @@ import profuse as pf
 import pytest
 from gradient_cases import CASES, RNG
 
-# `index_add` and `gather_add` have no lowering: what stands beside them is compiled.
+# `index_add` has no lowering, nor has `gather_add` of many indices or of unknown sizes: what stands
+# beside them is compiled.
 INTERPRETED = {"take", "gather", "index", "index_add", "gather_add", "item"}
 
 
