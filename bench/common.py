@@ -57,7 +57,7 @@ def revision() -> str:
 def environment() -> dict[str, str]:
     """What the figures depend on besides the code."""
     versions = {}
-    for name in ("profuse", "numpy", "numexpr", "numba", "jax", "torch"):
+    for name in ("profuse", "numpy", "numexpr", "numba", "autograd", "jax", "torch"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
