@@ -185,7 +185,7 @@ _COUNTED = (
 # Kinds whose detail is what an error says: its place and its hint are part of the words.
 _OF_ERRORS = (Kind.NOT_LOWERED, Kind.WORKER_LOST, Kind.NOT_COMPILED, Kind.AS_IMPORTED)
 _WORDS = {
-    Kind.NEVER_FUSED: "is never fused{detail}",
+    Kind.NEVER_FUSED: "is never fused",
     Kind.SIDE_EFFECTS: "has side effects",
     Kind.WRITTEN_VIEW: "is a view of memory that is written",
     Kind.LIST_OPERAND: "operand {operand} is a list",

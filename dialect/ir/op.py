@@ -179,7 +179,6 @@ class Op:
     # True if the memory order of the operand decides whether a result shares or is a copy.
     layout_decides: ClassVar[bool] = False
     fusion: ClassVar[Fusion] = Fusion.NONE
-    unfused: ClassVar[str] = ""  # why `fusion` is NONE, where that is no matter of course
     rounding: ClassVar[Rounding] = Rounding.EACH
     failure: ClassVar[Failure] = Failure.SIZES
     regions: ClassVar[int] = 0

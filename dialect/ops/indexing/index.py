@@ -343,7 +343,6 @@ class _Adding(Op, rounding=Rounding.SUMS):
 class IndexAdd(_Adding, name="index_add"):
     """Add to what `index` picks."""
 
-    unfused = "the contents of its indices decide what is added up, and in which order"
     indices = operand(variadic=True)
     axes = attr(I64_ARRAY)
     picking = Index

@@ -140,7 +140,7 @@ class _BlockFuser:
             if isinstance(type_, ScalarType):
                 self.types[value] = type_
         if cls.fusion is Fusion.NONE:
-            return Reason(Kind.NEVER_FUSED, detail=cls.unfused and f": {cls.unfused}")
+            return Reason(Kind.NEVER_FUSED)
         if not is_pure(op):
             return Reason(Kind.SIDE_EFFECTS)
         if self.memory.shares_written(op):

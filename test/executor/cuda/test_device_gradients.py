@@ -218,22 +218,27 @@ def test_several_indices_of_a_row_add_up_in_a_kernel(device):
     check(found, [x], loss, "f4")
 
 
-def test_additions_at_any_indices_are_refused_with_their_reason(device):
-    """The host adds up what indices name, in their order; all else stays on the device."""
+@pytest.mark.parametrize("count", [4, 2000])
+def test_additions_at_indices(device, count):
+    """The gradient of `x[rows]`; the host adds up many, which is counted, all else is kernels."""
     f = pf.grad(lambda x, rows: (np.tanh(np.take(x, rows, 0)) ** 2).sum(), strategy=[("static", 1)])
-    x, rows = rng.standard_normal((6, 40)).astype(np.float32), np.array([0, 2, 2, 5])
+    x = rng.standard_normal((6, 40)).astype(np.float32)
+    rows = rng.integers(-6, 6, count)
     for _ in range(3):
         found = f(xp.array(x), xp.array(rows))
-    t = np.tanh(x[rows])
-    wanted = np.zeros_like(x)
+    t = np.tanh(x[rows].astype(np.float64))
+    wanted = np.zeros(x.shape)
     np.add.at(wanted, rows, 2 * t * (1 - t * t))
-    np.testing.assert_allclose(found.get(), wanted, rtol=1e-5, atol=1e-6)
-    assert counts(f, "refusals", "compile_failures", "device_fallbacks") == [1, 0, 0]
-    reason = "is never fused: the contents of its indices decide what is added up"
-    assert any(f"refused: index_add: {reason}" in told for told in f.state().reasons)
-    assert "1 operation that runs in NumPy" in f.explain()
-    assert reason in f.explain()
+    np.testing.assert_allclose(found.get(), wanted, rtol=1e-4, atol=1e-4)
+    assert counts(f, "compile_failures", "device_fallbacks") == [0, 0]
     assert counts(f, "kernel_launches")[0] > 0
+    refused = [told for told in f.state().reasons if "refused: index_add: " in told]
+    assert len(refused) == counts(f, "refusals")[0] <= 1
+    if count > 1024:
+        assert refused
+    if refused:
+        assert "1 operation that runs in NumPy" in f.explain()
+        assert "Not fused: index_add at " in f.explain()
 
 
 @needs_ptxas
