@@ -57,7 +57,7 @@ class Div(PartialBinary, name="div"):
     @staticmethod
     def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
         inverse = 1 / b
-        return inverse, -y * inverse
+        return inverse, y * -inverse
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
