@@ -259,3 +259,50 @@ def test_ptxas_assembles_them_without_spills(device, name, chip, dtype, strategy
         for kernel, usage in artifact.usage.items():
             assert usage.spilled == usage.stack == 0, (kernel, usage)
             assert usage.registers <= 64, (kernel, usage)
+
+
+def test_a_step_of_training_stays_on_the_device(device):
+    """Parameters in a dict, differentiated and updated by Adam in one jitted function."""
+
+    def loss(p, x, y):
+        return ((np.tanh(x @ p["w"] + p["b"]) - y) ** 2).mean()
+
+    def step(p, m, v, x, y):
+        value, g = pf.value_and_grad(loss)(p, x, y)
+        m = {k: 0.9 * m[k] + 0.1 * g[k] for k in p}
+        v = {k: 0.999 * v[k] + 0.001 * g[k] ** 2 for k in p}
+        return value, {k: p[k] - 0.01 * m[k] / (np.sqrt(v[k]) + 1e-8) for k in p}, m, v
+
+    def tree(make):
+        return {"w": make((8, 4)), "b": make((4,))}
+
+    x, y = (rng.standard_normal(s).astype(np.float32) for s in ((16, 8), (16, 4)))
+    start = tree(lambda s: rng.standard_normal(s).astype(np.float32))
+    on_host = start, tree(lambda s: np.zeros(s, "f4")), tree(lambda s: np.zeros(s, "f4"))
+    on_device = [{k: xp.array(a) for k, a in part.items()} for part in on_host]
+    f, given = pf.jit(step), (xp.array(x), xp.array(y))
+    for _ in range(5):
+        value, *on_device = f(*on_device, *given)
+        wanted, *on_host = pf.jit(step, profiled_runs=0)(*on_host, x, y)
+        np.testing.assert_allclose(value.get(), wanted, rtol=1e-5)
+    for mine, wanted in zip(on_device, on_host, strict=True):
+        for k in wanted:
+            np.testing.assert_allclose(mine[k].get(), wanted[k], rtol=1e-3, atol=1e-5)
+    assert counts(f, "refusals", "compile_failures", "device_fallbacks") == [0, 0, 0]
+    assert min(counts(f, "kernel_launches", "library_calls")) > 0
+
+
+def test_pullbacks_take_and_give_device_arrays(device):
+    x, b, g = (rng.standard_normal(s).astype(np.float32) for s in ((5, 7), (7,), (5, 7)))
+    t = np.tanh(x * b)
+    wanted = g * (1 - t * t) * b, (g * (1 - t * t) * x).sum(0)
+    for _ in range(3):
+        given = xp.array(x), xp.array(b)
+        result, pull = pf.vjp(lambda x, b: np.tanh(x * b), *given)
+        np.testing.assert_allclose(result.get(), t, rtol=1e-5)
+        device.to_device(0, given[0].pointer, np.full_like(x, 9), xp.STREAM)  # it has a copy
+        for gradient in (xp.array(g), g):
+            for found, right in zip(pull(gradient), wanted, strict=True):
+                np.testing.assert_allclose(found.get(), right, rtol=1e-4, atol=1e-5)
+    with pytest.raises(pf.ArgumentError, match="of a result of float32 is of float64"):
+        pull(xp.array(g.astype(np.float64)))
