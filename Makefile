@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz memcheck racecheck bench bench-quick bench-models bench-compile gpubench clean
+.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -95,8 +95,15 @@ bench-models: $(STAMP) ## the same for whole models, forward and training steps
 	mkdir -p build/bench
 	$(BIN)/python bench/models.py --json build/bench/models.json $(BENCH)
 
+bench-gradients: $(STAMP) ## losses with their gradients, generated and by hand, against peers
+	mkdir -p build/bench
+	$(BIN)/python bench/gradients.py --json build/bench/gradients.json $(BENCH)
+
 bench-compile: $(STAMP) ## time until there is code, against torch.compile and JAX
 	$(BIN)/python bench/compile.py $(BENCH)
+
+bench-readme: $(STAMP) ## write the tables of figures in the pages, from bench/results
+	$(BIN)/python bench/readme.py
 
 gpubench: $(STAMP) ## the same on an NVIDIA GPU, against torch, torch.compile, TorchScript and JAX
 	$(BIN)/python bench/gpu.py

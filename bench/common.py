@@ -12,6 +12,9 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+# Results are no code: a run that writes them there may be gone on with.
+CODE = (".", ":(exclude)bench/results")
+
 
 def timed(call: Callable[[], object]) -> float:
     start = time.perf_counter()
@@ -50,14 +53,14 @@ def revision() -> str:
             check=False,
         ).stdout
 
-    commit, changes = git("rev-parse", "--short", "HEAD").strip(), git("diff", "HEAD")
+    commit, changes = git("rev-parse", "--short", "HEAD").strip(), git("diff", "HEAD", "--", *CODE)
     return f"{commit}+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else commit
 
 
 def environment() -> dict[str, str]:
     """What the figures depend on besides the code."""
     versions = {}
-    for name in ("profuse", "numpy", "numexpr", "numba", "jax", "torch"):
+    for name in ("profuse", "numpy", "numexpr", "numba", "autograd", "jax", "torch"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

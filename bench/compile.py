@@ -7,10 +7,11 @@ that of the cold one before. Systems take turns; the table has medians over roun
 stages of Profuse's own compiles as `f.explain()` tells them.
 
 --stages compiles in one process again and again instead, and tells the processor's milliseconds of
-each stage; --against compares these with another checkout, which the folder has as ``profuse``.
+each stage, without the check of kernels unless --checked is given; --against compares these with
+another checkout, which the folder has as ``profuse``.
 
     python bench/compile.py [--rounds 3] [--only REGEX] [--systems …] [--json out.json]
-    python bench/compile.py --stages [--rounds 10] [--against FOLDER] [--json out.json]
+    python bench/compile.py --stages [--checked] [--rounds 10] [--against FOLDER] [--json out.json]
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from common import processor, write_results
 from harness import stages, systems, tables
 from harness.worker import Worker, WorkerError
@@ -110,6 +112,11 @@ def show(rows: list[dict[str, Any]], names: list[str], used: list[str]) -> None:
                 sums.update(made)
             text = ", ".join(f"{k} {v / len(of) * 1e3:.1f}" for k, v in sums.items())
             print(f"{system}, {kind}, ms a kernel by stage: {text}")
+            each = [sum(stage.values()) * 1e3 for r in of for stage in r["stages"]]
+            if each:
+                low, middle, high = np.percentile(each, [25, 50, 75])
+                print(f"{system}, {kind}, all stages with the check: median {middle:.1f} ms "
+                      f"[{low:.1f}-{high:.1f}] of {len(each)} compiles")  # fmt: skip
     for name, reason in sorted({
         (f"{r['system']}, {r['kernel']}", r["skipped"]) for r in rows if "skipped" in r
     }):  # fmt: skip
@@ -125,14 +132,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--quick", action="store_true", help="one round of three kernels")
     parser.add_argument("--stages", action="store_true", help="stages alone, in one process")
+    parser.add_argument("--checked", action="store_true", help="stages with the check of kernels")
     parser.add_argument("--against", help="folder that holds another checkout as `profuse`")
     parser.add_argument("--json")
     options = parser.parse_args()
-    if options.against and not options.stages:
-        parser.error("--against goes with --stages")
+    if (options.against or options.checked) and not options.stages:
+        parser.error("--against and --checked go with --stages")
     if options.stages:
         rounds = options.rounds or (2 if options.quick else 10)
-        stages.compare(rounds, options.against, options.json)
+        stages.compare(rounds, options.against, options.json, checked=options.checked)
         return
     names = [n for n in (*SELECTION, *MORE) if re.search(options.only, KERNELS[n].name)]
     names = names[:3] if options.quick else names

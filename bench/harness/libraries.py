@@ -10,7 +10,7 @@ import numpy
 # Names that are the same everywhere but in torch.
 _NAMES = (
     "abs", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "argmax", "argmin", "astype", "bool", "clip", "concatenate", "cos", "cosh",
+    "arange", "arctanh", "argmax", "argmin", "astype", "bool", "clip", "concatenate", "cos", "cosh",
     "cumsum", "exp", "exp2", "expm1", "flip", "float16", "float32", "float64", "int32", "int64",
     "isfinite", "log", "log10", "log1p", "log2", "max", "maximum", "mean", "min", "minimum",
     "reshape", "sin", "sinh", "sqrt", "stack", "sum", "take", "take_along_axis", "tan", "tanh",
@@ -38,7 +38,25 @@ def profuse_library() -> SimpleNamespace:
     import profuse as pf
 
     shared = {name: getattr(numpy, name) for name in _NAMES}
-    return SimpleNamespace(**shared, erf=pf.erf, scatter_add=_scatter_add)
+    return SimpleNamespace(
+        **shared, erf=pf.erf, scatter_add=_scatter_add, value_and_grad=pf.value_and_grad
+    )
+
+
+def autograd_library() -> SimpleNamespace:
+    """HIPS autograd's NumPy."""
+    import autograd
+    import autograd.numpy
+
+    shared = {n: getattr(autograd.numpy, n) for n in _NAMES if hasattr(autograd.numpy, n)}
+
+    def along(x: Any, index: Any, axis: int) -> Any:
+        """It has no gradient of ``take_along_axis``."""
+        assert axis == -1 and x.ndim == 2
+        return x[numpy.arange(len(x))[:, None], index]
+
+    shared |= {"take_along_axis": along}
+    return SimpleNamespace(**shared, value_and_grad=autograd.value_and_grad)
 
 
 def jax_library() -> SimpleNamespace:
@@ -48,12 +66,15 @@ def jax_library() -> SimpleNamespace:
 
     shared = {name: getattr(jnp, name) for name in _NAMES}
     return SimpleNamespace(
-        **shared, erf=jax.scipy.special.erf, scatter_add=lambda x, index, y: x.at[index].add(y)
+        **shared,
+        erf=jax.scipy.special.erf,
+        scatter_add=lambda x, index, y: x.at[index].add(y),
+        value_and_grad=jax.value_and_grad,
     )
 
 
-def torch_library() -> SimpleNamespace:
-    """torch's functions under NumPy's names."""
+def torch_library(*, compiled: bool = False) -> SimpleNamespace:
+    """torch's functions under NumPy's names; ``compiled``: for torch.compile."""
     import torch
 
     other = ("astype", "cumsum", "flip", "max", "maximum", "min", "minimum", "take",
@@ -72,8 +93,31 @@ def torch_library() -> SimpleNamespace:
 
         return call
 
+    def taped(loss: Any, wrt: Any) -> Any:
+        places = (wrt,) if isinstance(wrt, int) else wrt
+
+        def call(*args: Any) -> Any:
+            given = [a.detach().requires_grad_(k in places) if a.is_floating_point() else a
+                     for k, a in enumerate(args)]  # fmt: skip
+            with torch.enable_grad():
+                value = loss(*given)
+            found = torch.autograd.grad(value, [given[k] for k in places])
+            return value.detach(), found[0] if isinstance(wrt, int) else found
+
+        return call
+
+    def functional(loss: Any, wrt: Any) -> Any:
+        """Forward and backward are one graph for the compiler, and no tape is kept."""
+
+        def call(*args: Any) -> Any:
+            found, value = torch.func.grad_and_value(loss, wrt)(*args)
+            return value, found
+
+        return call
+
     return SimpleNamespace(
         **same,
+        value_and_grad=functional if compiled else taped,
         maximum=bounded(torch.maximum, "min"),
         minimum=bounded(torch.minimum, "max"),
         max=extreme(torch.max, torch.amax),

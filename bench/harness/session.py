@@ -22,7 +22,9 @@ from .worker import Worker, WorkerError
 SLICE = 0.002  # seconds of calls that one system makes before it is the next one's turn
 WARM_LIMIT = 0.01  # seconds of a call from which on it is not made once more to warm the caches
 # What of the environment has to be the same for rows to stand in one table.
-SAME = ("processor", "profuse", "revision", "numpy", "jax", "torch", "numba", "numexpr")
+SAME = (
+    "processor", "profuse", "revision", "numpy", "jax", "torch", "numba", "numexpr", "autograd",
+)  # fmt: skip
 
 
 @dataclass
@@ -150,7 +152,7 @@ def measure(plan: Plan, tell: Callable[[dict[str, Any]], None]) -> int:
 def _row(
     case: Case, workers: dict[str, Worker], machine: roofline.Machine, rounds: int
 ) -> dict[str, Any]:
-    found, flops = roofline.counted(case.kernel.fn, libraries.numpy_library(), case.exact_args())
+    found, flops = roofline.counted(case.kernel.plain, libraries.numpy_library(), case.exact_args())
     exact = tuple(np.asarray(leaf) for leaf in leaves(found))
     del found
     row: dict[str, Any] = {

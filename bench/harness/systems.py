@@ -11,6 +11,7 @@ import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,9 +22,16 @@ from . import libraries, loops
 
 OURS = ("ours", "ours-dynamic")
 PEERS = ("numpy", "numexpr", "numba", "torch", "torch.compile", "jax")
+# For gradients: what is written by hand runs as ours, and in NumPy.
+WITH_GRADIENTS = ("by-hand", "numpy", "autograd", "torch", "torch.compile", "jax")
 COMPILERS = ("torch.compile", "jax")  # which a geomean is taken against
 _MODULES = {"numexpr": "numexpr", "numba": "numba", "torch": "torch", "torch.compile": "torch",
-            "jax": "jax"}  # fmt: skip
+            "jax": "jax", "autograd": "autograd"}  # fmt: skip
+
+
+def peers_of(group: str) -> tuple[str, ...]:
+    """The systems that kernels of a group are compared with."""
+    return WITH_GRADIENTS if group == "gradients" else PEERS
 
 
 @dataclass
@@ -73,16 +81,23 @@ def pin() -> None:
 
 
 def _numpy(case: Case) -> Prepared:
-    library, fn, args = libraries.numpy_library(), case.kernel.fn, case.args()
+    library, fn, args = libraries.numpy_library(), case.kernel.plain, case.args()
     np.seterr(all="ignore")
-    return Prepared(lambda: fn(library, *args), leaves)
+    return Prepared(partial(fn, library, *args), leaves)
 
 
-def _profuse(strategy: str) -> Callable[[Case], Prepared]:
+def _autograd(case: Case) -> Prepared:
+    np.seterr(all="ignore")
+    call = partial(case.kernel.fn, libraries.autograd_library(), *case.args())
+    return Prepared(call, leaves)
+
+
+def _profuse(strategy: str, *, by_hand: bool = False) -> Callable[[Case], Prepared]:
     def prepare(case: Case) -> Prepared:
         import profuse as pf
 
-        library, fn, args = libraries.profuse_library(), case.kernel.fn, case.args()
+        library, args = libraries.profuse_library(), case.args()
+        fn = case.kernel.plain if by_hand else case.kernel.fn
 
         def plain(*arrays: Any) -> Any:
             return fn(library, *arrays)
@@ -91,6 +106,7 @@ def _profuse(strategy: str) -> Callable[[Case], Prepared]:
         jitted = pf.jit(plain, background=False, strategy=[(strategy, 1)])
 
         def steady() -> dict[str, Any]:
+            jitted.wait()  # for the dispatcher, which another thread emits
             before = dict(jitted.state().counters)
             jitted(*args)
             state = jitted.state()
@@ -101,7 +117,7 @@ def _profuse(strategy: str) -> Callable[[Case], Prepared]:
                 "reasons": list(state.reasons), "emitted": state.emitted, "stages": stages,
             }  # fmt: skip
 
-        return Prepared(lambda: jitted(*args), leaves, steady)
+        return Prepared(partial(jitted, *args), leaves, steady)
 
     return prepare
 
@@ -141,13 +157,15 @@ def _torch(*, compiled: bool) -> Callable[[Case], Prepared]:
 
         torch.set_num_threads(len(os.sched_getaffinity(0)))
         torch.set_grad_enabled(False)
-        library, fn = libraries.torch_library(), case.kernel.fn
+        library, fn = libraries.torch_library(compiled=compiled), case.kernel.fn
         args = [to_torch(a) for a in case.args()]
         call = lambda *arrays: fn(library, *arrays)  # noqa: E731 - torch.compile needs a function
         if compiled:
             torch._dynamo.reset()  # sizes of the kernel before are no reason to compile for any
             call = torch.compile(call, dynamic=False)
-        return Prepared(lambda: call(*args), lambda out: tuple(_from_torch(a) for a in leaves(out)))
+        return Prepared(
+            partial(call, *args), lambda out: tuple(_from_torch(a) for a in leaves(out))
+        )
 
     return prepare
 
@@ -203,5 +221,6 @@ def without_library(fn: Callable) -> Callable:
 SYSTEMS: dict[str, Callable[[Case], Prepared]] = {
     "ours": _profuse("static"), "ours-dynamic": _profuse("dynamic"), "numpy": _numpy,
     "numexpr": _numexpr, "numba": _numba, "torch": _torch(compiled=False),
-    "torch.compile": _torch(compiled=True), "jax": _jax,
+    "torch.compile": _torch(compiled=True), "jax": _jax, "autograd": _autograd,
+    "by-hand": _profuse("static", by_hand=True),
 }  # fmt: skip

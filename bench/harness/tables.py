@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .systems import COMPILERS, OURS, PEERS
+from .systems import COMPILERS, OURS, SYSTEMS
 
 Row = dict[str, Any]
 
@@ -19,7 +19,7 @@ def against_best(row: Row) -> float | None:
 
 def worst(row: Row) -> float:
     """The smallest ratio to any peer: by this rows are sorted."""
-    found = [q[1] for s, q in row.get("ratios", {}).items() if s in PEERS]
+    found = [q[1] for s, q in row.get("ratios", {}).items() if s not in OURS]
     return min(found) if found else -1.0 if "ours" in row["skipped"] else math.inf
 
 
@@ -90,7 +90,7 @@ def summary(rows: Sequence[Row]) -> str:
         of = [r for r in rows if (r["threads"], r["size"]) == (threads, size)]
         best = [x for x in map(against_best, of) if x is not None]
         each = []
-        for system in ("ours-dynamic", *PEERS):
+        for system in SYSTEMS:
             ratios = [r["ratios"][system][1] for r in of if system in r.get("ratios", {})]
             if ratios:
                 each.append(f"{system} {geomean(ratios):.2f} ({len(ratios)})")

@@ -1,12 +1,13 @@
 """The kernels that are measured: each one function of a NumPy-like module and of arrays.
 
 Importing this package fills `kernel.KERNELS`; `models` adds whole models, for `bench/models.py`,
-and `elementary` single functions, for `bench/elementary.py`.
+`gradients` losses with their gradients, for `bench/gradients.py`, and `elementary` single
+functions, for `bench/elementary.py`.
 """
 
 from __future__ import annotations
 
-from . import elementary, elementwise, layouts, models, products, reductions, training
+from . import elementary, elementwise, gradients, layouts, models, products, reductions, training
 from .kernel import DTYPES, KERNELS, SIZES, TINY, Case, Kernel, Size, case, leaves
 
 # One of each kind, for benchmarks of something else than the kernels' speed.

@@ -74,7 +74,8 @@ class Kernel:
             memory in which all of them lie.
         tolerance: in place of that in `TOLERANCES`; for integers, how far they may be off.
         unsupported: why Profuse refuses to trace it; "" = it does not.
-        group: kernels or models, which are measured by programs of their own.
+        group: kernels, models, gradients or elementary, each measured by a program of its own.
+        by_hand: computes the same without derivatives of a library; None = ``fn`` takes none.
     """
 
     name: str
@@ -85,6 +86,12 @@ class Kernel:
     tolerance: float | None = None
     unsupported: str = ""
     group: str = "kernels"
+    by_hand: Callable[..., Any] | None = None
+
+    @property
+    def plain(self) -> Callable[..., Any]:
+        """What computes the results in NumPy."""
+        return self.by_hand or self.fn
 
 
 KERNELS: dict[str, Kernel] = {}

@@ -20,6 +20,7 @@ from ...dialect.importers.gradients.pullback import (
 from ...dialect.importers.tracing.operators import op
 from ...dialect.importers.tracing.pytree import flatten, unflatten
 from ...dialect.importers.tracing.tracer import is_tracing
+from ...dialect.ir.device import DeviceTensor
 from .jit import JitFunction, jit
 
 
@@ -86,10 +87,23 @@ def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]
 
     def pull(gradient: Any) -> tuple:
         leaves, results = checked(gradient, result), flatten(result)[0]
-        given = [np.asarray(leaves[k], np.asarray(results[k]).dtype) for k in token.floats]
+        given = [_in_dtype_of(leaves[k], results[k]) for k in token.floats]
         return _backward(token, saved, given)
 
     return result, pull
+
+
+def _in_dtype_of(gradient: Any, result: Any) -> Any:
+    """A gradient in the dtype of its result; that of a device is there already, or is refused."""
+    dtype = result.dtype if isinstance(result, DeviceTensor) else np.asarray(result).dtype
+    if not isinstance(gradient, DeviceTensor):
+        return np.asarray(gradient, dtype)
+    if gradient.dtype != dtype:
+        raise ArgumentError(
+            f"the gradient on {gradient.device} of a result of {dtype} is of {gradient.dtype}",
+            hint=f"convert it to {dtype} with its library",
+        )
+    return gradient
 
 
 _backward = jit(backward, name="pullback")

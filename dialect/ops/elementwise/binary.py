@@ -52,8 +52,12 @@ class Div(PartialBinary, name="div"):
 
     numpy = np.divide
     python = element = operator.truediv
-    partials = staticmethod(lambda a, b, y: (1 / b, -y / b))
     singular = True
+
+    @staticmethod
+    def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+        inverse = 1 / b
+        return inverse, y * -inverse
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:

@@ -5,7 +5,8 @@ import profuse as pf
 import pytest
 from gradient_cases import CASES, RNG
 
-# `index_add` and `gather_add` have no lowering: what stands beside them is compiled.
+# `index_add` has no lowering, nor has `gather_add` of many indices or of unknown sizes: what stands
+# beside them is compiled.
 INTERPRETED = {"take", "gather", "index", "index_add", "gather_add", "item"}
 
 
@@ -81,3 +82,14 @@ def test_operands_of_size_1_are_summed_to(strategy):
                 axes = tuple(k for k in range(2) if shape[k] == 1 and whole[k] != 1)
                 wanted = np.broadcast_to(other, whole).sum(axes, keepdims=True)
                 np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_a_divisor_is_inverted_once():
+    """Quotients take long: forward divides, and both gradients share one reciprocal of a row."""
+    f = pf.value_and_grad(lambda x, r: ((x / r) ** 2).sum(), wrt=(0, 1), background=False)
+    x, r = RNG.standard_normal((5, 33)), 1 + RNG.random((5, 1))
+    for _ in range(3):
+        _, (gx, gr) = f(x, r)
+    np.testing.assert_allclose(gx, 2 * x / r**2, rtol=1e-12)
+    np.testing.assert_allclose(gr, (-2 * x * x / r**3).sum(1, keepdims=True), rtol=1e-12)
+    assert f.ir("linalg").count("arith.divf") == 2

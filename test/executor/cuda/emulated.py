@@ -240,6 +240,8 @@ class EmulatedDriver:
 
     def _argument(self, value: int, type_: Any) -> Any:
         if isinstance(type_, ir.MemRefType):
+            if not value:  # an array without elements need not have memory
+                return MemRef(Buffer("null", "global", 0), types.dtype_of(type_))
             buffer, offset, _ = self.find(value)
             return MemRef(buffer, types.dtype_of(type_), offset=offset)
         return bits_float(value) if isinstance(type_, ir.F64Type) else value

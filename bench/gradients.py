@@ -1,0 +1,81 @@
+"""Losses with their gradients: ours against hand-written ones, JAX, torch, torch.compile, autograd.
+
+Each case computes a loss and its gradients in one call: by `pf.value_and_grad` in `pf.jit`, by
+`jit(value_and_grad)` of JAX, by torch's tape, by `torch.compile` of `torch.func.grad_and_value`, by
+HIPS autograd. `by-hand` is the same forward and backward written out in NumPy and run by Profuse,
+`numpy` without it. Measured, compared and told as `bench/kernels.py` does; on 4x4 elements it is
+calls that take the time. Below the table stands what is aimed at, and what was found.
+
+    python bench/gradients.py [--quick] [--only REGEX] [--sizes 1024x1024 4x4] [--threads 1 2 all]
+        [--peers …] [--budget SECONDS] [--json out.json] [--plot out.svg]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.main import main
+
+SIZES = ("1024x1024", "4x4")
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What the ratio of two systems should be: time of ``over`` by time of ``under``."""
+
+    kernels: tuple[str, ...]
+    size: str
+    over: str
+    under: str
+    least: float = 0.0
+    most: float = float("inf")
+
+    def ratio(self, row: dict[str, Any]) -> list[float] | None:
+        """The ratio's quartiles in a row; None where a system has no figure."""
+        if self.under == "ours":
+            return row.get("ratios", {}).get(self.over)
+        found = row.get("ratios", {}).get(self.under)
+        return found and [1 / q for q in reversed(found)]
+
+    @property
+    def words(self) -> str:
+        """``jax / ours at least 2``."""
+        bound = f"at least {self.least:g}" if self.least else f"at most {self.most:g}"
+        return f"{self.over} / {self.under} {bound}"
+
+
+_FUSED = ("gelu", "softmax", "layernorm", "rmsnorm", "cross_entropy", "adam")
+AIMS = (
+    Aim(("gelu", "softmax", "layernorm"), "1024x1024", "ours", "by-hand", most=1.05),
+    Aim(_FUSED, "1024x1024", "jax", "ours", least=2.0),
+    Aim(("layernorm",), "1024x1024", "torch", "ours", least=1.5),
+    Aim(("tanh",), "4x4", "jax", "ours", least=10.0),
+)
+
+
+def judged(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A line for each aim in each row that it is about."""
+    for aim in AIMS:
+        for row in rows:
+            name = row["kernel"].removesuffix("_gradient")
+            if name not in aim.kernels or (row["size"], row["dtype"]) != (aim.size, "f32"):
+                continue
+            found = aim.ratio(row)
+            where = f"{name} {row['size']}, threads {row['threads']}"
+            if found is None:
+                yield f"{where}: {aim.words}: not measured"
+                continue
+            met = "met" if aim.least <= found[1] <= aim.most else "MISSED"
+            shown = f"{found[1]:.2f} [{found[0]:.2f}-{found[2]:.2f}]"
+            yield f"{where}: {aim.words}: {shown}, {met}"
+
+
+def verdict(rows: Sequence[dict[str, Any]]) -> str:
+    """All aims, in words."""
+    return "\n".join(judged(rows)) or "No row is one that an aim is about."
+
+
+if __name__ == "__main__":
+    main(__doc__, "gradients", SIZES, verdict)
