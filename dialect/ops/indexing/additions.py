@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...ir.gradients import GradientBuilder
 
 
-class _Adding(Proven, rounding=Rounding.SUMS):
+class Adding(Proven, rounding=Rounding.SUMS):
     """Family: ``x`` with ``value`` added to its elements at some indices, in their order.
 
     An element that is named several times has all of their values added.
@@ -76,8 +76,11 @@ class _Adding(Proven, rounding=Rounding.SUMS):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        x, value, *indices = args
-        out = np.array(x)
+        return cls.overwrite(attrs, np.array(args[0]), *args[1:])
+
+    @classmethod
+    def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
+        out, value, *indices = args
         try:
             np.add.at(out, cls.key(out, indices, attrs), value)
         except IndexError as error:
@@ -90,7 +93,7 @@ class _Adding(Proven, rounding=Rounding.SUMS):
         raise NotImplementedError
 
 
-class IndexAdd(_Adding, name="index_add"):
+class IndexAdd(Adding, name="index_add"):
     """Add to what `index` picks.
 
     A kernel for CPUs goes through the indices. One for GPUs has a thread for each row of the
@@ -138,7 +141,7 @@ class IndexAdd(_Adding, name="index_add"):
         return Index.key(x, indices, attrs)
 
 
-class GatherAdd(_Adding, name="gather_add"):
+class GatherAdd(Adding, name="gather_add"):
     """Add to what `gather` picks along an axis.
 
     A kernel compares the place of each element with the few indices of its row; of more than
