@@ -272,7 +272,7 @@ MUTATIONS = (
     ),
     Mutation(
         "evaluated results count as fresh", "executor/plans/plan.py",
-        "        evaluate = bound_evaluate(instr)\n",
+        "        evaluate = bound_evaluate(instr, self.overwrites)\n",
         "        evaluate = bound_evaluate(instr)\n        self.fresh.update(instr.results)\n",
         ("executor/functions/test_calls.py::test_outputs_are_fresh",),
     ),

@@ -52,7 +52,8 @@ class Div(PartialBinary, name="div"):
 
     numpy = np.divide
     python = element = operator.truediv
-    partials = staticmethod(lambda a, b, y: (1 / b, -y / b))
+    # Both begin with the gradient of ``a``, so that elements are not divided by a number per row.
+    partials = staticmethod(lambda a, b, y: (1 / b, (1 / b, y, -1)))
     singular = True
 
 
