@@ -37,6 +37,7 @@ class Kind(Enum):
     NEVER_FUSED = "never-fused"
     SIDE_EFFECTS = "side-effects"
     WRITTEN_VIEW = "written-view"
+    PART_OF_CARRIED = "part-of-carried"
     LIST_OPERAND = "list-operand"
     UNKNOWN_OPERAND = "unknown-operand"
     VARYING_SIZE = "varying-size"
@@ -188,6 +189,7 @@ _WORDS = {
     Kind.NEVER_FUSED: "is never fused",
     Kind.SIDE_EFFECTS: "has side effects",
     Kind.WRITTEN_VIEW: "is a view of memory that is written",
+    Kind.PART_OF_CARRIED: "replaces a part of an array of a loop, which a kernel would copy",
     Kind.LIST_OPERAND: "operand {operand} is a list",
     Kind.UNKNOWN_OPERAND: "type of operand {operand} is not known",
     Kind.VARYING_SIZE: "size of operand {operand} varies",

@@ -16,6 +16,26 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
+        "a loop overwrites the array that it was handed", "executor/memory/liveness.py",
+        "if ops and inits[k] not in fresh:", "if False:",
+        ("executor/memory/test_overwrites.py",),
+    ),
+    Mutation(
+        "a round overwrites an array that it reads afterwards", "executor/memory/liveness.py",
+        "if dead & uses(instr):", "if False:",
+        ("executor/memory/test_overwrites.py",),
+    ),
+    Mutation(
+        "no round overwrites an array", "executor/memory/liveness.py",
+        "self._ops.update(map(id, ops))", "ops = []",
+        ("executor/memory/test_overwrites.py",),
+    ),
+    Mutation(
+        "each chunk of the places adds at all of them", "lowering/emit/places.py",
+        "if loop in nest.ranges:", "if False:",
+        ("lowering/test_places.py",),
+    ),
+    Mutation(
         "blocks that need rare values keep the usual ones", "lowering/emit/rare.py",
         "_noting(ops, loop, bounds, again, False, results)",
         "_noting(ops, loop, bounds, ops.constant(0, ops.i1), False, results)",
@@ -252,7 +272,7 @@ MUTATIONS = (
     ),
     Mutation(
         "evaluated results count as fresh", "executor/plans/plan.py",
-        "        evaluate = bound_evaluate(instr)\n",
+        "        evaluate = bound_evaluate(instr, self.overwrites)\n",
         "        evaluate = bound_evaluate(instr)\n        self.fresh.update(instr.results)\n",
         ("executor/functions/test_calls.py::test_outputs_are_fresh",),
     ),

@@ -27,8 +27,8 @@ from .dtypes import dtype_of
 if TYPE_CHECKING:
     from .op import Op
 
-# A derivative of an elementwise op: None = 0, a number, an array, or the function that multiplies
-# an array by it.
+# A derivative of an elementwise op: None = 0, a number, an array, a tuple of factors, or the
+# function that multiplies an array by it.
 Partial = Any
 RULES = ("no_gradient", "partials", "linear", "vjp", "undifferentiable")
 
@@ -119,6 +119,10 @@ def times(partial: Partial, g: Any, multiply: Callable[[Any, Any], Any] = np.mul
     """A derivative of an elementwise op, or its conjugate, times ``g``."""
     if callable(partial):
         return partial(g)
+    if isinstance(partial, tuple):
+        for factor in partial:
+            g = times(factor, g, multiply)
+        return g
     if type(partial) in (int, float) and partial in (1, -1):
         return g if partial == 1 else -g
     return multiply(g, partial)

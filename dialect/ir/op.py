@@ -264,6 +264,19 @@ class Op:
         raise InternalError(f"{cls.full_name()} has no evaluation")
 
     @classmethod
+    def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
+        """`evaluate`, with the result in the memory of the first operand, which nobody else reads.
+
+        Not declared = the result is new memory in any case.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def can_overwrite(cls) -> bool:
+        """True if `overwrite` is declared."""
+        return cls.overwrite.__func__ is not Op.overwrite.__func__  # type: ignore[attr-defined]
+
+    @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:

@@ -3,13 +3,13 @@
 from . import create, device_guards, gradients, queries, speculation
 from .control_flow import control, effects, lists
 from .elementwise import binary, compare, select, special, unary
-from .indexing import index, inplace, scatter, slicing
+from .indexing import additions, index, inplace, scatter, slicing
 from .linalg import contract, mm_tree
 from .manipulation import join, permute, shape, split
 from .reductions import moments, reduce, scan
 
 __all__ = [
-    "binary", "compare", "contract", "control", "create", "device_guards", "effects",
+    "additions", "binary", "compare", "contract", "control", "create", "device_guards", "effects",
     "gradients", "index", "inplace", "join", "lists", "mm_tree", "moments", "permute",
     "queries", "reduce", "scan", "scatter", "select", "shape", "slicing", "special",
     "speculation", "split", "unary",

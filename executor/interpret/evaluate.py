@@ -17,6 +17,7 @@ from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeErro
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.speculation import Identity, Profile, ProfileCounter
+from ..memory.liveness import Overwrites, own_copy
 
 
 class Observer(Protocol):
@@ -57,6 +58,8 @@ class Evaluator:
         self._module = module
         self._observer = observer
         self._adapt = adapt
+        # What is adapted takes other values than arrays of the host.
+        self._overwrites = None if adapt is not None else Overwrites(program)
         self._on_op = on_op
         self._count = program.count
         self._inputs = program.inputs
@@ -98,7 +101,7 @@ class Evaluator:
         return self._plain(instr)
 
     def _plain(self, instr: Instr) -> Step:
-        evaluate = bound_evaluate(instr)
+        evaluate = bound_evaluate(instr, self._overwrites)
         if self._adapt is not None:
             evaluate = self._adapt(instr, evaluate)
         operands, results = instr.operands, instr.results
@@ -188,9 +191,12 @@ class Evaluator:
     def _for(self, instr: Instr) -> Step:
         (body,) = instr.blocks
         steps = self._block_steps(body)
+        owned = () if self._overwrites is None else self._overwrites.owned(instr)
 
         def step(env: Env) -> None:
             lower, upper, stride, *carried = (env[o] for o in instr.operands)
+            for k in owned:
+                carried[k] = own_copy(carried[k])
             for index in range(lower, upper, stride):
                 _bind(env, body.args, [index, *carried])
                 for inner in steps:
@@ -231,9 +237,14 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
     return out
 
 
-def bound_evaluate(instr: Instr) -> Callable[..., Any]:
-    """``instr.op.evaluate`` with its attributes bound and errors located at the user's line."""
+def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callable[..., Any]:
+    """``instr.op.evaluate`` with its attributes bound and errors located at the user's line.
+
+    ``overwrites``: what may be evaluated in place; None = nothing.
+    """
     function, attrs, loc = instr.op.evaluate, instr.op.full_attrs(instr.attrs), instr.loc
+    if overwrites is not None and overwrites.may(instr):
+        function = instr.op.overwrite
     if any(r.variadic for r in instr.op.results):
         function = _counted(instr)
 

@@ -27,7 +27,7 @@ from ..memory import thread_block
 from ..memory.destinations import destined
 from ..memory.donation import donations
 from ..memory.intermediates import Intermediates, intermediates
-from ..memory.liveness import Liveness
+from ..memory.liveness import Liveness, Overwrites, own_copy
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from ..settings.stress import guard_failures
@@ -128,6 +128,7 @@ class _Generator:
         self.abis = abis
         self.module, self.main = module, module.main
         self.liveness = Liveness(module.main)
+        self.overwrites = Overwrites(module.main) if adapt is None else None
         self.destined = destined(module.main)
         self.inner = intermediates(module.main, abis)
         self.kernels, self.fallbacks = kernels, fallbacks
@@ -272,7 +273,7 @@ class _Generator:
         self.fresh.update(instr.results)
 
     def emit_evaluate(self, instr: Instr, depth: int) -> None:
-        evaluate = bound_evaluate(instr)
+        evaluate = bound_evaluate(instr, self.overwrites)
         function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
         args = ", ".join(f"v{o}" for o in instr.operands)
         outs = ", ".join(f"v{r}" for r in instr.results)
@@ -344,6 +345,9 @@ class _Generator:
         lower, upper, step, *inits = instr.operands
         index, *carried = body.args
         self.yields(carried, inits, depth)
+        for k in () if self.overwrites is None else self.overwrites.owned(instr):
+            self.scope["own_copy"] = own_copy
+            self.emit(depth, f"v{carried[k]} = own_copy(v{carried[k]})")
         self.emit(depth, f"for v{index} in range(v{lower}, v{upper}, v{step}):")
         self.block(body, depth + 1)
         self.yields(carried, body.outputs, depth + 1)

@@ -36,7 +36,7 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
         raise LoweringError("expected a module with one func.func")
     with module.context:
         with compile_.timed("schedule"):
-            plan = schedule(functions[0], tiles=True, blocks=True, threads=True)
+            plan = schedule(functions[0], tiles=True, blocks=True, threads=True, places=True)
         with compile_.timed("loops"):
             loops, entry = emit_module(
                 plan, in_place=compile_.in_place, fused=compile_.target.fused,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mlir import ir
 
 from ..schedule import index as ix
-from ..schedule.graph import Buffer, Compute, Graph, Tensor
+from ..schedule.graph import Buffer, Compute, Graph, Tensor, read_at
 from ..schedule.groups import Loop, loop_index
 from ..schedule.index import Index, row_major
 from ..schedule.memory import BLOCK_ROW, buffer_of, offset_of
@@ -16,6 +16,7 @@ from ..schedule.nests import TILE, Nest, Scratch, Stage
 from ..schedule.scans import ScanTiling
 from ..schedule.tiles import Tiling
 from .base import Ops, Range
+from .places import PlacesEmitter
 from .reduce import Carried, StageReduction
 from .scans import TiledScan
 from .tiles import TiledNest
@@ -164,6 +165,8 @@ class NestEmitter(Evaluator):
         """Emit one stage."""
         if not stage.reductions:
             self.nested(stage.parallel, lambda: self.maps(stage))
+        elif self.nest.places:
+            PlacesEmitter(self, stage).run()
         elif stage.in_memory:
             self.nested(stage.parallel[:-1], lambda: self._memory_stage(stage))
         else:
@@ -190,17 +193,19 @@ class NestEmitter(Evaluator):
         lane = stage.parallel[-1]
         fresh = [op for op in stage.reductions if op not in self.nest.accumulated]
         if fresh:
-            self.nested([lane], lambda: self._initialise(fresh))
-        self.nested([*stage.reduced, lane], lambda: self._accumulate(stage))
+            self.nested([lane], lambda: self.initialise(fresh))
+        self.nested([*stage.reduced, lane], lambda: self.accumulate(stage))
 
-    def _initialise(self, ops: list[Compute]) -> None:
+    def initialise(self, ops: list[Compute]) -> None:
+        """Store the initial values of the accumulators of one iteration."""
         with self.scope.point():
             for op in ops:
                 for carried in self.carried(op):
                     index = self.own_index(op, carried.number)
                     self.write(carried.tensor, index, self.initial(carried))
 
-    def _accumulate(self, stage: Stage) -> None:
+    def accumulate(self, stage: Stage) -> None:
+        """Fold one iteration of a stage into accumulators that are in memory."""
         self.maps(stage)
         with self.scope.point():
             for op in stage.reductions:
@@ -224,6 +229,10 @@ class NestEmitter(Evaluator):
         """Where one iteration of a member puts its output."""
         loops = self.own_loops(op)
         return tuple(loops[k] for k in op.axes[number])
+
+    def read(self, op: Compute, number: int) -> tuple[Tensor, tuple[Index, ...]]:
+        """The element that one iteration of a member reads of its input ``number``."""
+        return read_at(op, number, self.own_loops(op))
 
     def carried(self, op: Compute) -> list[Carried]:
         """The accumulators of a reduction."""

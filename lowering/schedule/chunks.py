@@ -32,9 +32,11 @@ from .nests import TILE, Nest, Scratch
 
 MOST = 64  # chunks of a step
 MOST_APART = 16  # chunks that need memory of their own
+_SOME = 4  # chunks of places that have an unknown number of numbers each
 FEW = 8  # chunks; a loop with fewer is divided if there is no better one
 _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages and cache lines
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
+_BEHIND = 16  # numbers per place: each chunk of the places reads all of them
 _ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
 
 # Estimates in picoseconds, for one core of 2023 with AVX-512.
@@ -169,7 +171,7 @@ def nest_chunks(nest: Nest, apart: list[Any]) -> Chunks | None:
             continue
         found = Division(
             loop, loop.extent, _unit(nest, loop, bool(merged)),
-            MOST_APART if merged or apart else MOST, merged,
+            _most(nest, loop, bool(merged or apart)), merged,
         )  # fmt: skip
         symbolic, parts = [c for c in choices if c.parts is None], found.parts
         if parts is None or parts >= FEW:
@@ -186,6 +188,14 @@ def nest_chunks(nest: Nest, apart: list[Any]) -> Chunks | None:
 
 def _candidates(nest: Nest) -> Iterator[Loop]:
     """Loops whose iterations are independent, except for reductions; best first."""
+    op = nest.placed
+    if op is not None:
+        loops, last = nest.group.loops[op], nest.stages[0].parallel
+        placed = [loops[k] for k in op.placed]
+        rows = [g for g in placed if _most(nest, g, False) > 1]
+        every = [*nest.outer, *(g for g in last if g not in placed), *rows]
+        yield from (g for g in every if g.extent != 1)
+        return
     inside: list[Loop] = []
     if len(nest.stages) == 1 and not nest.tail and not nest.scratch:
         stage = nest.stages[0]
@@ -194,6 +204,26 @@ def _candidates(nest: Nest) -> Iterator[Loop]:
             inside = [*stage.reduced, *(g for g in stage.parallel if g is not nest.tile)]
     tile = [] if nest.tile is None else [nest.tile]
     yield from (g for g in (*nest.outer, *inside, *tile) if g.extent != 1)
+
+
+def _most(nest: Nest, loop: Loop, needs_memory: bool) -> int:
+    """Largest number of chunks of a loop."""
+    behind = _behind(nest, loop)
+    if behind is not None:
+        return min(behind // _BEHIND, MOST_APART) if isinstance(behind, int) else _SOME
+    return MOST_APART if needs_memory else MOST
+
+
+def _behind(nest: Nest, loop: Loop) -> Dim | None:
+    """Numbers that are added at each place, if a loop is over the places; else None."""
+    op = nest.placed
+    if op is None:
+        return None
+    loops = nest.group.loops[op]
+    placed = [loops[k] for k in op.placed]
+    if loop not in placed:
+        return None
+    return ix.product(g.extent for g in nest.stages[0].parallel if g not in placed)
 
 
 def _unit(nest: Nest, loop: Loop, merges: bool) -> int:
@@ -244,7 +274,10 @@ def starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
 
 def _work(nest: Nest) -> Iterator[tuple[int, tuple[Dim, ...]]]:
     for op in nest.group.members:
-        loops = tuple(g.extent for g in nest.group.loops[op] if g.extent != 1)
+        placed = [nest.group.loops[op][k] for k in op.placed] if nest.places else []
+        loops = tuple(
+            g.extent for g in nest.group.loops[op] if g.extent != 1 and g not in placed
+        )  # fmt: skip
         moved = sum(element_bytes(t.element) for t in op.outputs if t.buffer is not None)
         widest = max((element_bytes(t.element) for t in op.outputs), default=4)
         for access in accesses(op):

@@ -144,6 +144,8 @@ class Compute:
         is_scan: True if output 0 contains the running values.
         extremum: for a reduction to an extremum (output 0) and its first index (output 1), the
             operation that makes the extremum of two elements, such as ``"arith.maximumf"``.
+        placed: loops of a reduction to places that inputs name: an iteration in which input k
+            differs from the index of loop ``placed[k]``, for some k, changes nothing.
         anchor: True if the operation is computed in a place of its own; False = it is inlined into
             its consumers.
         cost: cost of the body and of the operations that are inlined into it, as in `Body`.
@@ -161,6 +163,7 @@ class Compute:
     combiners: list[Combiner | None] = field(default_factory=list)
     is_scan: bool = False
     extremum: str | None = None
+    placed: tuple[int, ...] = ()
     anchor: bool = False
     cost: int = 0
     location: Any = None

@@ -94,10 +94,14 @@ class Grouper:
         graph: the graph.
         accumulate: True = reductions over a group's outer loops may join the group.
         one_row: operations of at most this many elements may share a nest without a shared loop.
+        places: True = nests may go through places that inputs name; else they go through all.
     """
 
-    def __init__(self, graph: Graph, accumulate: bool = True, one_row: int = 0) -> None:
+    def __init__(
+        self, graph: Graph, accumulate: bool = True, one_row: int = 0, places: bool = False
+    ) -> None:
         self.graph, self.accumulate, self.one_row = graph, accumulate, one_row
+        self.places = places
         self.steps: list[Step] = []
         self.home: dict[Tensor, Step] = {}
         self.accesses: dict[Compute, list[Access]] = {}
@@ -213,6 +217,8 @@ class Grouper:
 
     def _joins(self, op: Compute, reads: list[Access], group: Group, needs: set[Step]) -> bool:
         """Add ``op`` to a group that computes some of its operands, if possible; returns if so."""
+        if op.placed or any(member.placed for member in group.members):
+            return False
         if any(s is not group and self.reaches(s, group) for s in needs):
             return False
         inside = [
@@ -294,6 +300,8 @@ class Grouper:
         if any(self.reaches(s, group) for s in needs):
             return False
         like = group.members[0]
+        if op.placed or like.placed:
+            return False
         if like.reduction != op.reduction or like.extents != op.extents or op.is_scan:
             return False
         if like.is_scan or not op.extents or op.axes[0] != like.axes[0]:

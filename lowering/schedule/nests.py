@@ -86,6 +86,7 @@ class Nest:
         accumulated: reductions over outer loops; their results are complete after the nest.
         tiling: the loops that run in tiles where arrays are large enough; None = none.
         chunks: how threads share the nest; None = it runs on one.
+        places: True = the only member goes through the places that its inputs name.
     """
 
     group: Group
@@ -98,6 +99,7 @@ class Nest:
     accumulated: list[Compute] = field(default_factory=list)
     tiling: Tiling | None = None
     chunks: Chunks | None = None
+    places: bool = False
 
     @property
     def divided(self) -> list[Loop]:
@@ -108,6 +110,12 @@ class Nest:
             return [c.loop for c in self.chunks.choices if c.loop is not None]
         first = self.outer[0] if self.outer else self.tile
         return [] if first is None else [first]
+
+    @property
+    def placed(self) -> Compute | None:
+        """The only member, if it goes through places that its inputs name; else None."""
+        first = self.group.members[0]
+        return first if self.places else None
 
     def inner(self, op: Compute) -> list[Loop]:
         """A member's loops inside the outer loops, without loops of size 1."""
@@ -126,6 +134,9 @@ class _Layout:
         self.group, self.stored = group, stored
         self.reads = {op: grouper.accesses[op] for op in group.members}
         self.nest = nest = Nest(group, [g for g in group.outer if g.extent != 1])
+        if grouper.places and group.members[0].placed:
+            self._go_through_places(group.members[0])
+            return
         self._choose_outer()
         for op in group.members:
             self._place(op)
@@ -133,6 +144,16 @@ class _Layout:
             self._order(stage)
         for op in group.members:
             self._keep(op)
+
+    def _go_through_places(self, op: Compute) -> None:
+        """Outer loops: those before the places; then all places; then what has one place."""
+        nest, loops = self.nest, self.group.loops[op]
+        order = [loops[k] for k in op.axes[0]]
+        first = min(map(op.axes[0].index, op.placed))
+        reduced = [loops[k] for k in op.loops if op.reduction[k]]
+        nest.places, nest.place[op] = True, 0
+        nest.outer = [g for g in order[:first] if g.extent != 1]
+        nest.stages = [Stage(order[first:], reduced, reductions=[op], in_memory=True)]
 
     # --- outer loops ---------------------------------------------------------------------------
 

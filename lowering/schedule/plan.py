@@ -91,6 +91,7 @@ def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
     biases: bool = False, tiles: bool = False, blocks: bool = False, threads: bool = False,
+    places: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``.
 
@@ -107,6 +108,7 @@ def schedule(
         tiles: True = nests may merge loops, and run those that cross rows of memory in tiles.
         blocks: True = two products may run in blocks of rows, with what stands between them.
         threads: True = several threads may share a step.
+        places: True = additions at places that arrays name go through these places.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
@@ -118,7 +120,7 @@ def schedule(
     _give_outputs_buffers(graph)
     _copy_operands(graph, read_constants)
     choose_anchors(graph)
-    grouper = Grouper(graph, accumulate, one_row)
+    grouper = Grouper(graph, accumulate, one_row, places)
     if accumulate:
         share_rows(grouper)
     if blocks:

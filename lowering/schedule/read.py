@@ -214,6 +214,8 @@ class _Reader:
         )
         if "profuse.extremum" in attributes:
             compute.extremum = ir.StringAttr(attributes["profuse.extremum"]).value
+        if "profuse.placed" in attributes:
+            compute.placed = tuple(ir.DenseI64ArrayAttr(attributes["profuse.placed"]))
         if any(reduction) and not is_scan:
             compute.combiners = combiners
         else:

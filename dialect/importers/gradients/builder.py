@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import cmath
+from typing import Any, Union
+
+import numpy as np
 
 from ...ir.gradients import GradientBuilder
 from ...ir.program import Instr
 from ...ir.types import ScalarType, Shape
 from ...ops.create import Constant, Full
+from ...ops.elementwise.binary import Mul
 from ...ops.elementwise.families import Elementwise
 from ...ops.gradients import SumTo
 from ...ops.indexing.scatter import Conform
@@ -19,6 +23,9 @@ from ..tracing.traced import Traced, TracedScalar
 
 SHAPED_LIKE = (SumTo, Conform)
 """Ops whose result has the shape of the second operand, of which they read nothing else."""
+Factor = Union[int, str]  # a value, or a number as text
+_NUMBERS = (int, float, complex)
+_FACTORS = 12  # of a product that is compared with others
 
 
 class TraceBuilder(GradientBuilder):
@@ -28,6 +35,8 @@ class TraceBuilder(GradientBuilder):
         self.rec = rec
         self._shapes: dict[int, int | None] = {}
         self._first: dict[Shape, int] = {}  # known shape -> the first value of it
+        self._factors: dict[int, tuple[Factor, ...]] = {}
+        self._products: dict[tuple[Factor, ...], Any] = {}
 
     def op(self, name: str, *operands: Any, **attrs: Any) -> Any:
         return operators.op(name, *operands, **attrs)
@@ -38,6 +47,46 @@ class TraceBuilder(GradientBuilder):
         if made is not None and made.op is Constant and self._is_number(number):
             return made.attrs["value"]
         return operators.wrap(self.rec, number)
+
+    def absorbing_product(self, g: Any, partial: Any) -> Any:
+        """``g * partial``, but 0 wherever ``g`` is 0."""
+        if type(partial) in _NUMBERS and cmath.isfinite(partial):
+            return self.product(g, partial)
+        return self.op("absorbing_mul", g, partial)
+
+    def product(self, g: Any, partial: Any) -> Any:
+        """``g * partial``, or the product of the same factors that an earlier call has made.
+
+        The derivative of ``y * y * y`` has three terms that differ in the order of their factors,
+        and so at most in their rounding.
+        """
+        if any(type(x) not in (Traced, TracedScalar, *_NUMBERS) for x in (g, partial)):
+            return np.multiply(g, partial)
+        factors = (*self._factors_of(g), *self._factors_of(partial))
+        dtypes = {self.rec.dtype(f) for f in factors if isinstance(f, int)}
+        if len(factors) > _FACTORS or len(dtypes) > 1:
+            return np.multiply(g, partial)
+        key = tuple(sorted(factors, key=str))
+        if key not in self._products:
+            self._products[key] = np.multiply(g, partial)
+        return self._products[key]
+
+    def _factors_of(self, x: Any) -> tuple[Factor, ...]:
+        """The arrays, by their values, and the numbers that multiplications have made ``x`` of."""
+        return (repr(x),) if type(x) in _NUMBERS else self._found(x.value)
+
+    def _found(self, value: int) -> tuple[Factor, ...]:
+        found = self._factors.get(value)
+        if found is None:
+            made = self.rec.defs.get(value)
+            found = (value,)
+            if made is not None and made.op is Constant and self._is_number(value):
+                found = (repr(made.attrs["value"]),)
+            elif made is not None and made.op is Mul:
+                a, b = map(self._found, made.operands)
+                found = (*a, *b) if len(a) + len(b) <= _FACTORS else found
+            self._factors[value] = found
+        return found
 
     def _is_number(self, value: int) -> bool:
         return isinstance(self.rec.hints[value], ScalarType)

@@ -7,23 +7,32 @@ which is computed again from there.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...analysis.alias import uses
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ir.program import Block, Instr
 from ...ir.types import ScalarType
 from ...ops.control_flow.control import For, If
+from ...ops.create import Full
+from ...ops.elementwise.binary import Add
+from ...ops.indexing.additions import Adding
+from ...ops.indexing.scatter import Scatter
 from ..tracing.control import cond, fori_loop, while_loop
 from ..tracing.current import trace_error
 from ..tracing.inline import inline_block
 from ..tracing.operators import as_value, op, wrap
+from .builder import TraceBuilder
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
+
+_MOST = 64  # terms of a gradient that are looked at one by one
 
 # `sweep.pull_back` and `sweep.push_forward` of one trace.
 Pull = Callable[[Sequence[Instr], Iterable[tuple[int, Any]], Sequence[int]], list[Any]]
@@ -180,6 +189,63 @@ def _as_array(rec: Recorder, g: Any, value: int) -> Any:
     return g
 
 
+def accumulated(rec: Recorder, total: Any, g: Any, value: int) -> Any:
+    """``total + g``, the gradient of ``value`` so far and that of one more round.
+
+    What a round adds to a part of an array is added there: the loop does not touch the rest.
+    """
+    b = TraceBuilder(rec)
+    terms = list(itertools.islice(_terms(rec, g.value), _MOST + 1))
+    if len(terms) > _MOST or not any(_is_part(b, v, value) for v in terms):
+        return total + g
+    for v in terms:
+        made = rec.defs.get(v)
+        if made is None or not _is_part(b, v, value):
+            total = total + wrap(rec, v)
+            continue
+        _, new, *rest = (wrap(rec, o) for o in made.operands)
+        if issubclass(made.op, Scatter):
+            new = op(made.op.view.name, total, *rest, **made.attrs) + new
+        total = op(made.op.name, total, new, *rest, **made.attrs)
+    return total
+
+
+def _drop_unused(rec: Recorder, values: Sequence[int], kept: set[int]) -> None:
+    """Take back sums, and zeros with a part replaced, that nothing reads: they are large."""
+    instrs, waiting = rec.blocks[-1].instrs, list(values)
+    while waiting:
+        made = rec.defs.get(waiting.pop())
+        if made is None or not issubclass(made.op, (Add, Full, Scatter, Adding)):
+            continue
+        place = next((k for k, instr in enumerate(instrs) if instr is made), None)
+        used = kept.union(*map(uses, instrs))
+        if place is not None and not used.intersection(made.results):
+            del instrs[place]
+            waiting += made.operands
+
+
+def _terms(rec: Recorder, value: int) -> Iterator[int]:
+    """The values that additions have made a value of."""
+    waiting = [value]
+    while waiting:
+        made = rec.defs.get(v := waiting.pop())
+        if made is not None and made.op is Add:
+            waiting += made.operands[::-1]
+        else:
+            yield v
+
+
+def _is_part(b: TraceBuilder, v: int, value: int) -> bool:
+    """True for zeros in the shape of ``value``, of which a part has been replaced or added to."""
+    made = b.rec.defs.get(v)
+    if made is None or not issubclass(made.op, (Scatter, Adding)):
+        return False
+    zeros = b.rec.defs.get(made.operands[0])
+    if zeros is None or zeros.op is not Full or b.rec.known.get(zeros.operands[0]) != 0:
+        return False
+    return b.same_shape(wrap(b.rec, made.operands[0]), wrap(b.rec, value))
+
+
 class _Loop:
     """One loop that is run backwards."""
 
@@ -230,9 +296,11 @@ class _Loop:
                 for k, g in zip(self.floats, found[:split], strict=True)
             ]
             free = [
-                total if g is None else total + g
-                for total, g in zip(state[1], found[split:], strict=True)
+                total if g is None else accumulated(rec, total, g, v)
+                for total, g, v in zip(state[1], found[split:], self.free, strict=True)
             ]
+            kept = {x.value for x in (*carried, *free)}
+            _drop_unused(rec, [g.value for g in found[split:] if g is not None], kept)
             return carried, free
 
         g_carried, g_free = fori_loop(0, rounds, back, (g_carried, g_free))

@@ -199,11 +199,13 @@ def _partials(
 ) -> tuple[Sequence[Partial], Callable[[Any, Any], Any]]:
     """The derivatives of an elementwise op, and what multiplies by them."""
     assert op.partials is not None
-    multiply = functools.partial(b.op, "absorbing_mul") if op.singular else np.multiply
+    multiply = b.absorbing_product if op.singular else b.product
     return op.partials(*xs, y), multiply
 
 
 def _conj(partial: Any) -> Any:
+    if isinstance(partial, tuple):
+        return tuple(map(_conj, partial))
     if callable(partial) or isinstance(partial, (int, float)):
         return partial
     if isinstance(partial, complex):

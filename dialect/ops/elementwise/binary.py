@@ -52,12 +52,9 @@ class Div(PartialBinary, name="div"):
 
     numpy = np.divide
     python = element = operator.truediv
+    # Both begin with the gradient of ``a``, so that elements are not divided by a number per row.
+    partials = staticmethod(lambda a, b, y: (1 / b, (1 / b, y, -1)))
     singular = True
-
-    @staticmethod
-    def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
-        inverse = 1 / b
-        return inverse, y * -inverse
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:

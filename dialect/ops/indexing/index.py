@@ -8,14 +8,14 @@ whereupon tier 0 runs in its place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
 from ...ir.dtypes import I64 as INT64
-from ...ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
+from ...ir.op import Attrs, Failure, Fusion, Values, attr, operand, result
 from ...ir.symbolic import Dim
 from ...ir.types import Shape, TensorType, Type
 from ..broadcast import broadcast_shapes, shape_text
@@ -31,10 +31,9 @@ from ..sizes import (
     normalize_axes,
     normalize_axis,
     product,
-    prove_equal,
     tensor_type,
 )
-from ..structural import Proven, Structural
+from ..structural import Structural
 
 if TYPE_CHECKING:
     from ....lowering.linalg.builder import Builder, Scalar, Tensor
@@ -107,7 +106,7 @@ class Take(_Indexed, name="take"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return np.take(args[0], _integers(args[1]), axis=attrs.get("axis"))
+        return np.take(args[0], integers(args[1]), axis=attrs.get("axis"))
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
@@ -131,7 +130,7 @@ def _added_flat(b: GradientBuilder, x: Any, g: Any, indices: Any) -> Any:
     return flat.reshape(np.shape(x))
 
 
-def _integers(indices: Any) -> Any:
+def integers(indices: Any) -> Any:
     """Indices as NumPy takes them: the bits of u64 as i64, so that the largest is -1."""
     is_u64 = isinstance(indices, (np.ndarray, np.generic)) and indices.dtype == np.uint64
     return indices.astype(np.int64) if is_u64 else indices
@@ -177,7 +176,7 @@ class Gather(_Indexed, name="gather"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return np.take_along_axis(args[0], _integers(args[1]), attrs.get("axis"))
+        return np.take_along_axis(args[0], integers(args[1]), attrs.get("axis"))
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
@@ -230,7 +229,7 @@ class Index(_Indexed, name="index"):
         return normalize_axes(attrs["axes"], len(shape))
 
     @classmethod
-    def _place(cls, axes: Sequence[int]) -> int:
+    def place(cls, axes: Sequence[int]) -> int:
         """The axis of the result at which those of the indices start."""
         low = min(axes)
         return low if sorted(axes) == list(range(low, low + len(axes))) else 0
@@ -255,7 +254,7 @@ class Index(_Indexed, name="index"):
         if indices is None:
             return None
         rest = [d for k, d in enumerate(shape) if k not in axes]
-        place = cls._place(axes)
+        place = cls.place(axes)
         return (*rest[:place], *indices, *rest[place:])
 
     @classmethod
@@ -268,7 +267,7 @@ class Index(_Indexed, name="index"):
         key: list[Any] = [slice(None)] * np.ndim(x)
         for axis, index in zip(cls.indexed(np.shape(x), attrs), indices, strict=True):
             # A Python number would be a basic index, to which another placing rule applies.
-            key[axis] = np.asarray(_integers(index))
+            key[axis] = np.asarray(integers(index))
         return tuple(key)
 
     @classmethod
@@ -283,7 +282,7 @@ class Index(_Indexed, name="index"):
         assert isinstance(out, TensorType) and out.shape is not None
         indices = [as_tensor(b, i) for i in args[1:]]
         axes = cls.indexed(x.shape, attrs)
-        place, count = cls._place(axes), len(out.shape) - (x.rank - len(axes))
+        place, count = cls.place(axes), len(out.shape) - (x.rank - len(axes))
         for axis, index in zip(axes, indices, strict=True):
             forbid_outside(b, index, x.shape[axis])
 
@@ -297,113 +296,3 @@ class Index(_Indexed, name="index"):
             return x.at(*(chosen[k] if k in chosen else next(rest) for k in range(x.rank)))
 
         return b.compute(out, load)
-
-
-class _Adding(Op, rounding=Rounding.SUMS):
-    """Family: ``x`` with ``value`` added to its elements at some indices, in their order.
-
-    An element that is named several times has all of their values added. Tier 0 runs these ops.
-    """
-
-    failure = Failure.CONTENTS
-    linear = ((0, 1),)
-    x = operand()
-    value = operand()
-    out = result()
-    picking: type[Index] | type[Gather]
-
-    @classmethod
-    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
-        return g if k == 0 else b.op(cls.picking.name, g, *xs[2:], **attrs)
-
-    @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        x, value = tensor_type(types[0]), tensor_type(types[1])
-        cls.picking.infer((types[0], *types[2:]), attrs)
-        if None not in (x.dtype, value.dtype) and x.dtype is not value.dtype:
-            raise DTypeError(f"elements of {value.dtype} cannot be added to elements of {x.dtype}")
-        return (x.without_layout(),)
-
-    @classmethod
-    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        x, value, *indices = args
-        out = np.array(x)
-        try:
-            np.add.at(out, cls.key(out, indices, attrs), value)
-        except IndexError as error:
-            raise BoundsError(str(error)) from None
-        return out
-
-    @classmethod
-    def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
-        """NumPy's index of the elements that are added to."""
-        raise NotImplementedError
-
-
-class IndexAdd(_Adding, name="index_add"):
-    """Add to what `index` picks."""
-
-    indices = operand(variadic=True)
-    axes = attr(I64_ARRAY)
-    picking = Index
-
-    @classmethod
-    def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
-        return Index.key(x, indices, attrs)
-
-
-class GatherAdd(_Adding, Proven, name="gather_add"):
-    """Add to what `gather` picks along an axis.
-
-    A kernel compares the place of each element with the few indices of its row; of more than
-    `MOST` indices it would take longer than tier 0 does.
-    """
-
-    MOST: ClassVar[int] = 4
-    fusion = Fusion.POINTWISE
-    indices = operand()
-    axis = attr(I64)
-    picking = Gather
-
-    @classmethod
-    def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
-        x, value, indices = (complete_shape(tensor_type(t)) for t in types)
-        axis = normalize_axis(attrs["axis"], len(x))
-        count = indices[axis]
-        if not isinstance(count, int) or count > cls.MOST:
-            raise LoweringError(f"{count} indices are more than {cls.MOST}")
-        if not is_positive(x[axis]):
-            raise LoweringError(f"size {x[axis]} may be 0, which has nothing to index")
-        given = (types[0], types[2])
-        wanted = complete_shape(tensor_type(Gather.infer(given, attrs)[0]))
-        for size, other in zip(value, wanted, strict=True):
-            prove_equal(size, other, "gather_add adds one number per index")
-
-    @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
-        (x, value, indices), out = args, types[0]
-        assert isinstance(out, TensorType)
-        axis = normalize_axis(attrs["axis"], x.rank)
-        forbid_outside(b, indices, x.shape[axis])
-
-        def element(*at: Scalar) -> Scalar:
-            total = x.at(*at)
-            for k in range(int(indices.shape[axis])):
-                place = [k if d == axis else i for d, i in enumerate(at)]
-                own = [0 if n == 1 else i for n, i in zip(indices.shape, place, strict=True)]
-                index = clamped(b, indices.at(*own), x.shape[axis])
-                total = index.eq(at[axis]).select(total + value.at(*place), total)
-            return total
-
-        return b.compute(out, element)
-
-    @classmethod
-    def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
-        index = np.asarray(indices[0])
-        axis = attrs["axis"] % x.ndim
-        return tuple(
-            index
-            if k == axis
-            else np.arange(n).reshape([-1 if j == k else 1 for j in range(x.ndim)])
-            for k, n in enumerate(x.shape)
-        )

@@ -162,7 +162,7 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
         return b.pointwise(lambda x: x.cast(dtype), (value,), out)
 
 
-class _Scatter(Proven, rounding=Rounding.MOVES):
+class Scatter(Proven, rounding=Rounding.MOVES):
     """Family: ``x`` with the elements that a view op would give replaced by ``value``."""
 
     fusion = Fusion.POINTWISE
@@ -190,6 +190,10 @@ class _Scatter(Proven, rounding=Rounding.MOVES):
         yield from cls.view.verify((types[0], *types[2:]), attrs)
 
     @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return cls.overwrite(attrs, np.array(args[0]), *args[1:])
+
+    @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         x, value = tensor_type(types[0]), tensor_type(types[1])
         wanted = cls.view.result_shape((x, *types[2:]), attrs) or ()
@@ -201,7 +205,7 @@ class _Scatter(Proven, rounding=Rounding.MOVES):
                 raise LoweringError(f"size {size} may be 0")
 
 
-class SliceScatter(_Scatter, name="slice_scatter"):
+class SliceScatter(Scatter, name="slice_scatter"):
     """``x`` with the elements of a slice, given as to `slice`, replaced. Raises ShapeError."""
 
     view = Slice
@@ -213,9 +217,8 @@ class SliceScatter(_Scatter, name="slice_scatter"):
     axes = attr(I64_ARRAY, default=None)
 
     @classmethod
-    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        x, value, *bounds = args
-        out = np.array(x)
+    def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
+        out, value, *bounds = args
         store(Slice.evaluate(attrs, out, *bounds), value, strict=True)
         return out
 
@@ -248,7 +251,7 @@ class SliceScatter(_Scatter, name="slice_scatter"):
         return b.compute(out, element)
 
 
-class PickScatter(_Scatter, name="pick_scatter"):
+class PickScatter(Scatter, name="pick_scatter"):
     """``x`` with the elements at one index of an axis, given as to `pick`, replaced.
 
     Raises ShapeError, and BoundsError for an index out of range.
@@ -261,9 +264,8 @@ class PickScatter(_Scatter, name="pick_scatter"):
     index = attr(I64)
 
     @classmethod
-    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        x, value, *position = args
-        out = np.array(x)
+    def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
+        out, value, *position = args
         index = operator.index(position[0]) if position else attrs["index"]
         axis = normalize_axis(attrs.get("axis", 0), out.ndim)
         store(out[(*(slice(None),) * axis, index, ...)], value, strict=True)

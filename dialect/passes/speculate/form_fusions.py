@@ -33,7 +33,7 @@ from ...ops.control_flow.effects import Warn
 from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
-from .fusion_types import number_refusal
+from .fusion_types import number_refusal, replaces_part_of_carried
 from .outline import outline
 
 # A larger constant is handed to the kernel as an operand instead of becoming part of its code.
@@ -148,6 +148,8 @@ class _BlockFuser:
         reason = self._operand_refusal(types)
         if reason is not None:
             return reason
+        if replaces_part_of_carried(op, types):
+            return Reason(Kind.PART_OF_CARRIED)
         if any(isinstance(t, TensorType) and not t.is_complete for t in results):
             return Reason(Kind.RUN_TIME_SIZES)
         # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known; a group

@@ -8,11 +8,17 @@ from dataclasses import replace
 import numpy as np
 from mlir import ir
 
+from ...guards.checks import devices_of
+from ...ir.device import HOST
 from ...ir.dtypes import I64, DType
 from ...ir.types import ScalarType, TensorType, Type
-from ...mlir.rewrite import defining_op, type_of
+from ...mlir.rewrite import defining_op, op_class, type_of
+from ...ops.control_flow.control import For
+from ...ops.sizes import product
 from ...ops.speculation import FusionGroup
 from ...reasons import Kind, Reason
+
+_SMALL = 1 << 12  # elements, which a kernel copies in less time than evaluating an op takes
 
 
 def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> Reason | None:
@@ -28,6 +34,28 @@ def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type])
         if not info.min <= type_.value <= info.max:
             return Reason(Kind.LARGE_INTEGER, detail=str(dtype), subject=str(type_.value))
     return None
+
+
+def replaces_part_of_carried(op: ir.Operation, types: Sequence[Type]) -> bool:
+    """True for an op that replaces a part of a large array which a counted loop carries.
+
+    Evaluated by itself, it writes into that array (`executor.memory.liveness.Overwrites`). A kernel
+    would copy the array in each round.
+    """
+    x = types[0] if types else None
+    if not isinstance(x, TensorType) or not devices_of(types) <= {HOST}:
+        return False
+    size = product(x.shape) if x.shape is not None else None
+    if isinstance(size, int) and size <= _SMALL:
+        return False
+    made: ir.Operation | None = op
+    while made is not None:
+        cls = op_class(made)
+        if cls is None or not cls.can_overwrite():
+            return False
+        value = made.operands[0]
+        made = defining_op(value)
+    return value.owner.owner.name == f"{For.dialect}.{For.name}"
 
 
 def argument_type(value: ir.Value) -> Type:

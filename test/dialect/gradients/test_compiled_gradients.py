@@ -5,9 +5,7 @@ import profuse as pf
 import pytest
 from gradient_cases import CASES, RNG
 
-# `index_add` has no lowering, nor has `gather_add` of many indices or of unknown sizes: what stands
-# beside them is compiled.
-INTERPRETED = {"take", "gather", "index", "index_add", "gather_add", "item"}
+INTERPRETED = {"item"}
 
 
 @pytest.fixture(autouse=True)

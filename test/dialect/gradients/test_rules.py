@@ -1,5 +1,7 @@
 """Gradients of every op: against central differences, forward against reverse mode, twice."""
 
+import re
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -100,3 +102,56 @@ def test_second_derivatives(case):
     second = pf.grad(slope, wrt=tuple(floats(case)))(*case.args)
     found = sum((g * d).sum() for g, d in zip(second, directions, strict=True))
     np.testing.assert_allclose(found, along(slope, case, directions), rtol=2e-5, atol=2e-6)
+
+
+def _ops(fn, *args):
+    """Names of the ops of a gradient's graph, with the shape of each result."""
+    f = pf.grad(fn, wrt=tuple(range(len(args))), background=False)
+    for _ in range(2):
+        f(*args)
+    text = f.ir("optimized")
+    return re.findall(r'"profuse\.(\w+)"\(.*-> tensor<([\dx]*)', text)
+
+
+def test_products_of_the_same_factors_are_computed_once():
+    """The terms of the derivative of a cube differ in the order of the factors alone."""
+    y = np.linspace(-1, 1, 40).reshape(5, 8)
+    ops = _ops(lambda y: np.tanh(0.3 * y * y * y).sum(), y)
+    # 0.3 * y, that times y, that times y; the square of tanh; and the gradient by one product.
+    whole = [name for name, shape in ops if name == "mul" and shape == "5x8x"]
+    assert len(whole) <= 6, ops
+    found = pf.grad(lambda y: np.tanh(0.3 * y * y * y).sum())(y)
+    np.testing.assert_allclose(found, (1 - np.tanh(0.3 * y**3) ** 2) * 0.9 * y**2, rtol=1e-12)
+
+
+def test_products_of_other_factors_are_not_taken_for_them():
+    """Numbers, dtypes and powers tell products apart."""
+    y = np.linspace(0.5, 1, 8)
+    w = np.linspace(1, 2, 8).astype(np.float32)
+    for f, slope in (
+        (lambda y: (2 * y * y + 3 * y * y).sum(), 10 * y),
+        (lambda y: (y * y * y + 2 * y * y).sum(), 3 * y**2 + 4 * y),
+        (lambda y: (y * w * w * y * y).sum(), 3 * y**2 * w.astype("f8") ** 2),
+        (lambda y: (y * 2 * (y * 2.0) + np.sin(y * 2 * y)).sum(),
+         8 * y + 4 * y * np.cos(2 * y * y)),
+    ):  # fmt: skip
+        np.testing.assert_allclose(pf.grad(f)(y), slope, rtol=1e-6)
+
+
+def test_elements_are_not_divided_for_the_gradient_of_a_divisor_per_row():
+    x, s = np.linspace(-1, 1, 40).reshape(5, 8), np.linspace(1, 2, 5).reshape(5, 1)
+    ops = _ops(lambda x, s: np.sin(x / s).sum(), x, s)
+    assert [shape for name, shape in ops if name == "div" and shape == "5x8x"] == ["5x8x"], ops
+
+
+def test_a_gradient_of_0_stays_0_where_a_divisor_is():
+    x, s = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0.0], [2.0]])
+    with np.errstate(all="ignore"):
+        gx, gs = pf.grad(lambda x, s: np.where(s != 0, x / s, 0).sum(), wrt=(0, 1))(x, s)
+    np.testing.assert_array_equal(gx, [[0, 0], [0.5, 0.5]])
+    np.testing.assert_array_equal(gs, [[0], [-7 / 4]])
+
+
+def test_a_finite_number_absorbs_nothing():
+    ops = _ops(lambda x: np.sin(x / 8).sum(), np.linspace(-1, 1, 40).reshape(5, 8))
+    assert "absorbing_mul" not in [name for name, _ in ops]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from cases import Attrs, array, laid_out, register
-from profuse.dialect.ir.dtypes import BF16, C64, F16, F32, F64, I8, I64, U64, DType
+from profuse.dialect.ir.dtypes import BF16, C64, DTYPES, F16, F32, F64, I8, I64, U64, DType
 from reduction_cases import Args, positive
 
 SUMMED = (F16, BF16, F32, F64, I64, U64, C64)
@@ -45,7 +45,7 @@ def added(attrs: Attrs, x: np.ndarray, value: Any, *indices: Any) -> np.ndarray:
     return out
 
 
-@register("index_add", reference=added, dtypes=SUMMED)
+@register("index_add", reference=added, dtypes=DTYPES)
 def index_adds(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
     rows, columns = np.array([2, 0, 2, -1]), np.array([[1], [3]])
     for x in (array(dtype, (3, 4), rng), laid_out("reversed", dtype, (3, 4), rng)):
@@ -56,6 +56,18 @@ def index_adds(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, 
     wide = array(dtype, (2, 3, 4), rng)
     yield {"axes": (0, 2)}, (wide, array(dtype, (4, 3), rng), rows % 2, rows)
     yield {"axes": (0,)}, (array(dtype, (5,), rng), array(dtype, (0,), rng), rows[:0])
+    yield {"axes": (0,)}, (array(dtype, (5, 0), rng), array(dtype, (4, 0), rng), rows)
+    # One element, one index, one place; places that are named often, in an order that matters.
+    yield {"axes": (0,)}, (array(dtype, (1,), rng), array(dtype, (1,), rng), rows[1:2])
+    yield {"axes": (1,)}, (array(dtype, (3, 1), rng), array(dtype, (3, 4), rng), rows * 0)
+    often = np.array([3, -1, 3, 0, -2, 3, 4] * 7)
+    yield {"axes": (0,)}, (array(dtype, (5,), rng), array(dtype, (49,), rng), often)
+    strided = laid_out("transposed", dtype, (49, 3), rng)
+    yield {"axes": (0,)}, (array(dtype, (5, 3), rng), strided, often[::-1])
+    # Indices of other dtypes, and of several axes.
+    for kind in (np.int8, np.uint16, np.int32, np.uint64):
+        places = (often % 5).reshape(7, 7).astype(kind)
+        yield {"axes": (1,)}, (array(dtype, (2, 5), rng), array(dtype, (2, 7, 7), rng), places)
 
 
 def gathered(attrs: Attrs, x: np.ndarray, value: Any, index: np.ndarray) -> np.ndarray:

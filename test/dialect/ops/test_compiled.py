@@ -35,8 +35,6 @@ REFUSED: dict[str, str] = {
     "item": "bfiu", "truth": "bfiu",
     # Left to `decompose`.
     "addmm": "bfiu",
-    # Additions whose number and order contents decide: tier 0 runs them.
-    "index_add": "fiu",
 }  # fmt: skip
 
 # The same for symbolic sizes that fit some values only.
