@@ -3,8 +3,8 @@
 A block of a page stands between two comments that name it. It is made of `bench/results/*.json` and
 of nothing else, so that the same files give the same pages.
 
-    python bench/kernels.py --quick --sizes l3 --threads 1 all --peers numpy jax torch.compile \\
-        --again --json bench/results/kernels.json
+    python bench/kernels.py --dtypes f32 --sizes l3 --threads 1 all --again \\
+        --peers numpy jax torch.compile --json bench/results/kernels.json
     python bench/gradients.py --threads 1 all --again --json bench/results/gradients.json
     python bench/readme.py              # writes README.md, docs/measurements.md, docs/images
     python bench/readme.py --check      # writes nothing; fails where a page says something else

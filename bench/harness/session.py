@@ -113,9 +113,23 @@ def store(plan: Plan) -> None:
     if plan.path is None:
         return
     made = plan.path.with_suffix(".part")
-    found = {"environment": environment(), "missing": plan.missing, "rows": plan.rows}
-    made.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    made.write_text(text_of(environment(), plan.missing, plan.rows), "utf-8")
     made.replace(plan.path)
+
+
+def text_of(where: dict[str, str], missing: dict[str, str], rows: dict[str, dict]) -> str:
+    """A file of results, a line for each row; five digits are more than times have."""
+    lines = [f"{json.dumps(key)}: {json.dumps(_rounded(row))}" for key, row in rows.items()]
+    head = f'"environment": {json.dumps(where, indent=1)},\n"missing": {json.dumps(missing)}'
+    return f'{{{head},\n"rows": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def measure(plan: Plan, tell: Callable[[dict[str, Any]], None]) -> int:
