@@ -19,6 +19,7 @@ from profuse.lowering.cpu.pool_block import set_chunk_work
 from profuse.lowering.thread_pool import CHECKED
 
 set_chunk_work(CHECKED)  # as in workers
+ADD = pf.op("index_add")
 _rng = np.random.default_rng(0)
 F = _rng.standard_normal((6, 40)).astype(np.float32)
 D = _rng.standard_normal((5, 9))
@@ -86,6 +87,7 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (lambda x: (y := np.exp(x @ np.ones((9, 9)))) - y.T.sum(axis=0)[:, None], (D,)),
     (lambda x: np.concatenate([x, -x], axis=1)[:, 2:], (D,)),
     (lambda x, i: x[i] * 2, (D, ROWS)),
+    (lambda x, i: ADD(x * 2, x[i] + 1, i, axes=(0,)), (F, ROWS)),
     (lambda x, n: x[n] + 1, (D, 2)),
     (integers, (P, P + 1)), (elementwise, (F,)), (elementwise, (D,)),
     (lambda x: (np.cumsum(x, axis=0), x.argmax(axis=1), x.min()), (D,)),

@@ -124,17 +124,19 @@ class _ModuleEmitter:
         if isinstance(step.step, Nest):
             self._nest(step.name, step.step, step.ranges)
         else:
-            function, pointers, ((low, high),), names, _ = self._step_function(
-                step.name, step.buffers
+            function, pointers, parts, names, _ = self._step_function(
+                step.name, step.buffers, ranges=step.ranges
             )
             with ir.InsertionPoint(function.regions[0].blocks[0]):
                 known = Sizes(self.ops, names)
                 if isinstance(step.step, Product):
+                    divided = [choice.columns for choice in step.chunks.choices]
                     emit_product(
-                        self.ops, step.step, known, pointers.__getitem__, self._declare, (low, high)
-                    )
+                        self.ops, step.step, known, pointers.__getitem__, self._declare,
+                        dict(zip(divided, parts, strict=True)),
+                    )  # fmt: skip
                 else:
-                    self._blocks(step, step.step, known, pointers, (low, high))
+                    self._blocks(step, step.step, known, pointers, parts[0])
                 ir.Operation.create("func.return")
         if step.step.chunks is not None:
             self.chunks.part(step)

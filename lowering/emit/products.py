@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from mlir import ir
 
@@ -26,7 +27,7 @@ _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 class Matrix:
     """An operand: pointer, strides of its rows and columns (None: of size 1), sizes.
 
-    ``taken``: number of the rows that take part; None = all.
+    ``taken``: number of the rows that take part; None = all. ``across``: that of the columns.
     """
 
     pointer: ir.Value
@@ -35,6 +36,7 @@ class Matrix:
     height: Dim
     width: Dim
     taken: ir.Value | None = None
+    across: ir.Value | None = None
 
 
 class ProductEmitter:
@@ -52,14 +54,14 @@ class ProductEmitter:
     ) -> None:  # fmt: skip
         self.ops, self.size, self.pointer, self.declare = ops, size, pointer, declare
 
-    def emit(self, op: Product, part: Range | None = None) -> None:
+    def emit(self, op: Product, part: Range | None = None, columns: Range | None = None) -> None:
         """Emit the call, in a loop over the batch if there is one.
 
         ``part``: the first row of the result that is computed, and the row behind the last one; of
-        a batch, these are the matrices. None = all.
+        a batch, these are the matrices. ``columns``: the same for columns. None = all.
         """
         if op.kind != "batch_matmul":
-            self._one(op, *self._bases(op), part)
+            self._one(op, *self._bases(op), part, columns)
             return
         bases = self._bases(op)
         low, high = part or (self.size(0), self.size(op.output.dims[0]))
@@ -103,8 +105,9 @@ class ProductEmitter:
         return self.ops.offset(start, self.size(offset.const), tensor.element)
 
     def _one(
-        self, op: Product, left: ir.Value, right: ir.Value, out: ir.Value, rows: Range | None
-    ) -> None:
+        self, op: Product, left: ir.Value, right: ir.Value, out: ir.Value, rows: Range | None,
+        columns: Range | None = None,
+    ) -> None:  # fmt: skip
         """A single product as a matrix product; vectors are matrices of one row or column."""
         a_axes, b_axes = {
             "matmul": ((0, 1), (0, 1)),
@@ -117,6 +120,8 @@ class ProductEmitter:
         b = self._matrix(op.right, op.right_view[1], right, b_axes)
         if rows is not None:
             a, out = self._rows_of(op, a, out, *rows)
+        if columns is not None:
+            b, out = self._columns_of(op, b, out, *columns)
         if op.kind == "matvec":
             self._gemv(op, a, b, b.rows, out)
         elif op.kind == "vecmat":
@@ -142,6 +147,20 @@ class ProductEmitter:
         if not buffer_of(op.output).windowed:
             out = ops.offset(out, ops.mul(low, self.size(width)), op.output.element)
         return replace(a, pointer=start, taken=ops.subtract(high, low)), out
+
+    def _columns_of(
+        self, op: Product, b: Matrix, out: ir.Value, low: ir.Value, high: ir.Value
+    ) -> tuple[Matrix, ir.Value]:
+        """The columns from ``low`` to ``high`` of the right operand and of the result."""
+        ops = self.ops
+        start = ops.offset(b.pointer, ops.mul(low, self.size(b.columns)), op.right.element)
+        out = ops.offset(out, low, op.output.element)
+        return replace(b, pointer=start, across=ops.subtract(high, low)), out
+
+    def _columns(self, m: Matrix) -> ir.Value:
+        if m.across is None:
+            return self._int(m.width)
+        return self.ops.create("arith.trunci", self.ops.i32, m.across)
 
     def _rows(self, m: Matrix) -> ir.Value:
         if m.taken is None:
@@ -187,7 +206,7 @@ class ProductEmitter:
         self._call(
             op, "gemm",
             self._int(_ROW_MAJOR), self._int(a_flag), self._int(b_flag), self._rows(a),
-            self._int(b.width), self._int(a.width), self._scale(op, 1.0), a.pointer, a_leading,
+            self._columns(b), self._int(a.width), self._scale(op, 1.0), a.pointer, a_leading,
             b.pointer, b_leading, self._scale(op, 0.0 if op.init is None else 1.0), out,
             self._leading(b.width, 1),
         )  # fmt: skip
@@ -214,14 +233,17 @@ class ProductEmitter:
 def emit_product(
     ops: Ops, step: Product, sizes: Sizes, pointer: Callable[[Buffer], ir.Value],
     declare: Callable[[str, list[ir.Type]], None],
-    part: Range | None = None,
+    parts: Mapping[bool, Range] = MappingProxyType({}),
 ) -> None:  # fmt: skip
-    """Emit a product at the current insertion point; `ProductEmitter` explains the arguments."""
+    """Emit a product at the current insertion point; `ProductEmitter` explains the arguments.
+
+    ``parts``: by `Division.columns`, what is computed; without an entry, everything.
+    """
     emit_sizes(step, sizes)
     ProductEmitter(
         ops, lambda d: sizes.value(d, ir.InsertionPoint.current),
         lambda t: pointer(buffer_of(t)), declare,
-    ).emit(step, part)  # fmt: skip
+    ).emit(step, parts.get(False), parts.get(True))  # fmt: skip
 
 
 def emit_sizes(op: Product, sizes: Sizes) -> None:

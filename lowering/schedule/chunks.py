@@ -38,6 +38,7 @@ _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages 
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
 _BEHIND = 16  # numbers per place: each chunk of the places reads all of them
 _ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
+_COLUMNS = 128  # of a matrix product: it packs the left operand anew
 
 # Estimates in picoseconds, for one core of 2023 with AVX-512.
 _CYCLE = 10  # a cycle of `Body.cost`, for an element of 4 bytes
@@ -85,6 +86,8 @@ class Division:
         unit: the iterations of every chunk but the last are a multiple of this number.
         most: largest number of chunks.
         merged: results of reductions along the loop.
+        columns: True = the loop is the one over the columns of a product, False = over its rows, or
+            over the matrices of a batch.
     """
 
     loop: Loop | None
@@ -92,6 +95,7 @@ class Division:
     unit: int
     most: int = MOST
     merged: list[Merged] = field(default_factory=list)
+    columns: bool = False
 
     @property
     def parts(self) -> int | None:
@@ -291,7 +295,7 @@ def _ceiling(a: int, b: int) -> int:
 
 
 def product_chunks(op: Product) -> Chunks | None:
-    """How a library product is divided: by its batch, or by rows of its result."""
+    """How a library product is divided: by its batch, or by rows or columns of its result."""
     if op.kind not in ("matmul", "batch_matmul", "matvec"):
         return None
     shared = op.left.dims[-1]
@@ -300,8 +304,15 @@ def product_chunks(op: Product) -> Chunks | None:
         work, unit = _BYTE * size, _MERGED
     else:
         work, unit = _MULTIPLY[size], 1 if op.kind == "batch_matmul" else _ROWS
-    rows = Division(None, op.output.dims[0], unit)
-    found = Chunks([rows], ((work, (*op.output.dims, shared)),))
+    choices = [Division(None, op.output.dims[0], unit)]
+    columns = op.output.dims[-1]
+    if op.kind == "matmul" and not (isinstance(columns, int) and columns < 2 * _COLUMNS):
+        choices.append(Division(None, columns, _COLUMNS, FEW, columns=True))
+    # Of known sizes, the first of those with the most chunks, as emitted code would choose.
+    if all(c.parts is not None for c in choices):
+        few = [min(c.parts or 0, FEW) for c in choices]
+        choices = [choices[few.index(max(few))]]
+    found = Chunks(choices, ((work, (*op.output.dims, shared)),))
     return None if found.is_one else found
 
 

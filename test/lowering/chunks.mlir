@@ -47,6 +47,20 @@ func.func private @product(%x: tensor<512x300xf32, {strides = "contiguous"}>, %y
   return %p : tensor<512x200xf32>
 }
 
+// A product of few rows in chunks of 128 columns.
+// CHECK-LABEL: // product_of_few_rows
+// CHECK:       func.func @product_of_few_rows_entry
+// CHECK:         arith.constant 128 : i64
+// CHECK:         llvm.call @profuse_run_chunks
+// CHECK:       func.func @product_of_few_rows_product0(%[[X:.*]]: !llvm.ptr {llvm.noalias}, %[[Y:.*]]: !llvm.ptr {llvm.noalias}, %[[OUT:.*]]: !llvm.ptr {llvm.noalias}, %[[LOW:.*]]: i64, %[[HIGH:.*]]: i64)
+// CHECK:         llvm.getelementptr inbounds %[[OUT]][%[[LOW]]]
+// CHECK:         arith.subi %[[HIGH]], %[[LOW]]
+// CHECK:         call @scipy_cblas_sgemm
+func.func private @product_of_few_rows(%x: tensor<64x256xf32, {strides = "contiguous"}>, %y: tensor<256x256xf32, {strides = "contiguous"}>) -> tensor<64x256xf32> {
+  %p = "profuse.matmul"(%x, %y) : (tensor<64x256xf32, {strides = "contiguous"}>, tensor<256x256xf32, {strides = "contiguous"}>) -> tensor<64x256xf32>
+  return %p : tensor<64x256xf32>
+}
+
 // Sizes decide which of two loops is divided; a call of the step has the ranges of both.
 // CHECK-LABEL: // chosen
 // CHECK:       func.func @chosen_entry
