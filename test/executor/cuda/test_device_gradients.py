@@ -71,6 +71,7 @@ class Joint:
     wrt: int
 
     def arguments(self, n, m, dtype=np.float32):
+        rng = np.random.default_rng([n, m])  # the same in any order of tests
         shapes = {"matrix": (n, m), "row": (m,), "square": (m, m)}
         return [
             rng.integers(0, m, n) if word == "labels" else
