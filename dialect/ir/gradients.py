@@ -68,6 +68,10 @@ class GradientBuilder:
             g = np.real(g)
         return g if _dtype(g) == dtype else self.op("cast", g, dtype=dtype_of(dtype))
 
+    def conjugate(self, x: Any) -> Any:
+        """The conjugate of a derivative: what a gradient is multiplied by."""
+        return conjugate(x)
+
     def expanded(self, attrs: Any, g: Any, x: Any) -> Any:
         """The result of a reduction of ``x`` with the reduced axes as axes of size 1."""
         axes = attrs.get("axes")
@@ -110,6 +114,15 @@ def _states(op: type[Op], name: str) -> bool:
     return bool(getattr(op, name))
 
 
+def conjugate(partial: Partial) -> Partial:
+    """What a gradient is multiplied by: the conjugate of a derivative."""
+    if callable(partial) or isinstance(partial, (int, float)):
+        return partial
+    if isinstance(partial, complex):
+        return partial.conjugate()
+    return np.conj(partial) if np.dtype(partial.dtype).kind == "c" else partial
+
+
 def times(partial: Partial, g: Any, multiply: Callable[[Any, Any], Any] = np.multiply) -> Any:
     """A derivative of an elementwise op, or its conjugate, times ``g``."""
     if callable(partial):
@@ -119,4 +132,4 @@ def times(partial: Partial, g: Any, multiply: Callable[[Any, Any], Any] = np.mul
     return multiply(g, partial)
 
 
-__all__ = ["RULES", "GradientBuilder", "Partial", "rule_of", "times"]
+__all__ = ["RULES", "GradientBuilder", "Partial", "conjugate", "rule_of", "times"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ir.attrs import DYNAMIC
 from ...ir.gradients import GradientBuilder
 from ...ir.program import Instr
 from ...ir.types import ScalarType
@@ -71,7 +72,9 @@ class TraceBuilder(GradientBuilder):
         return value
 
     def _whole_shape(self, made: Instr) -> int | None:
-        """The value whose sizes, in order, an op was given."""
+        """The value all of whose sizes, in order, an op was given, and no others."""
+        if any(d != DYNAMIC for d in made.attrs["shape"]):  # (2, *x.shape) is not that of x
+            return None
         sizes = [self.rec.defs.get(v) for v in made.operands[1:]]
         if any(s is None or s.op is not Dim or s.attrs["axis"] != k for k, s in enumerate(sizes)):
             return None
