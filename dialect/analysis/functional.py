@@ -22,14 +22,15 @@ from ..reasons import Effect, Kind, Reason
 from .must_alias import Accesses
 
 
-def functionalize(program: Program) -> tuple[int, list[Reason]]:
+def functionalize(program: Program, any_index: bool = False) -> tuple[int, list[Reason]]:
     """Make in-place ops of a program pure, in place.
 
+    ``any_index``: also where an index is known at run time only, so that each write is a copy.
     Returns how many, and the reason for each that is left.
     """
     if not any(instr.op.writes for instr in program.body.walk()):
         return 0, []
-    accesses = Accesses(program.body, program.type_of)
+    accesses = Accesses(program.body, program.type_of, any_index=any_index)
     converter = _Converter(program, accesses)
     converter.block(program.body)
     return converter.made_pure, converter.kept

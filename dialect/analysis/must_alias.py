@@ -63,6 +63,7 @@ class Accesses:
         unordered: results in no known memory order, whatever their op says.
         raveled: results of reshapes that copy what is not contiguous, even of one axis.
         copied: results that are copies here and views in NumPy -> what they view there.
+        any_index: writes to elements whose index is known at run time only count as others do.
 
     Attributes:
         of: value -> access.
@@ -77,8 +78,10 @@ class Accesses:
     def __init__(
         self, body: Block, type_of: Callable[[Any], Type], unordered: Collection[Any] = (),
         raveled: Collection[Any] = (), copied: Mapping[Any, Any] = MappingProxyType({}),
+        any_index: bool = False,
     ) -> None:  # fmt: skip
         self.type_of = type_of
+        self._any_index = any_index
         self._unordered, self._raveled = frozenset(unordered), frozenset(raveled)
         self.aliases = Aliases(body, type_of)
         self.of: dict[Any, Access] = {}
@@ -256,7 +259,7 @@ class Accesses:
         access = self.of.get(write.operands[0])
         if access is None:
             return Reason(Kind.SHARED_MEMORY)
-        if write.attrs.get("index") == DYNAMIC and not self._sizes.issuperset(write.operands[2:]):
+        if write.attrs.get("index") == DYNAMIC and not self._is_known(write.operands[2:]):
             return Reason(Kind.RUN_TIME_INDEX)
         for step in access.path:
             view, _ = self.views[step]
@@ -265,9 +268,13 @@ class Accesses:
                 return Reason(Kind.THROUGH_VIEW, detail=view.op.name)
             if _rank(self.type_of(view.operands[0])) is None and view.op in _KEEPS_ORDER:
                 return Reason(Kind.UNKNOWN_RANK)
-            if not self._sizes.issuperset(view.operands[1:]):
+            if not self._is_known(view.operands[1:]):
                 return Reason(Kind.RUN_TIME_INDEX)
         return None
+
+    def _is_known(self, indices: Sequence[Any]) -> bool:
+        """True if kernels know the indices: the copy that a write becomes costs nothing there."""
+        return self._any_index or self._sizes.issuperset(indices)
 
     def _is_past(self, root: Any, write: _Spot, value: Any, spot: _Spot) -> bool:
         """True if no write at ``write`` happens while ``value`` stands for memory of ``root``."""

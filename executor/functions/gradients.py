@@ -64,7 +64,8 @@ def value_and_grad(
 def jvp(fn: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """``fn(*args)``, and its derivative along ``tangents``: forward mode.
 
-    A tangent has the structure and shapes of its argument; None stands for zeros. Raises
+    A tangent has the structure and shapes of its argument; None, in the place of an array or of
+    all that a container holds, stands for zeros. Raises
     ArgumentError for others, TraceError for what cannot be differentiated, at its line.
     """
     if len(args) != len(tangents):
@@ -75,10 +76,11 @@ def jvp(fn: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) ->
 def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]]:
     """``fn(*args)`` and its pullback: the function from a gradient of the result to the arguments'.
 
-    The pullback takes a gradient of the structure and shapes of the result, and returns a tuple of
-    one gradient per argument, as `grad` does. It may be called often. It keeps what it needs of
-    the call, by copies: later writes to the arguments do not reach it. Raises ArgumentError for a
-    gradient of another structure or shape, TraceError for what cannot be differentiated.
+    The pullback takes a gradient of the structure and shapes of the result, None in place of an
+    array for zeros, and returns a tuple of one gradient per argument, as `grad` does. It may be
+    called often. It keeps what it needs of the call, by copies: later writes to the arguments do
+    not reach it. Raises ArgumentError for a gradient of another structure or shape, TraceError for
+    what cannot be differentiated.
     """
     if is_tracing(flatten(args)[0]):
         return pulled_in_trace(fn, args)
@@ -86,7 +88,11 @@ def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]
 
     def pull(gradient: Any) -> tuple:
         leaves, results = checked(gradient, result), flatten(result)[0]
-        given = [np.asarray(leaves[k], np.asarray(results[k]).dtype) for k in token.floats]
+        given = [
+            np.zeros_like(results[k]) if leaves[k] is None
+            else np.asarray(leaves[k], np.asarray(results[k]).dtype)
+            for k in token.floats
+        ]  # fmt: skip
         return _backward(token, saved, given)
 
     return result, pull
