@@ -68,10 +68,9 @@ class GradientBuilder:
             g = np.real(g)
         return g if _dtype(g) == dtype else self.op("cast", g, dtype=dtype_of(dtype))
 
-    @staticmethod
-    def conj(x: Any) -> Any:
-        """The conjugate of an array; a real array itself, not a copy of it."""
-        return np.conj(x) if _dtype(x).kind == "c" else x
+    def conjugate(self, x: Any) -> Any:
+        """The conjugate of a derivative: what a gradient is multiplied by."""
+        return conjugate(x)
 
     def expanded(self, attrs: Any, g: Any, x: Any) -> Any:
         """The result of a reduction of ``x`` with the reduced axes as axes of size 1."""
@@ -115,6 +114,17 @@ def _states(op: type[Op], name: str) -> bool:
     return bool(getattr(op, name))
 
 
+def conjugate(partial: Partial) -> Partial:
+    """What a gradient is multiplied by: the conjugate of a derivative; a real one itself."""
+    if isinstance(partial, tuple):
+        return tuple(map(conjugate, partial))
+    if callable(partial) or isinstance(partial, (int, float)):
+        return partial
+    if isinstance(partial, complex):
+        return partial.conjugate()
+    return np.conj(partial) if np.dtype(partial.dtype).kind == "c" else partial
+
+
 def times(partial: Partial, g: Any, multiply: Callable[[Any, Any], Any] = np.multiply) -> Any:
     """A derivative of an elementwise op, or its conjugate, times ``g``."""
     if callable(partial):
@@ -128,4 +138,4 @@ def times(partial: Partial, g: Any, multiply: Callable[[Any, Any], Any] = np.mul
     return multiply(g, partial)
 
 
-__all__ = ["RULES", "GradientBuilder", "Partial", "rule_of", "times"]
+__all__ = ["RULES", "GradientBuilder", "Partial", "conjugate", "rule_of", "times"]

@@ -232,11 +232,13 @@ class AbsorbingMul(Binary, name="absorbing_mul"):
         return a.eq(0).select(a.const(0), a * b)
 
 
-class StopGradient(Unary, name="stop_gradient", rounding=Rounding.MOVES):
-    """``x``, through which no gradient flows."""
+class Passed(Unary, rounding=Rounding.MOVES):
+    """Family of ops whose result is ``x`` itself; only its gradient is another one.
+
+    `canonicalize-profuse` removes them.
+    """
 
     aliases = {0: 0}
-    no_gradient = True
     element = staticmethod(lambda x: x)
     numpy = staticmethod(lambda x: x)
     python = staticmethod(lambda x: x)
@@ -244,6 +246,18 @@ class StopGradient(Unary, name="stop_gradient", rounding=Rounding.MOVES):
     @classmethod
     def loop(cls, *keys: Any) -> tuple[Any, ...]:
         return (keys[0][0],) * 2
+
+
+class StopGradient(Passed, name="stop_gradient"):
+    """``x``, through which no gradient flows."""
+
+    no_gradient = True
+
+
+class FlatAtZero(Passed, name="flat_at_zero"):
+    """``x``, through which no gradient flows where it is 0: a norm has a kink there."""
+
+    partials = staticmethod(lambda x, y: (lambda g: np.where(x == 0, 0, g),))
 
 
 # --- gradients of the user's own -----------------------------------------------------------------
@@ -342,5 +356,6 @@ class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
 
 __all__ = [
     "AbsorbingMul", "AllNonzero", "AllZero", "AnyNonzero", "AutogradAdd", "AutogradZero",
-    "CustomResult", "CustomRule", "Definedness", "GradOf", "StopGradient", "SumTo", "key_of",
+    "CustomResult", "CustomRule", "Definedness", "FlatAtZero", "GradOf", "Passed", "StopGradient",
+    "SumTo", "key_of",
 ]  # fmt: skip

@@ -65,7 +65,8 @@ def value_and_grad(
 def jvp(fn: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """``fn(*args)``, and its derivative along ``tangents``: forward mode.
 
-    A tangent has the structure and shapes of its argument; None stands for zeros. Raises
+    A tangent has the structure and shapes of its argument; None, in the place of an array or of
+    all that a container holds, stands for zeros. Raises
     ArgumentError for others, TraceError for what cannot be differentiated, at its line.
     """
     if len(args) != len(tangents):
@@ -76,10 +77,11 @@ def jvp(fn: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) ->
 def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]]:
     """``fn(*args)`` and its pullback: the function from a gradient of the result to the arguments'.
 
-    The pullback takes a gradient of the structure and shapes of the result, and returns a tuple of
-    one gradient per argument, as `grad` does. It may be called often. It keeps what it needs of
-    the call, by copies: later writes to the arguments do not reach it. Raises ArgumentError for a
-    gradient of another structure or shape, TraceError for what cannot be differentiated.
+    The pullback takes a gradient of the structure and shapes of the result, None in place of an
+    array for zeros, and returns a tuple of one gradient per argument, as `grad` does. It may be
+    called often. It keeps what it needs of the call, by copies: later writes to the arguments do
+    not reach it. Raises ArgumentError for a gradient of another structure or shape, TraceError for
+    what cannot be differentiated.
     """
     if is_tracing(flatten(args)[0]):
         return pulled_in_trace(fn, args)
@@ -94,8 +96,13 @@ def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]
 
 
 def _in_dtype_of(gradient: Any, result: Any) -> Any:
-    """A gradient in the dtype of its result; that of a device is there already, or is refused."""
+    """A gradient in the dtype of its result; that of a device is there already, or is refused.
+
+    None stands for zeros.
+    """
     dtype = result.dtype if isinstance(result, DeviceTensor) else np.asarray(result).dtype
+    if gradient is None:
+        return np.zeros(np.shape(result), dtype)
     if not isinstance(gradient, DeviceTensor):
         return np.asarray(gradient, dtype)
     if gradient.dtype != dtype:

@@ -7,6 +7,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from ...ir.attrs import DYNAMIC
 from ...ir.gradients import GradientBuilder
 from ...ir.program import Instr
 from ...ir.types import ScalarType, Shape
@@ -125,7 +126,9 @@ class TraceBuilder(GradientBuilder):
         return value
 
     def _whole_shape(self, made: Instr) -> int | None:
-        """The value whose sizes, in order, an op was given."""
+        """The value all of whose sizes, in order, an op was given, and no others."""
+        if any(d != DYNAMIC for d in made.attrs["shape"]):  # (2, *x.shape) is not that of x
+            return None
         sizes = [self.rec.defs.get(v) for v in made.operands[1:]]
         if any(s is None or s.op is not Dim or s.attrs["axis"] != k for k, s in enumerate(sizes)):
             return None

@@ -12,7 +12,7 @@ from ...ops.create import Constant
 from ...ops.gradients import CustomRule, key_of
 from ..tracing.current import current, trace_error, user_loc
 from ..tracing.operators import as_value, op, wrap
-from ..tracing.pytree import TreeDef, flatten, unflatten
+from ..tracing.pytree import TreeDef, flatten, leaves_like, unflatten
 from ..tracing.recorder import Recorder
 from .flow import values_read
 from .functional import joined, variable
@@ -146,18 +146,15 @@ class _Pull:
             )  # fmt: skip
         leaves: list[Any] = []
         for g, spec in zip(found, trees, strict=True):
-            count = len(TreeDef(spec, 0).paths())
-            if g is None:
-                leaves += [None] * count
-                continue
-            given_leaves, given_tree = flatten(g)
-            if given_tree.spec != spec:
+            tree = TreeDef(spec, len(TreeDef(spec, 0).paths()))
+            given = leaves_like(tree, g)
+            if given is None:
                 raise ArgumentError(
                     f"backward of {name} returns a gradient of another structure than its "
-                    f"argument: {given_tree}", loc=user_loc(),
+                    f"argument: {flatten(g)[1]}", loc=user_loc(),
                     hint="return one array for each array of the argument",
                 )  # fmt: skip
-            leaves += [wrap(rec, as_value(rec, x)) for x in given_leaves]
+            leaves += [None if x is None else wrap(rec, as_value(rec, x)) for x in given]
         return leaves
 
 

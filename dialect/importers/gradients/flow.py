@@ -246,6 +246,16 @@ def _is_part(b: TraceBuilder, v: int, value: int) -> bool:
     return b.same_shape(wrap(b.rec, made.operands[0]), wrap(b.rec, value))
 
 
+def _keeps_shape(block: Block, before: int, after: int) -> bool:
+    """True if ``after`` is ``before`` with elements replaced: sizes may be unknown, but stay."""
+    made = {r: instr for instr in block.instrs for r in instr.results}
+    while after != before:
+        if after not in made or not issubclass(made[after].op, Scatter):
+            return False
+        after = made[after].operands[0]
+    return True
+
+
 class _Loop:
     """One loop that is run backwards."""
 
@@ -262,9 +272,13 @@ class _Loop:
         self.floats = [
             k for k, v in enumerate(instr.results) if rec.dtype(v).kind in "fcV"
         ]  # fmt: skip
-        for value in (*self.inits, *instr.results):
-            hint = rec.hints[value]
-            if not isinstance(hint, ScalarType) and None in rec.shape(value):
+        passed = self.body.args[len(self.body.args) - len(self.inits) :]
+        for k, value in enumerate((*self.inits, *instr.results)):
+            hint, at = rec.hints[value], k % len(self.inits)
+            if isinstance(hint, ScalarType) or None not in rec.shape(value):
+                continue
+            as_given = self.is_for or instr.blocks[0].outputs[1 + at] == instr.blocks[0].args[at]
+            if not (as_given and _keeps_shape(self.body, passed[at], self.body.outputs[at])):
                 raise trace_error(
                     "a loop that carries arrays whose sizes change has no gradient",
                     "keep the sizes, as with np.zeros outside of the loop and assignment in it",

@@ -16,7 +16,7 @@ from ...ir.program import Block, Instr, Program
 from ..tracing.current import current, trace_error, user_loc
 from ..tracing.inline import inline_block
 from ..tracing.operators import as_value, op, wrap
-from ..tracing.pytree import TreeDef, flatten, positional_names, unflatten
+from ..tracing.pytree import TreeDef, flatten, leaves_like, positional_names, unflatten
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 from .sweep import pull_back, push_forward
@@ -207,16 +207,14 @@ class Jvp:
 
 def _along(arg: Any, tree: TreeDef, tangent: Any) -> list[Any]:
     """The leaves of a tangent, None where it has None; raises ArgumentError for another tree."""
-    if tangent is None:
-        return [None] * tree.leaves
-    leaves, given = flatten(tangent)
-    if given != tree:
+    leaves = leaves_like(tree, tangent)
+    if leaves is None:
         raise ArgumentError(
-            f"a tangent has another structure than its argument: {given}, not {tree}",
-            loc=user_loc(), hint="give an array for each array, or None for a whole argument",
+            f"a tangent has another structure than its argument: {flatten(tangent)[1]}, not {tree}",
+            loc=user_loc(), hint="give an array for each array, or None for zeros",
         )  # fmt: skip
     for leaf, primal in zip(leaves, flatten(arg)[0], strict=True):
-        if np.shape(leaf) != np.shape(primal):
+        if leaf is not None and np.shape(leaf) != np.shape(primal):
             raise ArgumentError(
                 f"a tangent has shape {np.shape(leaf)}, its argument {np.shape(primal)}",
                 loc=user_loc(),

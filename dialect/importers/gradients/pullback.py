@@ -14,7 +14,7 @@ from ..tracing.control import own_arguments
 from ..tracing.current import user_loc
 from ..tracing.inline import inline_program
 from ..tracing.operators import as_value, op, recorder_of, wrap
-from ..tracing.pytree import TreeDef, flatten, unflatten
+from ..tracing.pytree import TreeDef, flatten, leaves_like, unflatten
 from ..tracing.recorder import Recorder
 from .functional import Recorded, given_gradient, trace_in_progress
 from .residuals import residuals
@@ -81,19 +81,20 @@ def backward(token: Pullback, saved: list[Any], gradients: list[Any]) -> Any:
 
 
 def checked(gradient: Any, result: Any) -> list[Any]:
-    """The leaves of a gradient, in the dtypes of the results they are for.
+    """The leaves of a gradient, one for each of the result's; None for zeros.
 
     Raises ArgumentError for a gradient of another structure or of other shapes.
     """
-    leaves, tree = flatten(gradient)
     wanted, wanted_tree = flatten(result)
-    if tree != wanted_tree:
+    leaves = leaves_like(wanted_tree, gradient)
+    if leaves is None:
         raise ArgumentError(
-            f"the gradient has another structure than the result: {tree}, not {wanted_tree}",
-            loc=user_loc(),
-        )
+            "the gradient has another structure than the result: "
+            f"{flatten(gradient)[1]}, not {wanted_tree}",
+            loc=user_loc(), hint="give an array for each array, or None for zeros",
+        )  # fmt: skip
     for given, like in zip(leaves, wanted, strict=True):
-        if _shape(given) != _shape(like):
+        if given is not None and _shape(given) != _shape(like):
             raise ArgumentError(
                 f"the gradient of a result of shape {_shape(like)} has shape {_shape(given)}",
                 loc=user_loc(),
@@ -115,7 +116,8 @@ def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[A
         leaves = checked(gradient, result)
         pairs = [
             (v, op("cast", g, dtype=dtype_of(rec.dtype(v))))
-            for v, g in zip(made.outputs, leaves, strict=True) if rec.dtype(v).kind in "fcV"
+            for v, g in zip(made.outputs, leaves, strict=True)
+            if g is not None and rec.dtype(v).kind in "fcV"
         ]  # fmt: skip
         return tuple(made.gradients(pairs))
 

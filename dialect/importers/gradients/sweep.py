@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.gradients import GradientBuilder, Partial, rule_of, times
+from ...ir.gradients import Partial, conjugate, rule_of, times
 from ...ir.op import EACH, Op
 from ...ir.program import Instr
 from ...ir.types import ListType
@@ -126,7 +126,9 @@ def _pulled(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
     if rule == "partials":
         parts, multiply = _partials(b, op, xs, ys[0])
         return [
-            None if p is None or not b.wants(k) else b.like(times(_conj(p), gs[0], multiply), xs[k])
+            None
+            if p is None or not b.wants(k)
+            else b.like(times(conjugate(p), gs[0], multiply), xs[k])
             for k, p in enumerate(parts)
         ]
     if rule == "linear":
@@ -201,16 +203,6 @@ def _partials(
     assert op.partials is not None
     multiply = b.absorbing_product if op.singular else b.product
     return op.partials(*xs, y), multiply
-
-
-def _conj(partial: Any) -> Any:
-    if isinstance(partial, tuple):
-        return tuple(map(_conj, partial))
-    if callable(partial) or isinstance(partial, (int, float)):
-        return partial
-    if isinstance(partial, complex):
-        return partial.conjugate()
-    return GradientBuilder.conj(partial)
 
 
 def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:

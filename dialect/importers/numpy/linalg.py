@@ -201,7 +201,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...] | None, keepdims: Any) 
         raise ValueError(f"Invalid norm order {ord!r} for vectors")
     x = _inexact(x)
     if ord in (None, 2):
-        return op("sqrt", sum_(_squared(x), axes, None, keepdims))
+        return _root(sum_(_squared(x), axes, None, keepdims))
     size = op("abs", x)
     if ord == np.inf:
         return max_(size, axes, keepdims, 0)
@@ -211,7 +211,8 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...] | None, keepdims: Any) 
         return sum_(op("ne", x, 0), axes, size.dtype, keepdims)
     if ord == 1:
         return sum_(size, axes, None, keepdims)
-    return op("pow", sum_(op("pow", size, ord), axes, None, keepdims), 1.0 / ord)
+    found = op("pow", sum_(op("pow", size, ord), axes, None, keepdims), 1.0 / ord)
+    return op("flat_at_zero", found)
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
@@ -220,7 +221,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
     if rows == columns:
         raise ValueError("Duplicate axes given.")
     if ord in (None, "fro", "f"):
-        return op("sqrt", sum_(_squared(x), (rows, columns), None, keepdims))
+        return _root(sum_(_squared(x), (rows, columns), None, keepdims))
     if ord in (2, -2, "nuc"):
         raise trace_error(
             f"a matrix norm with ord={ord!r} needs singular values, which cannot be traced",
@@ -232,6 +233,11 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
     sums = sum_(op("abs", x), along, None, True)
     out = max_(sums, then, True, 0) if ord > 0 else min_(sums, then, True)
     return out if keepdims else op("squeeze", out, axes=(rows, columns))
+
+
+def _root(squares: Any) -> Any:
+    """A norm of its sum of squares; its gradient is 0 where it is 0."""
+    return op("flat_at_zero", op("sqrt", squares))
 
 
 def _inexact(x: Any) -> Any:

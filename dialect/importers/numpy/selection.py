@@ -49,7 +49,7 @@ def _clip(
     a: Any, a_min: Any = MISSING, a_max: Any = MISSING, min: Any = MISSING, max: Any = MISSING,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    if a_min is not a_max and MISSING in (a_min, a_max):
+    if (a_min is MISSING) != (a_max is MISSING):
         name = "a_min" if a_min is MISSING else "a_max"
         raise TypeError(f"clip() missing 1 required positional argument: {name!r}")
     if a_min is MISSING:

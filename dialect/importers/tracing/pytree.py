@@ -87,6 +87,51 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     return leaves, TreeDef(spec, len(leaves))
 
 
+def leaves_like(tree: TreeDef, given: Any) -> list[Any] | None:
+    """The leaves of ``given`` in the order of ``tree``; None if it has another structure.
+
+    Dicts may have their keys in another order. None in the place of a leaf, or of all that a
+    container holds, stands for no leaf, and so does what ``tree`` has as a static.
+    """
+    try:
+        return list(_like(tree.spec, given))
+    except _Differs:
+        return None
+
+
+class _Differs(Exception):
+    """Two structures are not the same."""
+
+
+def _like(spec: tuple, given: Any) -> Iterator[Any]:
+    if given is None:
+        yield from repeat(None, len(list(_paths(spec, ""))))
+    elif spec == LEAF:
+        leaves, tree = flatten(given)
+        if tree.spec != LEAF:
+            raise _Differs
+        yield from leaves
+    elif spec[0] != "static":
+        yield from _children_like(spec, given)
+
+
+def _children_like(spec: tuple, given: Any) -> Iterator[Any]:
+    kind, meta, children = spec
+    items: Any = None
+    if kind in ("dict", "ordered"):
+        if type(given) in (dict, OrderedDict) and given.keys() == set(meta):
+            items = [given[key] for key in meta]
+    elif kind == "dataclass":
+        if type(given) is meta[0]:
+            items = [getattr(given, name) for name in meta[1]]
+    elif type(given) is (meta if kind == "namedtuple" else {"tuple": tuple, "list": list}[kind]):
+        items = given
+    if items is None or len(items) != len(children):
+        raise _Differs
+    for child, item in zip(children, items, strict=True):
+        yield from _like(child, item)
+
+
 def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
     """`flatten` of ``(args, kwargs)``; errors name the argument: ``argument 'x'[1]``."""
     leaves: list[Any] = []

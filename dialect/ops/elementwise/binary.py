@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -52,9 +54,24 @@ class Div(PartialBinary, name="div"):
 
     numpy = np.divide
     python = element = operator.truediv
-    # Both begin with the gradient of ``a``, so that elements are not divided by a number per row.
-    partials = staticmethod(lambda a, b, y: (1 / b, (1 / b, y, -1)))
     singular = True
+
+    @staticmethod
+    def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
+        if type(b) in PYTHON_NUMBERS and hasattr(y, "shape"):
+            return 1 / b if b else math.copysign(math.inf, b.real), None
+        if hasattr(y, "shape"):
+            b = _as_array(b, y.dtype)
+        # Both begin with the gradient of ``a``: elements are not divided by a number per row.
+        inverse = 1 / b
+        return inverse, (inverse, y, -1)
+
+
+def _as_array(x: Any, dtype: np.dtype) -> Any:
+    """A number that is not known as an array, which gives infinity where Python raises."""
+    # Not np.asarray, which would take the value of this call for a constant.
+    known = hasattr(x, "shape") or type(x) in PYTHON_NUMBERS
+    return x if known else np.multiply(x, dtype.type(1))
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
@@ -98,6 +115,30 @@ class Fmod(Binary, name="fmod"):
     singular = True
 
 
+def _by_base(a: Any, b: Any, dtype: np.dtype) -> Partial:
+    """The derivative of ``a ** b`` by a: 0 where b is 0, whatever a is."""
+    if type(b) in PYTHON_NUMBERS:
+        return None if b == 0 else 1 if b == 1 else a * 2 if b == 2 else b * a ** (b - 1)
+    b = _as_array(b, dtype)
+    flat = b == 0
+    return np.where(flat, 0, b * np.power(a, np.where(flat, 1, b - 1)))
+
+
+def _by_exponent(a: Any, y: Any, dtype: np.dtype) -> Partial:
+    """The derivative of ``y = a ** b`` by b: 0 where there is no logarithm of a."""
+    if type(a) in PYTHON_NUMBERS:
+        if dtype.kind == "c":
+            return y * cmath.log(a) if a else None
+        return y * math.log(a) if a > 0 else None
+    a = _as_array(a, dtype)
+    if dtype.kind == "c":
+        a = a.astype(dtype)  # negative numbers have a logarithm there
+        usual = a != 0
+    else:
+        usual = a > 0
+    return np.where(usual, y * np.log(np.where(usual, a, 1)), 0)
+
+
 class Pow(PartialBinary, name="pow"):
     """``a ** b``; integer powers wrap, and NumPy raises for negative ones."""
 
@@ -107,12 +148,11 @@ class Pow(PartialBinary, name="pow"):
 
     @staticmethod
     def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
-        if type(b) in PYTHON_NUMBERS:
-            return (None if b == 0 else b * a ** (b - 1)), None
-        flat = b == 0
-        by_a = np.where(flat, 0, b * np.power(a, np.where(flat, 1, b - 1)))
-        positive = a > 0
-        return by_a, np.where(positive, y * np.log(np.where(positive, a, 1)), 0)
+        dtype = np.dtype(y.dtype if hasattr(y, "dtype") else y.__class__)
+        return (
+            None if type(a) in PYTHON_NUMBERS else _by_base(_as_array(a, dtype), b, dtype),
+            None if type(b) in PYTHON_NUMBERS else _by_exponent(a, y, dtype),
+        )
 
     @staticmethod
     def python(a: Any, b: Any) -> Any:

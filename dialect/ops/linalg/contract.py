@@ -57,9 +57,9 @@ class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
         left = np.expand_dims(x, 0) if np.ndim(x) == 1 else x
         right = np.expand_dims(z, 1) if np.ndim(z) == 1 else z
         if k == 0:
-            full = np.matmul(g, b.conj(np.swapaxes(right, -1, -2)))
+            full = np.matmul(g, b.conjugate(np.swapaxes(right, -1, -2)))
             return np.reshape(b.like(full, left), np.shape(x))
-        full = np.matmul(b.conj(np.swapaxes(left, -1, -2)), g)
+        full = np.matmul(b.conjugate(np.swapaxes(left, -1, -2)), g)
         return np.reshape(b.like(full, right), np.shape(z))
 
     @classmethod

@@ -195,13 +195,15 @@ class Prod(Accumulation, name="prod"):
     @classmethod
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
         (x,), y, g = xs, b.expanded(attrs, ys[0], xs[0]), b.expanded(attrs, gs[0], xs[0])
-        axes = attrs["axes"]
+        axis, dtype = axis_argument(attrs["axes"]), y.dtype
         zero = x == 0
         others = np.where(zero, 1, x)
-        product = np.prod(others, axis_argument(axes), keepdims=True)
-        zeros = np.sum(zero, axis_argument(axes), keepdims=True)
-        one = np.where(zero & (zeros == 1), product, 0)
-        return (b.like(g * np.where(zeros == 0, y / others, one), x),)
+        # The product without each element. What is 0 beside others has a derivative of its own.
+        product = np.prod(others, axis, dtype=dtype, keepdims=True)
+        zeros = np.sum(zero, axis, keepdims=True)
+        rest = np.sum(np.where(zero, x, 0), axis, dtype=dtype, keepdims=True) - x
+        at_zero = np.where(zeros == 1, product, np.where(zeros == 2, product * rest, 0))
+        return (b.like(g * b.conjugate(np.where(zero, at_zero, y / others)), x),)
 
 
 class _Extremum(_Fold, rounding=Rounding.NONE):

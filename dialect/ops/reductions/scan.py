@@ -106,12 +106,19 @@ class CumProd(Scan, name="cumprod"):
         axis = 0 if attrs["axis"] is None else attrs["axis"]
         flat = np.reshape(x, np.shape(y))
         zero = flat == 0
-        first = zero & (np.cumsum(zero, axis) == 1)
+        zeros = np.cumsum(zero, axis)
+        first, second = zero & (zeros == 1), zero & (zeros == 2)
 
         def later(values: Any) -> Any:
-            return np.flip(np.cumsum(np.flip(values, axis), axis, dtype=g.dtype), axis)
+            terms = g * b.conjugate(values)
+            return np.flip(np.cumsum(np.flip(terms, axis), axis, dtype=g.dtype), axis)
+
+        def without(left_out: Any) -> Any:
+            return np.cumprod(np.where(left_out, 1, flat), axis, dtype=y.dtype)
 
         # What follows the first zero is 0; the first zero itself is left out of its own derivative.
-        without = np.cumprod(np.where(first, 1, flat), axis, dtype=y.dtype)
-        rest = np.where(zero, 0, later(g * y) / np.where(zero, 1, flat))
-        return (b.like(np.reshape(np.where(first, later(g * without), rest), np.shape(x)), x),)
+        # That of the second is 0 as well, but has the first as a factor.
+        factor = np.cumsum(np.where(first, flat, 0), axis, dtype=y.dtype)
+        at_zero = np.where(second, later(without(first | second)) * b.conjugate(factor), 0)
+        rest = np.where(zero, at_zero, later(y) / b.conjugate(np.where(zero, 1, flat)))
+        return (b.like(np.reshape(np.where(first, later(without(first)), rest), np.shape(x)), x),)

@@ -43,7 +43,7 @@ from ...ops.elementwise.compare import (
 from ...ops.elementwise.select import Cast
 from ...ops.elementwise.special import Relu
 from ...ops.elementwise.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc
-from ...ops.gradients import CustomResult, StopGradient, SumTo
+from ...ops.gradients import CustomResult, FlatAtZero, StopGradient, SumTo
 from ...ops.indexing.scatter import Conform, Copy
 from ...ops.manipulation.permute import Permutation, Transpose
 from ...ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
@@ -250,8 +250,8 @@ def _twice_is_once(m: Match) -> ir.Value | None:
     return x if inner and _tensor(inner.op.operands[0]) and _unchanged(m, x) else None
 
 
-@rule(StopGradient)
-def _stopped(m: Match) -> ir.Value | None:
+@rule(StopGradient, FlatAtZero)
+def _passed(m: Match) -> ir.Value | None:
     return m.op.operands[0]
 
 

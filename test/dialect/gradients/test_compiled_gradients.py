@@ -5,7 +5,12 @@ import profuse as pf
 import pytest
 from gradient_cases import CASES, RNG
 
-INTERPRETED = {"item"}
+INTERPRETED = {
+    ("item", "static"), ("item", "dynamic"),
+    ("split", "dynamic"),  # pieces of symbolic sizes may be empty, and are not joined by kernels
+    ("gather", "dynamic"),  # kernels add to what `gather` picks by a few, known, indices per row
+    ("gather_add", "dynamic"),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +33,7 @@ def test_kernels_compute_what_tier_0_does(case, strategy):
         np.testing.assert_allclose(again, value, rtol=1e-10, atol=1e-12)
         for g, h in zip(found, grads, strict=True):
             np.testing.assert_allclose(g, h, rtol=1e-9, atol=1e-11)
-    # Pieces of symbolic sizes may be empty, and are not joined by kernels.
-    if case.op not in INTERPRETED and (case.op, strategy) != ("split", "dynamic"):
+    if (case.op, strategy) not in INTERPRETED:
         assert f.state().counters["kernel_launches"] > 0, f.explain()
         assert f.state().counters["compile_failures"] == 0, f.explain()
 

@@ -152,3 +152,74 @@ def test_carried_arrays_whose_sizes_change_are_refused_where_they_stand():
 
     with pytest.raises(TraceError, match=r"test_flow.py:\d+: a loop that carries arrays whose"):
         pf.grad(f)(X)
+
+
+# --- writes to own arrays, second derivatives -----------------------------------------------------
+
+
+def gradient_of(f, x):
+    """By central differences, element by element."""
+    return np.array([slope(f, (x,), (d,)) for d in np.eye(x.size)])
+
+
+def by_index(x, k):
+    y = x * 2
+    y[k] = y[k - 1] * 3
+    y[k:] += x[0]
+    return (y * y).sum()
+
+
+def rows(x, k):
+    m = np.zeros((4, 4)) + x
+
+    def body(i, m):
+        m[i] = m[i - 1] * x
+        m[i, 1:] *= x[i]
+        m[:, i] += x[k]
+        return m
+
+    return np.sin(pf.fori_loop(1, 4, body, m)).sum()
+
+
+def until(x, k):
+    def body(carried):
+        n, y = carried
+        y[n] = y[n] * y[n - 1]
+        return n + 1, y
+
+    return (pf.while_loop(lambda c: c[0] < 3, body, (k - k + 1, x * x))[1] * x).sum()
+
+
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
+@pytest.mark.parametrize("f", [by_index, rows, until], ids=lambda f: f.__name__)
+def test_writes_at_indices_that_are_known_at_run_time(f, strategy):
+    x = np.array([0.3, -0.5, 0.8, 1.1])
+    direction = np.array([1, -0.5, 0.2, 0.3])
+    made = pf.grad(f, background=False, strategy=[(strategy, 2)])
+
+    def plain(x, k):
+        return pf.jit(f, profiled_runs=99)(x, k)
+
+    for k in (1, 2, 1, 3):
+        wanted = gradient_of(lambda x, k=k: plain(x, k), x)
+        np.testing.assert_allclose(made(x, k), wanted, rtol=1e-6, atol=1e-8)
+    tangent = pf.jvp(f, (x, 2), (direction, None))[1]
+    np.testing.assert_allclose(tangent, (made(x, 2) * direction).sum(), rtol=1e-9)
+
+    def along(x):
+        return (pf.grad(f)(x, 2) * direction).sum()
+
+    np.testing.assert_allclose(pf.grad(along)(x), gradient_of(along, x), rtol=1e-5, atol=1e-7)
+
+
+def test_twice_through_a_loop_of_unknown_length():
+    x = np.array([0.3, 0.5])
+
+    def f(x):
+        grown = pf.while_loop(lambda c: (c * c).sum() < 5.0, lambda c: c * 1.5 + x * c, x)
+        return (grown * x).sum()
+
+    def along(x):
+        return pf.grad(f)(x).sum()
+
+    np.testing.assert_allclose(pf.grad(along)(x), gradient_of(along, x), rtol=1e-5)

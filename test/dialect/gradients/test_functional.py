@@ -277,3 +277,46 @@ def test_writes_to_what_came_from_outside_are_refused():
 def _writes(x):
     x += 1
     return x.sum()
+
+
+def test_trees_may_have_their_keys_in_another_order_and_none_for_zeros():
+    at = {"w": np.array([1.0, 2.0]), "b": {"x": np.array(3.0), "n": 2}}
+
+    def f(p):
+        return {"y": p["w"] * p["b"]["x"] ** p["b"]["n"], "z": p["w"].sum()}
+
+    one = {"b": {"n": None, "x": np.array(1.0)}, "w": None}
+    _, tangent = pf.jvp(f, (at,), (one,))
+    np.testing.assert_allclose(tangent["y"], at["w"] * 6)
+    assert tangent["z"] == 0
+    _, pull = pf.vjp(f, at)
+    (g,) = pull({"z": None, "y": np.ones(2)})
+    np.testing.assert_allclose(g["w"], [9, 9])
+    np.testing.assert_allclose(g["b"]["x"], 18)
+    assert list(g) == ["w", "b"]
+
+    def within(p):
+        return pf.vjp(f, p)[1]({"z": np.float64(2.0), "y": None})[0]["w"].sum()
+
+    assert pf.jit(within)(at) == 4
+    for wrong in ({"w": None}, {"w": None, "b": None, "c": None}, [None, None],
+                  {"w": at["w"], "b": at["w"]}, {"w": {"x": at["w"]}, "b": None}):  # fmt: skip
+        with pytest.raises(ArgumentError, match="another structure than its argument"):
+            pf.jvp(f, (at,), (wrong,))
+    with pytest.raises(ArgumentError, match="another structure than the result"):
+        pull({"y": np.ones(2)})
+
+
+def test_gradients_of_ones_own_may_have_another_order_of_keys():
+    @pf.custom_vjp
+    class scaled:
+        def forward(p):
+            return p["a"] * p["b"], p
+
+        def backward(p, g):
+            return ({"b": g * p["a"], "a": None},)
+
+    at = {"a": np.array([1.0, 2.0]), "b": np.array([3.0, 4.0])}
+    found = pf.grad(lambda p: scaled(p).sum())(at)
+    np.testing.assert_array_equal(found["a"], [0, 0])
+    np.testing.assert_array_equal(found["b"], at["a"])

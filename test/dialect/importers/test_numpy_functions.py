@@ -536,3 +536,16 @@ def test_ranges_without_a_length(bounds):
         except (ValueError, ZeroDivisionError) as error:
             found.append(str(error).rpartition(": ")[2])
     assert want == got
+
+
+def test_clip_takes_arrays_that_are_captured():
+    """Bounds are compared with nothing: arrays of several elements are neither equal nor not."""
+    low, high = np.array([0.0, 0.1, -1.0]), np.array([1.0, 0.2, 1.0])
+    x = np.array([3.0, -4.0, 0.5])
+    for f in (
+        lambda x: np.clip(x, low, high),
+        lambda x: np.clip(x, low, None),
+        lambda x: np.clip(x, None, high),
+        lambda x: np.clip(x, min=low, max=high),
+    ):
+        np.testing.assert_array_equal(pf.jit(f)(x), f(x))

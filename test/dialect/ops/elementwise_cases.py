@@ -36,7 +36,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda x: np.reciprocal(np.sqrt(x)),
     "relu": lambda x: np.maximum(x, np.zeros_like(x)),
     "absorbing_mul": lambda a, b: _absorbing(a, b),
-    "stop_gradient": lambda x: x,
+    "stop_gradient": lambda x: x, "flat_at_zero": lambda x: x,
 }  # fmt: skip
 
 # What each op is on Python numbers alone, where that is Python's and not NumPy's business.
