@@ -1,10 +1,12 @@
 """Gradients against torch's, on the samples of its operator database: each name maps to NumPy's.
 
-Skipped where torch or what its database imports is not installed.
+Skipped where torch or what its database imports is not installed. `make pytest` runs the first
+samples of each op, `make peers-gradients` 40.
 """
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +20,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("expecttest", reason="torch's operator database imports expecttest")
 database = pytest.importorskip("torch.testing._internal.common_methods_invocations")
 
-SAMPLES = 40  # of each op at most
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, of its own samples
+SAMPLES = 40 if os.environ.get("PROFUSE_TEST_EVERY_CASE") else 4  # of each op at most
 
 
 def _reduced(fn: Callable[..., Any]) -> Callable[..., Any]:
