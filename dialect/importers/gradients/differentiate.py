@@ -11,12 +11,11 @@ from ...ir.program import Block, Program
 from ...ir.types import ScalarType, TensorType, Type
 from ..python.journal import Journal
 from ..python.scope import Scope
-from ..tracing.control import own_arguments
 from ..tracing.current import recording
 from ..tracing.inline import inline_program
 from ..tracing.operators import wrap
 from ..tracing.recorder import Recorder
-from .functional import given_gradient, gradient_or_zeros, is_float, joined
+from .functional import given_gradient, gradient_or_zeros, is_float, joined, reverse_half
 from .residuals import residuals
 from .sweep import pull_back
 
@@ -37,8 +36,9 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
     """
     made = _Forward(program, wrt)
     with recording(made.rec):
-        given = [given_gradient(made.rec, made.outputs[k]) for k in made.floats]
-        found = made.gradients(given)
+        given = [given_gradient(made.rec, v) for v in made.float_outputs]
+        pairs = [(v, wrap(made.rec, g)) for v, g in zip(made.float_outputs, given, strict=True)]
+        found = made.gradients(pairs)
     return made.program((*made.inputs, *given), (*made.outputs, *found))
 
 
@@ -76,20 +76,16 @@ def split(program: Program, wrt: Sequence[int] | None = None) -> Gradient:
     Arguments and errors are those of `differentiate`.
     """
     made = _Forward(program, wrt)
-    rec, apart = made.rec, Block()
-    with recording(rec):
-        with rec.nested(apart):
-            given = [given_gradient(rec, made.outputs[k]) for k in made.floats]
-            apart.args = tuple(given)
-            own_arguments(rec, apart)
-            apart.outputs = tuple(made.gradients(given))
-        kept, again = residuals(rec, apart, (), in_memory={*made.inputs, *made.outputs})
+    with recording(made.rec):
+        apart = reverse_half(made.rec, made.float_outputs, made.gradients)
+        in_memory = {*made.inputs, *made.outputs}
+        kept, again = residuals(made.rec, apart, (), in_memory)
     inputs = [k for k, v in enumerate(made.inputs) if v in kept]
     own = [v for v in kept if v not in made.inputs]
     outputs = (*made.outputs, *(v for v in own if v not in made.outputs))
     captured = sorted(map(outputs.index, own))
     body = Block(
-        (*given, *(made.inputs[k] for k in inputs), *(outputs[k] for k in captured)),
+        (*apart.args, *(made.inputs[k] for k in inputs), *(outputs[k] for k in captured)),
         [*again, *apart.instrs], apart.outputs,
     )  # fmt: skip
     forward = made.program(made.inputs, outputs)
@@ -130,11 +126,15 @@ class _Forward:
             self.instrs = list(rec.blocks[-1].instrs)
             self.floats = [k for k, v in enumerate(self.outputs) if is_float(wrap(rec, v))]
 
-    def gradients(self, given: Sequence[int]) -> list[int]:
-        """Record the gradients of the chosen inputs, from those of the float outputs."""
+    @property
+    def float_outputs(self) -> list[int]:
+        """The outputs that have gradients."""
+        return [self.outputs[k] for k in self.floats]
+
+    def gradients(self, pairs: list[tuple[int, Any]]) -> list[int]:
+        """Record the gradients of the chosen inputs, from outputs with theirs."""
         rec = self.rec
         wanted = [self.inputs[k] for k in self.chosen]
-        pairs = [(self.outputs[k], wrap(rec, g)) for k, g in zip(self.floats, given, strict=True)]
         found = pull_back(rec, self.instrs, pairs, wanted)
         return [
             gradient_or_zeros(rec, wrap(rec, v), g).value

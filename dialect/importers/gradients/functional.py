@@ -13,6 +13,7 @@ from ...analysis.functional import functionalize
 from ...errors import ArgumentError, TraceError
 from ...ir.dtypes import F64, dtype_of
 from ...ir.program import Block, Instr, Program
+from ..tracing.control import own_arguments
 from ..tracing.current import current, trace_error, user_loc
 from ..tracing.inline import inline_block
 from ..tracing.operators import as_value, op, wrap
@@ -136,6 +137,22 @@ def given_gradient(rec: Recorder, value: int) -> int:
     given = rec.new_value(rec.hints[value])
     rec.shaped[given] = value
     return given
+
+
+def reverse_half(
+    rec: Recorder, outputs: Sequence[int], gradients: Callable[[list[tuple[int, Any]]], list[int]]
+) -> Block:
+    """A block that is given the gradients of ``outputs``, and yields what follows from them.
+
+    ``gradients`` records that, from pairs of an output and its gradient.
+    """
+    apart = Block()
+    with rec.nested(apart):
+        apart.args = tuple(given_gradient(rec, v) for v in outputs)
+        own_arguments(rec, apart)
+        pairs = [(v, wrap(rec, g)) for v, g in zip(outputs, apart.args, strict=True)]
+        apart.outputs = tuple(gradients(pairs))
+    return apart
 
 
 def gradient_or_zeros(rec: Recorder, leaf: Any, g: Any) -> Any:
@@ -285,6 +302,8 @@ __all__ = [
     "given_gradient",
     "gradient_or_zeros",
     "is_float",
+    "joined",
+    "reverse_half",
     "selected",
     "trace_in_progress",
     "variable",

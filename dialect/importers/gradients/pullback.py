@@ -10,13 +10,12 @@ from ...errors import ArgumentError
 from ...ir.dtypes import dtype_of
 from ...ir.program import Block, Program
 from ...ir.types import TensorType
-from ..tracing.control import own_arguments
 from ..tracing.current import user_loc
 from ..tracing.inline import inline_program
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.pytree import TreeDef, flatten, leaves_like, unflatten
 from ..tracing.recorder import Recorder
-from .functional import Recorded, given_gradient, trace_in_progress
+from .functional import Recorded, reverse_half, trace_in_progress
 from .residuals import residuals
 
 
@@ -48,19 +47,16 @@ class Forward:
         rec = trace_in_progress()
         made = Recorded(rec, self.fn, args, {}, range(len(args)))
         floats = [k for k, v in enumerate(made.outputs) if rec.dtype(v).kind in "fcV"]
-        apart = Block()
-        with rec.nested(apart):
-            given = [given_gradient(rec, made.outputs[k]) for k in floats]
-            apart.args = tuple(given)
-            own_arguments(rec, apart)
-            pairs = [(made.outputs[k], wrap(rec, g)) for k, g in zip(floats, given, strict=True)]
-            found = made.gradients(pairs)
-            leaves, tree = flatten(tuple(found))
-            apart.outputs = tuple(as_value(rec, leaf) for leaf in leaves)
-        variables = [v for v in made.inputs if v is not None]
-        kept, again = residuals(rec, apart, variables)
-        apart.instrs[:0] = again
-        body = Block((*kept, *given), apart.instrs, apart.outputs)
+        tree: Any = None
+
+        def gradients(pairs: list[tuple[int, Any]]) -> list[int]:
+            nonlocal tree
+            leaves, tree = flatten(tuple(made.gradients(pairs)))
+            return [as_value(rec, leaf) for leaf in leaves]
+
+        apart = reverse_half(rec, [made.outputs[k] for k in floats], gradients)
+        kept, again = residuals(rec, apart, [v for v in made.inputs if v is not None])
+        body = Block((*kept, *apart.args), [*again, *apart.instrs], apart.outputs)
         program = Program("pullback", body, dict(rec.hints), rec.program.count)
         token = Pullback(program, tree, made.tree, floats)
         return made.result, [_own(rec, v) for v in kept], token
