@@ -18,6 +18,7 @@ _SOURCES = (
     "dialect", "lowering", "executor/compile/request.py", "executor/compile/compiler.py",
     "executor/compile/cache",
     "executor/compile/proof", "executor/interpret/evaluate.py", "executor/interpret/record.py",
+    "executor/memory/liveness.py",
 )  # fmt: skip
 
 _DISTRIBUTIONS = (

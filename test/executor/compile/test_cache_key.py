@@ -275,7 +275,7 @@ def test_all_of_the_compiler_is_among_the_sources():
     # Settings, events, logs, dumps, locks: they are asked about the compile, and make no code.
     aside = {
         "", ".compile", ".compile.compiler", ".compile.request", ".compile.ir_dump",
-        ".compile.timings", ".interpret",
+        ".compile.timings", ".interpret", ".memory",
         ".settings", ".settings.digest", ".settings.events", ".settings.event_log",
         ".settings.fingerprint",
         ".settings.fork_lock", ".settings.knobs", ".settings.stress",
@@ -283,6 +283,7 @@ def test_all_of_the_compiler_is_among_the_sources():
     digested = (
             "profuse.executor.compile.cache", "profuse.executor.interpret.",
             "profuse.executor.compile.proof", "profuse.dialect", "profuse.lowering",
+            "profuse.executor.memory.liveness",
         )  # fmt: skip
     others = [m for m in loaded if not m.startswith(digested)]
     assert {m.removeprefix("profuse.executor") for m in others} <= aside
