@@ -956,6 +956,13 @@ MUTATIONS = (
         "            return False", "if after not in made:\n            return True",
         ("dialect/gradients/test_flow.py",),
     ),
+    Mutation(
+        "a pullback keeps results that the user may write to",
+        "dialect/importers/gradients/pullback.py",
+        'return op("copy", kept) if isinstance(rec.hints[value], TensorType) else kept',
+        "return kept",
+        ("dialect/gradients/test_residuals.py::test_later_writes_do_not_reach_a_pullback",),
+    ),
 )  # fmt: skip
 
 
