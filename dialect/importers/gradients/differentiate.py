@@ -44,7 +44,7 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
 
 @dataclass(frozen=True)
 class Gradient:
-    """A differentiable graph as two programs (R2.18, R2.29).
+    """A differentiable graph as two programs, with the indices that R2.29 names.
 
     The forward one returns the real outputs, and then temporaries that the reverse one needs. The
     inputs of the reverse one are gradients of real outputs, captured inputs of the forward one,

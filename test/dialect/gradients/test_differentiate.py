@@ -105,7 +105,7 @@ X, Y, Z = (np.random.default_rng(k).standard_normal((4, 3)) for k in range(3))
 
 
 def test_indices_of_a_product_and_a_sum():
-    """R2.18, R2.29: gradients of a*b+c need a and b, and no temporaries."""
+    """R2.29: gradients of a*b+c need a and b, and no temporaries."""
     parts = parts_of(lambda a, b, c: a * b + c, X, Y, Z)
     assert parts.real_outputs == len(parts.forward.outputs) == 1
     assert parts.input_vjps == (0,) and parts.output_vjps == (0, 1, 2)
