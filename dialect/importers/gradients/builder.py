@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.attrs import DYNAMIC
 from ...ir.gradients import GradientBuilder
+from ...ir.postorder import postorder
 from ...ir.program import Instr
 from ...ir.types import ScalarType, Shape
 from ...ops.create import Constant, Full
@@ -77,17 +78,21 @@ class TraceBuilder(GradientBuilder):
         return (repr(x),) if type(x) in _NUMBERS else self._found(x.value)
 
     def _found(self, value: int) -> tuple[Factor, ...]:
-        found = self._factors.get(value)
-        if found is None:
-            made = self.rec.defs.get(value)
-            found = (value,)
-            if made is not None and made.op is Constant and self._is_number(value):
-                found = (repr(made.attrs["value"]),)
-            elif made is not None and made.op is Mul:
-                a, b = map(self._found, made.operands)
-                found = (*a, *b) if len(a) + len(b) <= _FACTORS else found
-            self._factors[value] = found
-        return found
+        for v in postorder([value], self._multiplied):
+            if v not in self._factors:
+                made = self.rec.defs.get(v)
+                own: tuple[Factor, ...] = (v,)
+                if made is not None and made.op is Constant and self._is_number(v):
+                    own = (repr(made.attrs["value"]),)
+                found = tuple(f for o in self._multiplied(v) for f in self._factors[o])
+                self._factors[v] = found if 0 < len(found) <= _FACTORS else own
+        return self._factors[value]
+
+    def _multiplied(self, value: int) -> tuple[int, ...]:
+        """What a multiplication has made a value of, whose factors are not known yet."""
+        made = self.rec.defs.get(value)
+        is_product = value not in self._factors and made is not None and made.op is Mul
+        return made.operands if is_product and made is not None else ()
 
     def _is_number(self, value: int) -> bool:
         return isinstance(self.rec.hints[value], ScalarType)
@@ -103,9 +108,15 @@ class TraceBuilder(GradientBuilder):
             return None
         if self.rec.sizes_hold and None not in self.rec.shape(value):
             return self._first.setdefault(self.rec.shape(value), value)
-        if value not in self._shapes:
-            self._shapes[value] = self._find(value)
+        for v in postorder([value], self._sources):
+            if v not in self._shapes and not self._is_number(v) and self.rec.shape(v) != ():
+                self._shapes[v] = self._find(v)
         return self._shapes[value]
+
+    def _sources(self, value: int) -> tuple[int, ...]:
+        """The values that the shape of one follows from, if that is not known yet."""
+        made = None if value in self._shapes else self.rec.defs.get(value)
+        return made.operands if made is not None and issubclass(made.op, Elementwise) else ()
 
     def _find(self, value: int) -> int | None:
         made = self.rec.defs.get(value)

@@ -320,3 +320,16 @@ def test_gradients_of_ones_own_may_have_another_order_of_keys():
     found = pf.grad(lambda p: scaled(p).sum())(at)
     np.testing.assert_array_equal(found["a"], [0, 0])
     np.testing.assert_array_equal(found["b"], at["a"])
+
+
+@pytest.mark.parametrize("step", [lambda y, x: np.sin(y), lambda y, x: y * x])
+def test_long_chains_need_no_recursion(step):
+    def chain(x):
+        y = x
+        for _ in range(1500):
+            y = step(y, x)
+        return y.sum()
+
+    x, h = np.array([0.999]), 1e-7
+    found = pf.grad(chain, profiled_runs=0, background=False)(x)
+    np.testing.assert_allclose(found, (chain(x + h) - chain(x - h)) / (2 * h), rtol=1e-4)
