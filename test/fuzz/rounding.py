@@ -2,7 +2,7 @@
 
 Arguments and functions that no standard rounds are off by a few units in the last place. Products
 and powers are off where they are rounded: compiled code contracts a multiplication and an addition
-to one operation, which rounds once.
+to one operation, which rounds once. So are sums, whose order is open.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ from . import data
 EPS = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-23, "float64": 2**-52}
 
 # Methods that are called as functions where these are off by a few units in the last place.
-_METHODS = re.compile(r"(?<![\w.])(?!np\b)([a-z]\w*(?:\[[^\]]*\])*)[.](mean|std|var)\(")
+_METHODS = re.compile(
+    r"(?<![\w.])(?!np\b)([a-z]\w*(?:\[[^\]]*\])*)[.](mean|std|var|sum|cumsum|prod|cumprod|trace)\("
+)
 _UNROUNDED = {
     "arctan", "arctan2", "cos", "cosh", "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2",
     "logaddexp", "mean", "power", "sin", "sinh", "std", "tanh", "var",
 }  # fmt: skip
+_SUMS = {"cumprod", "cumsum", "matmul", "prod", "sum", "trace"}
 _PRODUCTS = {"dot", "einsum", "inner", "tensordot", "vdot"}
-_OPERATORS = {ast.Mult: ("mul", "imul"), ast.Pow: ("pow", "ipow")}
+_OPERATORS = {
+    ast.Mult: ("mul", "imul"), ast.Pow: ("pow", "ipow"), ast.MatMult: ("matmul", "imatmul"),
+}  # fmt: skip
 
 
 def with_rounding(source: str) -> ast.Module:
@@ -63,7 +68,7 @@ class Rounding:
 
     def names(self) -> dict[str, Any]:
         """The globals of a module that stand for those of the program."""
-        operators = {f"_{name}": self._rounded(name) for name in sum(_OPERATORS.values(), ())}
+        operators = {f"_{name}": self._operator(name) for name in sum(_OPERATORS.values(), ())}
         return {"np": self, "arr": self._arr, **operators}
 
     def _arr(
@@ -76,6 +81,11 @@ class Rounding:
         rng = np.random.default_rng(self._seed)
         b = a.astype("f8") * (1 + rng.uniform(-2, 2, a.shape) * EPS[name])
         return b.astype(a.dtype)
+
+    def _operator(self, name: str) -> Callable[[Any, Any], Any]:
+        if name.endswith("matmul"):
+            return lambda a, b: self._sum(getattr(operator, name), (a, b), {})
+        return self._rounded(name)
 
     def _rounded(self, name: str) -> Callable[[Any, Any], Any]:
         """An operator, off by up to one unit where its result is not exact."""
@@ -108,8 +118,8 @@ class Rounding:
         if name == "multiply":
             times = self._rounded("mul")
             return lambda *args, **kwargs: found(*args, **kwargs) if kwargs else times(*args)
-        if name in _PRODUCTS:
-            return lambda *args, **kwargs: self._product(found, args, kwargs)
+        if name in _SUMS | _PRODUCTS:
+            return lambda *args, **kwargs: self._sum(found, args, kwargs)
         if name not in _UNROUNDED:
             return found
 
@@ -132,18 +142,29 @@ class Rounding:
             return x
         return (x * (1 + self._rng.uniform(-1, 1, np.shape(x)) * eps)).astype(np.asarray(x).dtype)
 
-    def _product(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A product and sum whose integers are off once they are floats: its order is open."""
-        exact = function(*args, **kwargs)
-        dtype = np.asarray(exact).dtype
+    def _sum(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A sum or product whose operands are off, where it is not exact in every order."""
+        kept = [np.array(a, copy=True) if isinstance(a, np.ndarray) else a for a in args]
+        out = function(*args, **kwargs)
+        dtype = np.asarray(out).dtype
         if dtype.name not in EPS:
-            return exact
+            return out
+        wide = {k: v for k, v in kwargs.items() if k not in ("dtype", "out")}
+        magnitudes = [np.abs(a.astype("g")) if isinstance(a, np.ndarray) else a for a in kept]
+        largest = function(*magnitudes, **wide)
+        if ((largest == largest.astype(dtype)) & (largest < 2.0**50)).all():
+            return out
+        eps = EPS[dtype.name]
         moved = [
-            (a * (1 + self._rng.uniform(-1, 1, a.shape) * EPS[dtype.name])).astype(dtype)
-            if isinstance(a, np.ndarray) and a.dtype.kind in "iu" else a
-            for a in args
+            (a * (1 + self._rng.uniform(-1, 1, a.shape) * eps)).astype(dtype)
+            if isinstance(a, np.ndarray) and a.dtype.kind != "b" else a
+            for a in kept
         ]  # fmt: skip
-        return function(*moved, **kwargs)
+        result = function(*moved, **kwargs)
+        if out is args[0]:  # an operator in place
+            out[...] = result
+            return out
+        return result
 
     def _of_any_sign(self, x: Any) -> Any:
         """``x``, whose NaNs have signs that nothing determines: all another one with each seed."""

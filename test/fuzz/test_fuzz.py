@@ -105,6 +105,20 @@ def test_the_order_of_products_of_integers_and_floats_is_open():
     assert np.ptp(found) > 100
 
 
+def test_the_order_of_sums_is_open_where_it_shows():
+    """Tenths have sums that are rounded, halves do not; a matrix assigned to keeps its place."""
+    source = (
+        "def f(x):\n    y = x.sum(axis=0)\n    y += np.sum(x) + (x @ x.T).trace()\n    return y"
+    )
+    tenths = np.float32([[0.1, 0.2, 0.7], [0.3, 0.1, 0.9]])
+    for x, exact in ((tenths, False), (np.float32([[0.5, 2, 1.5]] * 2), True)):
+        scopes = [module(with_rounding(source), "near", **Rounding(k).names()) for k in range(4)]
+        assert (np.ptp([scope["f"](x) for scope in scopes], axis=0) == 0).all() == exact
+    square = np.float32([[0.1, 0.2], [0.3, 0.7]])
+    same = Rounding(1).names()["_imatmul"](square, square.copy())
+    assert same is square
+
+
 def test_the_sign_of_a_nan_is_another_one_with_each_seed():
     nan = np.full(3, np.nan, np.float32)
     found = [Rounding(k).signbit(nan) for k in range(2)]
