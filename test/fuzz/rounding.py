@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from . import data
@@ -161,6 +162,11 @@ class Rounding:
             for a in kept
         ]  # fmt: skip
         result = function(*moved, **kwargs)
+        most = float(ml_dtypes.finfo(dtype).max)
+        overflows = np.isfinite(largest) & (largest > most)  # in some orders, on the way
+        if overflows.any():
+            any_of = np.inf if self._seed % 2 else np.nan
+            result = np.where(overflows, any_of, result).astype(dtype)
         if out is args[0]:  # an operator in place
             out[...] = result
             return out

@@ -15,7 +15,7 @@ from profuse.dialect.ops.elementwise.unary import Exp
 from . import modes
 from .compare import module
 from .modes import Finding, check
-from .programs import Program, at_most, generate
+from .programs import Program, at_most, generate, quiet
 from .rounding import Rounding, with_rounding
 from .runner import run
 from .shrink import CRASH, failure, script, shrink
@@ -117,6 +117,10 @@ def test_the_order_of_sums_is_open_where_it_shows():
     square = np.float32([[0.1, 0.2], [0.3, 0.7]])
     same = Rounding(1).names()["_imatmul"](square, square.copy())
     assert same is square
+    huge = np.float32([[3e38, 3e38, -3e38]])
+    with quiet():
+        found = [Rounding(k).names()["np"].sum(huge) for k in range(2)]
+    assert np.isnan(found[0]) and np.isinf(found[1]), "it overflows, or not, by its order"
 
 
 def test_the_sign_of_a_nan_is_another_one_with_each_seed():
