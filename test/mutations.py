@@ -907,6 +907,12 @@ MUTATIONS = (
          "::test_a_broadcast_to_more_axes_is_summed_over_them",),
     ),
     Mutation(
+        "multiples of what is centred sum to 0 whatever the multiples are",
+        "dialect/importers/gradients/centred.py",
+        "zero <= _constant_axes(rec, factor, zero)", "True",
+        ("dialect/gradients/test_centred.py::test_gradients",),
+    ),
+    Mutation(
         "the gradient of a product's left operand is not transposed",
         "dialect/ops/linalg/contract.py",
         "np.matmul(g, b.conjugate(np.swapaxes(right, -1, -2)))", "np.matmul(g, b.conjugate(right))",

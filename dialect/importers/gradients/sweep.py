@@ -19,6 +19,7 @@ from ..tracing.current import trace_error
 from ..tracing.recorder import Recorder
 from .builder import TraceBuilder
 from .cancel import cancelling
+from .centred import gradient_of_mean, subtracted_mean
 from .flow import pull_flow, push_flow, values_read
 
 
@@ -58,7 +59,7 @@ def pull_back(
             continue
         b.wanted = [v in active for v in instr.operands]
         with rec.at(instr.loc):
-            for value, g in zip(instr.operands, _pulled(b, instr, gs), strict=True):
+            for value, g in zip(instr.operands, _pulled_in_short(b, instr, gs), strict=True):
                 if g is not None and value in active:
                     _add(found, value, g)
     return [found.get(v) for v in wanted]
@@ -117,6 +118,17 @@ def _is_differentiable(rec: Recorder, instr: Instr) -> bool:
 
 def _is_float(rec: Recorder, value: int) -> bool:
     return not isinstance(rec.hints[value], ListType) and rec.dtype(value).kind in "fcV"
+
+
+def _pulled_in_short(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
+    """What `_pulled` gives, without what is known to sum to zero."""
+    mean = subtracted_mean(b.rec, instr)
+    if mean is None or not b.wants(mean):
+        return _pulled(b, instr, gs)
+    b.wanted = [wanted and k != mean for k, wanted in enumerate(b.wanted)]
+    pulled = list(_pulled(b, instr, gs))
+    pulled[mean] = gradient_of_mean(b, instr, mean, gs[0])
+    return pulled
 
 
 def _pulled(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
