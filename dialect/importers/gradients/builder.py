@@ -115,21 +115,28 @@ class TraceBuilder(GradientBuilder):
 
     def _sources(self, value: int) -> tuple[int, ...]:
         """The values that the shape of one follows from, if that is not known yet."""
-        made = None if value in self._shapes else self.rec.defs.get(value)
-        return made.operands if made is not None and issubclass(made.op, Elementwise) else ()
+        if value in self._shapes:
+            return ()
+        made = self.rec.defs.get(value)
+        if made is not None and issubclass(made.op, Elementwise):
+            return made.operands
+        like = self._like(value)
+        return () if like is None else (like,)
+
+    def _like(self, value: int) -> int | None:
+        """The value whose shape an op other than an elementwise one gives its result."""
+        made = self.rec.defs.get(value)
+        if made is None:
+            return self.rec.shaped.get(value)
+        if made.op in SHAPED_LIKE:
+            return made.operands[1]
+        return self._whole_shape(made) if made.op in (BroadcastTo, Full) else None
 
     def _find(self, value: int) -> int | None:
         made = self.rec.defs.get(value)
-        if made is None:
-            like = self.rec.shaped.get(value)
+        if made is None or not issubclass(made.op, Elementwise):
+            like = self._like(value)
             return value if like is None else self._shaped(like)
-        if made.op in SHAPED_LIKE:
-            return self._shaped(made.operands[1])
-        if made.op in (BroadcastTo, Full):
-            like = self._whole_shape(made)
-            return value if like is None else self._shaped(like)
-        if not issubclass(made.op, Elementwise):
-            return value
         shaped = {s for v in made.operands if (s := self._shaped(v)) is not None}
         for one in shaped:
             if all(self._is_broadcast(other, one) for other in shaped if other != one):
@@ -149,8 +156,15 @@ class TraceBuilder(GradientBuilder):
 
     def _is_broadcast(self, value: int, to: int) -> bool:
         """True if an elementwise op with a result of the shape of ``to`` has read ``value``."""
-        made = self.rec.defs.get(to)
-        if made is None or not issubclass(made.op, Elementwise):
-            return False
-        shaped = [s for v in made.operands if (s := self._shaped(v)) is not None and s != to]
-        return value in shaped or any(self._is_broadcast(value, s) for s in shaped)
+        left, seen = [to], {to}
+        while left:
+            made = self.rec.defs.get(left.pop())
+            if made is None or not issubclass(made.op, Elementwise):
+                continue
+            shaped = {s for v in made.operands if (s := self._shaped(v)) is not None}
+            if value in shaped:
+                return True
+            # Values are numbered as they are made: what is older has not read this one.
+            left.extend(s for s in shaped - seen if s > value)
+            seen |= shaped
+        return False
