@@ -907,6 +907,11 @@ MUTATIONS = (
          "::test_a_broadcast_to_more_axes_is_summed_over_them",),
     ),
     Mutation(
+        "masked stores of one lane are left to LLVM", "lowering/libllvm.py",
+        "if len(lanes) == 1:", "if False:",
+        ("lowering/test_codegen.py::test_a_store_of_one_lane_stores_one_element",),
+    ),
+    Mutation(
         "multiples of what is centred sum to 0 whatever the multiples are",
         "dialect/importers/gradients/centred.py",
         "zero <= _constant_axes(rec, factor, zero)", "True",

@@ -55,6 +55,42 @@ def test_ir_that_llvm_refuses(text, why):
         object_code(text, host_target())
 
 
+@pytest.mark.parametrize("wide", ["i32", "i64"])
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+@pytest.mark.parametrize("lane", [0, 1])
+def test_a_store_of_one_lane_stores_one_element(wide, lanes, lane):
+    """The back end stores the whole lane before truncation, beyond the end of the array."""
+    mask = ", ".join(f"i1 {str(k == lane).lower()}" for k in range(lanes))
+    store = f"void @llvm.masked.store.v{lanes}i16.p0(<{lanes} x i16> %t, ptr align 2 %p"
+    text = f"""
+define void @f(ptr %p, <{lanes} x {wide}> %x) {{
+  %t = trunc <{lanes} x {wide}> %x to <{lanes} x i16>
+  call {store}, <{lanes} x i1> <{mask}>)
+  ret void
+}}
+declare void @llvm.masked.store.v{lanes}i16.p0(<{lanes} x i16>, ptr, <{lanes} x i1>)
+"""
+    with libllvm.Module(text, ZNVER4) as module:
+        code = module.assembly()
+    (stored,) = [line.split() for line in code.splitlines() if "(%rdi)" in line]
+    assert stored[0] in ("movw", "vpextrw")
+    assert stored[-1] == ("(%rdi)" if lane == 0 else "2(%rdi)")
+
+
+def test_stores_of_several_lanes_stay_masked():
+    mask = "<i1 true, i1 false, i1 true, i1 false>"
+    text = f"""
+define void @f(ptr %p, <4 x i32> %x, <4 x i1> %m) {{
+  call void @llvm.masked.store.v4i32.p0(<4 x i32> %x, ptr align 4 %p, <4 x i1> {mask})
+  call void @llvm.masked.store.v4i32.p0(<4 x i32> %x, ptr align 4 %p, <4 x i1> %m)
+  ret void
+}}
+declare void @llvm.masked.store.v4i32.p0(<4 x i32>, ptr, <4 x i1>)
+"""
+    with libllvm.Module(text, ZNVER4) as module:
+        assert len(re.findall(r"\(%rdi\) \{%k\d\}", module.assembly())) == 2
+
+
 def test_errors_do_not_end_the_process():
     """Code generation that fails after parsing, an unknown pass, an unknown target."""
     refused = 'define void @f() { call void asm "no instruction", ""() ret void }'
