@@ -13,8 +13,17 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import (
-    POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint8, c_uint64, c_void_p,
-)  # fmt: skip
+    POINTER,
+    byref,
+    c_char,
+    c_char_p,
+    c_int,
+    c_size_t,
+    c_uint,
+    c_uint8,
+    c_uint64,
+    c_void_p,
+)
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
