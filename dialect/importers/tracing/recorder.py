@@ -35,7 +35,7 @@ from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ...ops import create
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
-from ..python.failures import decides
+from ..python.failures import decides, fail_early
 from .current import trace_error, user_loc
 from .derivation import Derivation
 from .leaves import NUMBERS, check_array
@@ -147,9 +147,8 @@ class Recorder:
         if caught:
             self._check_caught(cls, operands, hints)
         try:
-            if caught and all(isinstance(h, ScalarType) and o in self.known
-                              for o, h in zip(operands, hints, strict=True)):  # fmt: skip
-                cls.evaluate(cls.full_attrs(attrs), *(self.known[o] for o in operands))
+            if caught:
+                fail_early(self, cls, operands, hints, cls.full_attrs(attrs))
             types = cls.infer(hints, cls.full_attrs(attrs))
         except ProfuseError as error:
             self._failed(error)

@@ -1,6 +1,7 @@
 """Errors that the traced function catches: their outcome holds for the sizes of the trace alone."""
 
 import contextlib
+import operator
 
 import ml_dtypes
 import numpy as np
@@ -144,6 +145,9 @@ ONE, TWO = (R(5.0),), (R(20.0),)
     (_caught(lambda x, i: x[i] * 1.0, IndexError), (R(4.0), 2), (R(4.0), 9)),
     (_caught(lambda x, n: x.sum() * (7 // n), ZeroDivisionError), (R(4.0), 0), (R(4.0), 2)),
     (_caught(lambda x, k: (2**k) * x.sum(), Exception), (R(4.0), 2), (R(4.0), -3)),
+    (_caught(lambda x, k: x * k, OverflowError), (np.ones(4, "u1"), 7), (np.ones(4, "u1"), -1)),
+    (_caught(lambda x, k: np.full_like(x, k) + x, Exception),
+     (R(4).astype("i2"), 7), (R(4).astype("i2"), 70000)),
 ])  # fmt: skip
 def test_what_is_caught_holds_for_these_sizes(fn, small, large):
     """In both orders: an error that is caught, and one that might have been."""
@@ -152,6 +156,29 @@ def test_what_is_caught_holds_for_these_sizes(fn, small, large):
         for args in (*order, *order):
             np.testing.assert_array_equal(f(*args), fn(*args))
         assert f.state().counters["traces"] == 2
+
+
+def _assigned(x, place, number):
+    y = x * 1
+    y[place] = number
+    return y
+
+
+@pytest.mark.parametrize("number", [1, -1, 300])
+@pytest.mark.parametrize("fn", [
+    lambda x, n: x - n, lambda x, n: np.maximum(n, x), lambda x, n: np.full_like(x, n),
+    lambda x, n: x > n, lambda x, n: np.where(x > 1, x, n), lambda x, n: _assigned(x, 1, n),
+    lambda x, n: _assigned(x, slice(1, 3), n), lambda x, n: _assigned(x, x > 2, n),
+    lambda x, n: operator.iadd(x * 1, n), lambda x, n: operator.iadd((x * 1)[::2], n),
+])  # fmt: skip
+def test_numbers_that_a_dtype_cannot_hold_are_caught(fn, number):
+    """They are literals: whether they fit is the same in all calls."""
+    caught = _caught(lambda x: fn(x, number), OverflowError)
+    f = pf.jit(caught, background=False)
+    for n in (4, 4, 4, 6):
+        x = np.arange(n, dtype=np.uint8)
+        np.testing.assert_array_equal(f(x), caught(x))
+    assert f.state().counters["traces"] <= 2
 
 
 @pytest.mark.parametrize("fn", [
@@ -211,6 +238,7 @@ def _error_after_a_refusal(x):
     (_caught(lambda x: np.take(x, [0, 5]).sum(), IndexError), (R(4.0),)),
     (_caught(lambda x, k: x[: int(x.sum())] * k, Exception), (R(4.0), 2)),
     (_caught(lambda x, k: (x**k).sum(), ValueError), (R(4), R(4) - 2)),
+    (_caught(lambda x, k: x.sum() * k**k, ValueError), (R(4.0), np.int8(-3))),
     (_caught(lambda x: np.linalg.inv(x).sum(), Exception), (np.eye(2),)),  # caught TraceErrors
     (_caught(lambda x: x.tolist(), TypeError), (R(4.0),)),
     (_error_after_a_refusal, (R(4.0),)),
