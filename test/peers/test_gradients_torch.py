@@ -283,16 +283,14 @@ def test_gradients_are_those_of_torch(op, dtype):
                 continue
         weights = torch.randn_like(out) if out.numel() else torch.zeros_like(out)
         theirs = torch.autograd.grad(out, wanted, weights, allow_unused=True)
-        plain = mapped((given, sample.kwargs), _array)
+        others = {id(t): _array(t) for t in leaves if not t.requires_grad}
 
-        def ours(*arrays, plain=plain, leaves=leaves):
-            fill = iter(arrays)
-            flat = iter(leaves)
-
-            def put(array):
-                return next(fill) if next(flat).requires_grad else array
-
-            args, kwargs = _filled(plain, put)
+        def ours(*arrays, sample=sample, given=given, others=others):
+            rest = iter(arrays)
+            args, kwargs = mapped(
+                (given, sample.kwargs),
+                lambda one: next(rest) if one.requires_grad else others[id(one)],
+            )
             return FUNCTIONS[op.name](*args, **kwargs)
 
         arrays = [_array(t) for t in wanted]
@@ -325,11 +323,3 @@ def test_gradients_are_those_of_torch(op, dtype):
 
 def _array(t: Any) -> np.ndarray:
     return t.detach().resolve_conj().resolve_neg().numpy().copy()
-
-
-def _filled(value: Any, put: Callable[[Any], Any]) -> Any:
-    if isinstance(value, np.ndarray):
-        return put(value)
-    if isinstance(value, (tuple, list)):
-        return type(value)(_filled(v, put) for v in value)
-    return {k: _filled(v, put) for k, v in value.items()} if isinstance(value, dict) else value
