@@ -907,6 +907,11 @@ MUTATIONS = (
          "::test_a_broadcast_to_more_axes_is_summed_over_them",),
     ),
     Mutation(
+        "a number is divided by 0 without a word", "dialect/ops/elementwise/binary.py",
+        "if not cls.python_total(known):", "if False:",
+        ("executor/test_sizes.py::test_divisions_by_sizes_and_numbers_are_native",),
+    ),
+    Mutation(
         "masked stores of one lane are left to LLVM", "lowering/libllvm.py",
         "if len(lanes) == 1:", "if False:",
         ("lowering/test_codegen.py::test_a_store_of_one_lane_stores_one_element",),

@@ -242,3 +242,39 @@ def test_a_power_of_sizes_that_are_known_is_a_python_number():
     with pf.knobs.override(profiling_mode=False):
         compiled = pf.jit(f, background=False)
         assert [type(compiled(np.ones(n))) for n in (3, 3, 5)] == [int] * 3
+
+
+def _mean_of_rows(x):
+    return (x * 2).sum(axis=1) * (1.0 / x.shape[0])
+
+
+def _scaled(x, k):
+    return x * (1 / k) + (x.shape[0] // k) + 7 % k
+
+
+def _by_sizes(x, k):
+    return x * (100 // x.shape[0]) + x.shape[0] % 3 + 100 % (x.shape[0] - k)
+
+
+@pytest.mark.parametrize(("fn", "calls"), [
+    (_mean_of_rows, [(np.ones((n, 3)),) for n in (4, 5, 6, 7)]),
+    (_scaled, [(np.ones(4), k) for k in (2, 3, 0, 5, -2, 0, -7)]),
+    (_scaled, [(np.ones(4), k) for k in (2.5, 0.1, 0.0, -0.0, -2.5, 1e300)]),
+    (_by_sizes, [(np.ones(n), k) for n, k in ((4, 1), (5, 2), (6, 6), (7, 9))]),
+])  # fmt: skip
+def test_divisions_by_sizes_and_numbers_are_native(fn, calls):
+    """A divisor of 0 raises what Python raises; the others run in one kernel for all of them."""
+    with pf.knobs.override(cache=False):
+        f, raised = pf.jit(fn, strategy=[("dynamic", 1)], background=False), 0
+        for args in calls:
+            try:
+                want = fn(*args)
+            except ZeroDivisionError as error:
+                raised += 1
+                with pytest.raises(ZeroDivisionError, match=str(error)):
+                    f(*args)
+            else:
+                np.testing.assert_array_equal(f(*args), want)
+        counters = f.state().counters
+    assert counters["compiles"] == 1
+    assert counters["kernel_launches"] == len(calls) - 1 - raised  # the first one profiles

@@ -17,7 +17,7 @@ from ...ir.size_algebra import sym_max, sym_min
 from ...ir.symbolic import Dim, Sym
 from ...ir.types import TENSOR, ScalarType, TensorType, Type
 from ...reasons import Kind, Reason
-from ..sizes import as_tensor, is_nonnegative
+from ..sizes import as_tensor, is_nonnegative, is_positive
 from .families import PYTHON_NUMBERS, Binary, PartialBinary, in_f32
 
 if TYPE_CHECKING:
@@ -49,7 +49,31 @@ class Mul(Binary, name="mul"):
     partials = staticmethod(lambda a, b, y: (b, a))
 
 
-class Div(PartialBinary, name="div"):
+class Division(PartialBinary):
+    """Family of divisions. Python raises for a divisor of 0, which kernels report."""
+
+    @classmethod
+    def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
+        return None  # a kernel reports a divisor of 0
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        if isinstance(types[0], ScalarType) and not _is_size(args[1]):
+            divisor = as_tensor(b, args[1])
+            known = None if divisor.scalar is None else divisor.scalar.known
+            if not cls.python_total(known):
+                b.forbid(lambda n: n.eq(0), divisor)
+        return super().lower(b, attrs, types, *args)
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a value is a size that is not 0."""
+    return isinstance(value, Sym) and (is_positive(value) or is_positive(-value))
+
+
+class Div(Division, name="div"):
     """``a / b``: true division, integers become floats."""
 
     numpy = np.divide
@@ -75,17 +99,17 @@ def _as_array(x: Any, dtype: np.dtype) -> Any:
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
-    """``call`` on sizes, refusing a literal zero divisor as Python does."""
+    """``call`` on sizes, refusing a divisor that is or may be 0, for which Python raises."""
 
     def divide(a: Dim, b: Dim) -> Dim:
-        if b == 0:
+        if b == 0 or (isinstance(b, Sym) and not _is_size(b)):
             raise ZeroDivisionError("division by zero")
         return call(a, b)
 
     return divide
 
 
-class FloorDiv(PartialBinary, name="floor_div"):
+class FloorDiv(Division, name="floor_div"):
     """``a // b`` rounded down; integers give 0 for a zero divisor."""
 
     numpy = np.floor_divide
@@ -95,7 +119,7 @@ class FloorDiv(PartialBinary, name="floor_div"):
     no_gradient = True
 
 
-class Remainder(PartialBinary, name="remainder"):
+class Remainder(Division, name="remainder"):
     """``a % b`` with the sign of ``b``; integers give 0 for a zero divisor."""
 
     numpy = np.remainder
