@@ -249,7 +249,8 @@ def _mean_of_rows(x):
 
 
 def _scaled(x, k):
-    return x * (1 / k) + (x.shape[0] // k) + 7 % k
+    y = x * 2
+    return y * (1 / k) + (x.shape[0] // k) + 7 % k
 
 
 def _by_sizes(x, k):
