@@ -21,6 +21,7 @@ from ...dialect.importers.tracing.operators import op
 from ...dialect.importers.tracing.pytree import flatten, unflatten
 from ...dialect.importers.tracing.tracer import is_tracing
 from ...dialect.ir.device import DeviceTensor
+from ..settings.knobs import knobs
 from .jit import JitFunction, jit
 
 
@@ -80,12 +81,13 @@ def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]
     The pullback takes a gradient of the structure and shapes of the result, None in place of an
     array for zeros, and returns a tuple of one gradient per argument, as `grad` does. It may be
     called often. It keeps what it needs of the call, by copies: later writes to the arguments do
-    not reach it. Raises ArgumentError for a gradient of another structure or shape, TraceError for
-    what cannot be differentiated.
+    not reach it. Under a smaller ``knobs.activation_budget`` it keeps less and computes more again.
+    Raises ArgumentError for a gradient of another structure or shape, TraceError for what cannot be
+    differentiated.
     """
     if is_tracing(flatten(args)[0]):
         return pulled_in_trace(fn, args)
-    result, saved, token = _jitted(Forward, fn)(*args)
+    result, saved, token = _jitted(Forward, fn, knobs.activation_budget)(*args)
 
     def pull(gradient: Any) -> tuple:
         leaves, results = checked(gradient, result), flatten(result)[0]
@@ -159,21 +161,21 @@ def custom_vjp(functions: type) -> CustomVjp:
     return CustomVjp(forward, backward, functions.__name__, functions.__module__)
 
 
-_made_of: WeakKeyDictionary[Any, dict[type, JitFunction]] = WeakKeyDictionary()
+_made_of: WeakKeyDictionary[Any, dict[tuple, JitFunction]] = WeakKeyDictionary()
 
 
-def _jitted(kind: type, fn: Any) -> JitFunction:
-    """The jitted ``kind(fn)``, one for each function."""
+def _jitted(kind: type, fn: Any, *options: Any) -> JitFunction:
+    """The jitted ``kind(fn, *options)``, one for each function."""
     if not callable(fn):
         raise ArgumentError(f"{kind.__name__.lower()} takes a function, not {type(fn).__name__}")
     try:
         known = _made_of.setdefault(fn, {})
     except TypeError:  # neither hashed nor referred to weakly
-        return jit(kind(fn))
-    if kind not in known:
+        return jit(kind(fn, *options))
+    if (kind, *options) not in known:
         name = f"{kind.__name__.lower()}_{getattr(fn, '__name__', type(fn).__name__)}"
-        known[kind] = jit(kind(fn), name=name)
-    return known[kind]
+        known[kind, *options] = jit(kind(fn, *options), name=name)
+    return known[kind, *options]
 
 
 def _made(

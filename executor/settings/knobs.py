@@ -122,6 +122,13 @@ def _factor(text: str) -> float:
     return value
 
 
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError("expected a number from 0 to 1")
+    return value
+
+
 @dataclass(frozen=True)
 class Knob:
     """One setting: its parser, default and one line of help."""
@@ -166,6 +173,9 @@ KNOBS: dict[str, Knob] = {
         _positive, 20, "milliseconds that check=sampled takes per kernel, or about twice"
     ),
     "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
+    "activation_budget": Knob(
+        _share, 1.0, "share of what gradients read that may be kept for them; less computes again"
+    ),
     "demote": Knob(
         _factor, _SLOWER, "kernels so many times slower than NumPy are not used; off = all are"
     ),

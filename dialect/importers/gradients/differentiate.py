@@ -69,24 +69,25 @@ class Gradient:
     output_vjps: tuple[int, ...]
 
 
-def split(program: Program, wrt: Sequence[int] | None = None) -> Gradient:
+def split(program: Program, wrt: Sequence[int] | None = None, budget: float = 1.0) -> Gradient:
     """A program and its gradients as two programs, between which few bytes pass (R2.29).
 
     Inputs and outputs are in memory in any case, so they rather than other values are captured.
+    ``budget``: as of `residuals`.
     Arguments and errors are those of `differentiate`.
     """
     made = _Forward(program, wrt)
     with recording(made.rec):
         apart = reverse_half(made.rec, made.float_outputs, made.gradients)
         in_memory = {*made.inputs, *made.outputs}
-        kept, again = residuals(made.rec, apart, (), in_memory)
+        kept = residuals(made.rec, apart, (), in_memory, budget).kept
     inputs = [k for k, v in enumerate(made.inputs) if v in kept]
     own = [v for v in kept if v not in made.inputs]
     outputs = (*made.outputs, *(v for v in own if v not in made.outputs))
     captured = sorted(map(outputs.index, own))
     body = Block(
         (*apart.args, *(made.inputs[k] for k in inputs), *(outputs[k] for k in captured)),
-        [*again, *apart.instrs], apart.outputs,
+        apart.instrs, apart.outputs,
     )  # fmt: skip
     forward = made.program(made.inputs, outputs)
     reverse = Program(f"{program.name}_reverse", body, forward.types, forward.count)

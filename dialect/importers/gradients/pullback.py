@@ -37,11 +37,16 @@ class Pullback:
 
 
 class Forward:
-    """``fn`` with what its pullback needs, as a function that must be traced."""
+    """``fn`` with what its pullback needs, as a function that must be traced.
 
-    def __init__(self, fn: Callable) -> None:
+    Args:
+        fn: the function.
+        budget: which part of what its pullback reads may be kept, as of `residuals`.
+    """
+
+    def __init__(self, fn: Callable, budget: float = 1.0) -> None:
         functools.update_wrapper(self, fn)
-        self.fn = fn
+        self.fn, self.budget = fn, budget
 
     def __call__(self, *args: Any) -> Any:
         rec = trace_in_progress()
@@ -55,8 +60,9 @@ class Forward:
             return [as_value(rec, leaf) for leaf in leaves]
 
         apart = reverse_half(rec, [made.outputs[k] for k in floats], gradients)
-        kept, again = residuals(rec, apart, [v for v in made.inputs if v is not None])
-        body = Block((*kept, *apart.args), [*again, *apart.instrs], apart.outputs)
+        inputs = [v for v in made.inputs if v is not None]
+        kept = residuals(rec, apart, inputs, budget=self.budget).kept
+        body = Block((*kept, *apart.args), apart.instrs, apart.outputs)
         program = Program("pullback", body, dict(rec.hints), rec.program.count)
         token = Pullback(program, tree, made.tree, floats)
         return made.result, [_own(rec, v) for v in kept], token

@@ -2,7 +2,9 @@
 
 A value that is kept is written by the forward half and read by the reverse one; a value that is
 computed again costs no memory where it fuses with what reads it. So only elementwise ops and views
-are computed again; products, reductions, scatters and loops never are.
+are computed again. A budget below 1 lets products, reductions and the like be computed again as
+well, those with the fewest operations per byte first, until what is kept takes no more than that
+share of what all the values take that the reverse half reads. A smaller budget never keeps more.
 
 The last bits of what is computed again may differ, as products fuse with sums. So what decides is
 kept: results of comparisons, and what the reverse half compares for equality, as it does to find
@@ -12,13 +14,14 @@ of, sizes are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...analysis.min_cut import UNCUT, minimum_cut
+from ...dataclass import dataclass
 from ...ir.attrs import DYNAMIC
 from ...ir.op import Fusion
 from ...ir.postorder import postorder
@@ -40,46 +43,131 @@ _SOURCE, _SINK = -1, -2
 _FREE = (Constant, Full, Dim, Size)  # made of numbers alone, or of shapes
 
 
-def residuals(
-    rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int] = ()
-) -> tuple[list[int], list[Instr]]:
-    """The values to keep for a reverse half, and what it computes from them, in order.
+@dataclass(frozen=True)
+class Residuals:
+    """What passes from a forward half to a reverse one.
 
-    The reverse half is changed: it may read sizes in place of arrays. Values count as large as the
-    example arguments make them.
+    Attributes:
+        kept: the values that are kept.
+        again: what the reverse half computes from them, each after what it needs.
+        bytes: what `kept` takes beyond arguments and what is in memory anyway, for arrays of the
+            sizes of the example arguments.
+        bytes_read: the same of all the values that the reverse half reads.
+    """
+
+    kept: list[int]
+    again: list[Instr]
+    bytes: int
+    bytes_read: int
+
+
+def residuals(
+    rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int] = (),
+    budget: float = 1.0,
+) -> Residuals:  # fmt: skip
+    """The values to keep for a reverse half, which computes others from them.
+
+    The reverse half is changed: it computes these where it first reads them, and may read sizes in
+    place of arrays. Values count as large as the example arguments make them.
 
     Args:
         rec: the trace of the forward half.
         reverse: the reverse half, which reads values of the forward one.
         variables: values that are never computed again.
         in_memory: values that are written whether they are kept or not.
+        budget: which part of the bytes that it reads may be kept, from 0 to 1. Where that cannot
+            be reached, the fewest bytes are kept that can be.
     """
     _read_sizes_alone(rec, reverse)
-    read = list(values_read(reverse))
-    fixed = {*variables, *_compared(reverse)}
+    cut = _Cut(rec, reverse, variables, in_memory)
+    best = cut.residuals(())
+    allowed: list[int] = []
+    for value in cut.costly() if budget < 1 else ():
+        if best.bytes <= budget * best.bytes_read:
+            break
+        allowed.append(value)
+        found = cut.residuals(allowed)
+        best = found if found.bytes < best.bytes else best
+    _compute(reverse, best.again)
+    return best
 
-    def remade(value: int) -> Instr | None:
-        return None if value in fixed else _cheap(rec, value)
 
-    def operands(value: int) -> Sequence[int]:
-        made = remade(value)
-        return () if made is None else made.operands
+def _compute(reverse: Block, again: Sequence[Instr]) -> None:
+    """Insert instructions into a block, each before the first one that needs it."""
+    makers = {r: instr for instr in again for r in instr.results}
+    instrs: list[Instr] = []
 
-    seen = list(postorder(read, operands))
-    edges = [(_out(v), _SINK, UNCUT) for v in read]
-    for value in seen:
-        edges.append((_in(value), _out(value), _cost(rec, value, value in in_memory)))
-        if remade(value) is None:
-            edges.append((_SOURCE, _in(value), UNCUT))
-        edges += [(_out(v), _in(value), UNCUT) for v in operands(value)]
-    later = minimum_cut(edges, _SOURCE, _SINK)
-    kept = {v: None for v in seen if _out(v) in later and _in(v) not in later}
-    again: dict[int, Instr] = {}
-    for value in postorder(read, lambda v: () if v in kept else operands(v)):
-        made = None if value in kept else remade(value)
-        if made is not None:
-            again[id(made)] = made
-    return list(kept), list(again.values())
+    def place(wanted: Iterable[int]) -> None:
+        for value in postorder(wanted, lambda v: makers[v].operands if v in makers else ()):
+            if value in makers:
+                made = makers[value]
+                instrs.append(made)
+                for r in made.results:
+                    del makers[r]
+
+    for instr in reverse.instrs:
+        place((*instr.operands, *values_read(*instr.blocks)))
+        instrs.append(instr)
+    place(reverse.outputs)
+    reverse.instrs = instrs
+
+
+class _Cut:
+    """The graph that is cut: of the values that a reverse half may be computed from."""
+
+    def __init__(
+        self, rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int]
+    ) -> None:
+        self.rec, self.in_memory = rec, in_memory
+        self.fixed = {*variables, *_compared(reverse)}
+        self.uncounted = {*variables, *in_memory}
+        self.read = list(values_read(reverse))
+
+    def residuals(self, allowed: Collection[int]) -> Residuals:
+        """The minimum cut where costly ops may be computed again of which results are allowed."""
+
+        def remade(value: int) -> Instr | None:
+            made = None if value in self.fixed else _remade(self.rec, value)
+            return made if made is None or value in allowed or _is_cheap(made) else None
+
+        def operands(value: int) -> Sequence[int]:
+            made = remade(value)
+            return () if made is None else made.operands
+
+        seen = list(postorder(self.read, operands))
+        edges = [(_out(v), _SINK, UNCUT) for v in self.read]
+        for value in seen:
+            cost = _cost(self.rec, value, value in self.in_memory)
+            edges.append((_in(value), _out(value), cost))
+            if remade(value) is None:
+                edges.append((_SOURCE, _in(value), UNCUT))
+            edges += [(_out(v), _in(value), UNCUT) for v in operands(value)]
+        later = minimum_cut(edges, _SOURCE, _SINK)
+        kept = {v: None for v in seen if _out(v) in later and _in(v) not in later}
+        again: dict[int, Instr] = {}
+        for value in postorder(self.read, lambda v: () if v in kept else operands(v)):
+            made = None if value in kept else remade(value)
+            if made is not None:
+                again[id(made)] = made
+        sizes = (
+            sum(_bytes(self.rec, v) for v in values if v not in self.uncounted)
+            for values in (kept, self.read)
+        )
+        return Residuals(list(kept), list(again.values()), *sizes)
+
+    def costly(self) -> list[int]:
+        """The values that a budget lets be computed again, in the order in which it does."""
+        found = {}
+
+        def operands(value: int) -> Sequence[int]:
+            made = None if value in self.fixed else _remade(self.rec, value)
+            return () if made is None else made.operands
+
+        for value in postorder(self.read, operands):
+            made = None if value in self.fixed else _remade(self.rec, value)
+            if made is not None and not _is_cheap(made):
+                found[value] = _operations(self.rec, made) / max(_bytes(self.rec, value), 1)
+        return sorted(found, key=lambda v: found[v])
 
 
 def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
@@ -123,26 +211,52 @@ def _compared(block: Block) -> set[int]:
     return {v for i in block.walk() if issubclass(i.op, (Eq, Ne)) for v in i.operands}
 
 
-def _cheap(rec: Recorder, value: int) -> Instr | None:
-    """The instruction that computes a value, if it may do so again."""
+def _remade(rec: Recorder, value: int) -> Instr | None:
+    """The instruction that computes a value, if it can do so again."""
     made = rec.defs.get(value)
-    if made is None or made.blocks or made.op.writes or issubclass(made.op, CustomResult):
+    if made is None or made.blocks or made.op.writes or made.op.foreign:
         return None
-    if issubclass(made.op, _FREE):
-        return made
-    is_cheap = made.op.fusion in (Fusion.POINTWISE, Fusion.VIEW)
-    return made if is_cheap and not issubclass(made.op, Compare) else None
+    if issubclass(made.op, (CustomResult, Compare)):
+        return None
+    costly = made.op.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION)
+    return made if costly or _is_cheap(made) else None
+
+
+def _is_cheap(made: Instr) -> bool:
+    """Whether an instruction costs no memory where it runs again."""
+    return issubclass(made.op, _FREE) or made.op.fusion in (Fusion.POINTWISE, Fusion.VIEW)
 
 
 def _cost(rec: Recorder, value: int, is_written: bool) -> int:
     """Bytes that keeping a value moves: it is read again, and written unless it is in memory."""
+    if not isinstance(rec.hints[value], TensorType):
+        return 8
+    made = rec.defs.get(value)
+    is_written |= made is not None and made.op.fusion in (Fusion.CONTRACTION, Fusion.NONE)
+    return max(_bytes(rec, value), 1) * (1 if is_written else 2)
+
+
+def _bytes(rec: Recorder, value: int) -> int:
+    """What a value takes; sizes that are not known count as 1."""
     hint = rec.hints[value]
     if not isinstance(hint, TensorType):
         return 8
-    known = [d if isinstance(d, int) else 1 for d in hint.shape or ()]
-    made = rec.defs.get(value)
-    is_written |= made is not None and made.op.fusion in (Fusion.CONTRACTION, Fusion.NONE)
-    return max(prod(known) * rec.dtype(value).itemsize, 1) * (1 if is_written else 2)
+    return _elements(rec, value) * rec.dtype(value).itemsize
 
 
-__all__ = ["residuals"]
+def _elements(rec: Recorder, value: int) -> int:
+    hint = rec.hints[value]
+    shape = hint.shape or () if isinstance(hint, TensorType) else ()
+    return prod(d if isinstance(d, int) else 1 for d in shape)
+
+
+def _operations(rec: Recorder, made: Instr) -> float:
+    """About how many operations an instruction takes."""
+    largest = max((_elements(rec, v) for v in (*made.operands, *made.results)), default=1)
+    if made.op.fusion is not Fusion.CONTRACTION:
+        return largest
+    # Of matrices, (m, k) by (k, n): the root of mk * kn * mn is mkn.
+    return 2 * prod(float(_elements(rec, v)) for v in (*made.operands, *made.results)) ** 0.5
+
+
+__all__ = ["Residuals", "residuals"]
