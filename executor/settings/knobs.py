@@ -174,7 +174,7 @@ KNOBS: dict[str, Knob] = {
     ),
     "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
     "activation_budget": Knob(
-        _share, 1.0, "share of what gradients read that may be kept for them; less computes again"
+        _share, 1.0, "share of what is kept for gradients that may be; less is more computed again"
     ),
     "demote": Knob(
         _factor, _SLOWER, "kernels so many times slower than NumPy are not used; off = all are"

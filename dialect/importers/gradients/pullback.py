@@ -41,7 +41,7 @@ class Forward:
 
     Args:
         fn: the function.
-        budget: which part of what its pullback reads may be kept, as of `residuals`.
+        budget: which part of what its pullback would keep it may keep, as of `residuals`.
     """
 
     def __init__(self, fn: Callable, budget: float = 1.0) -> None:

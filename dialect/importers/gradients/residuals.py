@@ -4,7 +4,7 @@ A value that is kept is written by the forward half and read by the reverse one;
 computed again costs no memory where it fuses with what reads it. So only elementwise ops and views
 are computed again. A budget below 1 lets products, reductions and the like be computed again as
 well, those with the fewest operations per byte first, until what is kept takes no more than that
-share of what all the values take that the reverse half reads. A smaller budget never keeps more.
+share of what it takes without a budget. A smaller budget never keeps more.
 
 The last bits of what is computed again may differ, as products fuse with sums. So what decides is
 kept: results of comparisons, and what the reverse half compares for equality, as it does to find
@@ -52,13 +52,11 @@ class Residuals:
         again: what the reverse half computes from them, each after what it needs.
         bytes: what `kept` takes beyond arguments and what is in memory anyway, for arrays of the
             sizes of the example arguments.
-        bytes_read: the same of all the values that the reverse half reads.
     """
 
     kept: list[int]
     again: list[Instr]
     bytes: int
-    bytes_read: int
 
 
 def residuals(
@@ -75,15 +73,16 @@ def residuals(
         reverse: the reverse half, which reads values of the forward one.
         variables: values that are never computed again.
         in_memory: values that are written whether they are kept or not.
-        budget: which part of the bytes that it reads may be kept, from 0 to 1. Where that cannot
-            be reached, the fewest bytes are kept that can be.
+        budget: which part of the bytes that are kept without a budget may be, from 0 to 1. Where
+            that cannot be reached, the fewest bytes are kept that can be.
     """
     _read_sizes_alone(rec, reverse)
     cut = _Cut(rec, reverse, variables, in_memory)
     best = cut.residuals(())
+    most = budget * best.bytes
     allowed: list[int] = []
     for value in cut.costly() if budget < 1 else ():
-        if best.bytes <= budget * best.bytes_read:
+        if best.bytes <= most:
             break
         allowed.append(value)
         found = cut.residuals(allowed)
@@ -149,11 +148,8 @@ class _Cut:
             made = None if value in kept else remade(value)
             if made is not None:
                 again[id(made)] = made
-        sizes = (
-            sum(_bytes(self.rec, v) for v in values if v not in self.uncounted)
-            for values in (kept, self.read)
-        )
-        return Residuals(list(kept), list(again.values()), *sizes)
+        bytes_ = sum(_bytes(self.rec, v) for v in kept if v not in self.uncounted)
+        return Residuals(list(kept), list(again.values()), bytes_)
 
     def costly(self) -> list[int]:
         """The values that a budget lets be computed again, in the order in which it does."""

@@ -113,16 +113,25 @@ def test_captured_arrays_and_indices_are_kept_as_they_were():
         scale -= 1
 
 
-def block(x, w, v, a, b):
-    """A transformer block: attention and two layers, with norms."""
-    h = layer_norm(x)
-    scores = (h @ w) @ (h @ v).T
+HEADS = 8
+
+
+def block(x, qkv, out, up, down):
+    """A transformer block in float32: causal attention and two layers, with norms."""
+    batch, length, width = x.shape
+    every = (layer_norm(x) @ qkv).reshape(batch, length, 3, HEADS, -1).transpose(2, 0, 3, 1, 4)
+    scores = every[0] @ every[1].swapaxes(-1, -2) / (width // HEADS) ** 0.5
+    scores = np.where(np.tril(np.ones((length, length), bool)), scores, np.float32(-1e9))
     e = np.exp(scores - scores.max(-1, keepdims=True))
-    y = x + e / e.sum(-1, keepdims=True) @ h
-    return y + np.tanh(layer_norm(y) @ a) @ b
+    mixed = e / e.sum(-1, keepdims=True) @ every[2]
+    y = x + mixed.transpose(0, 2, 1, 3).reshape(x.shape) @ out
+    return y + gelu(layer_norm(y) @ up) @ down
 
 
-BLOCK = [RNG.standard_normal(s) / 8 for s in ((32, 64), *[(64, 64)] * 2, (64, 256), (256, 64))]
+BLOCK = [
+    np.float32(RNG.standard_normal(shape) / 20)
+    for shape in ((2, 16, 256), (256, 768), (256, 256), (256, 1024), (1024, 256))
+]
 
 
 def kept_bytes(budget, fn=block, args=BLOCK):
@@ -130,6 +139,11 @@ def kept_bytes(budget, fn=block, args=BLOCK):
     _, values, _ = pf.jit(Forward(fn, budget))(*args)
     given = {a.tobytes() for a in args}
     return sum(v.nbytes for v in values if np.ndim(v) and np.asarray(v).tobytes() not in given)
+
+
+def test_a_transformer_block_keeps_less_than_in_torch():
+    """Its minimum cut keeps 533 KB of this block, beyond parameters."""
+    assert kept_bytes(1.0) <= 320_000
 
 
 def test_a_smaller_budget_never_keeps_more():
@@ -142,9 +156,9 @@ def test_a_smaller_budget_never_keeps_more():
 def test_gradients_are_the_same_with_any_budget(budget):
     """What is computed again is computed as before, so that only its fusion may differ."""
     _, pull = pf.vjp(block, *BLOCK)
-    g = np.cos(np.arange(32.0 * 64)).reshape(32, 64)
+    g = np.cos(np.arange(32.0 * 256)).reshape(2, 16, 256)
     want = pull(g)
     with pf.knobs.override(activation_budget=budget):
         _, pull = pf.vjp(block, *BLOCK)
         for found, other in zip(pull(g), want, strict=True):
-            np.testing.assert_allclose(found, other, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(found, other, rtol=1e-3, atol=1e-5)
