@@ -47,6 +47,16 @@ MUTATIONS = (
         ("lowering/test_rare.py::test_loops_that_may_write_what_they_read_run_once",),
     ),
     Mutation(
+        "sums over columns read narrow tiles of rows", "lowering/schedule/columns.py",
+        "if isinstance(lane.extent, int) and lane.extent <= width:", "if False:",
+        ("lowering/test_columns.py",),
+    ),
+    Mutation(
+        "rows that fill no step are left out of sums", "lowering/emit/nest.py",
+        "if whole is not high:", "if False:",
+        ("lowering/test_columns.py",),
+    ),
+    Mutation(
         "rows do not wait for sums over all rows", "lowering/schedule/rows.py",
         "or grouper.reaches(rows, group):", "or False:",
         ("lowering/test_rows.py",),

@@ -28,7 +28,7 @@ from .blocks import Blocks, Window
 from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, definition
 from .groups import Loop
 from .memory import buffer_or_none, element_bytes
-from .nests import TILE, Nest, Scratch
+from .nests import TILE, Nest, Scratch, is_wide
 
 MOST = 64  # chunks of a step
 MOST_APART = 16  # chunks that need memory of their own
@@ -201,13 +201,13 @@ def _candidates(nest: Nest) -> Iterator[Loop]:
         yield from (g for g in every if g.extent != 1)
         return
     inside: list[Loop] = []
+    columns = [g for g in (nest.group.lane,) if g is not None and is_wide(g)]
     if len(nest.stages) == 1 and not nest.tail and not nest.scratch:
         stage = nest.stages[0]
         inside = [*stage.parallel, *stage.reduced]
-        if nest.tile is not None:
-            inside = [*stage.reduced, *(g for g in stage.parallel if g is not nest.tile)]
-    tile = [] if nest.tile is None else [nest.tile]
-    yield from (g for g in (*nest.outer, *inside, *tile) if g.extent != 1)
+        if columns:
+            inside = [*stage.reduced, *(g for g in stage.parallel if g not in columns)]
+    yield from (g for g in (*nest.outer, *inside, *columns) if g.extent != 1)
 
 
 def _most(nest: Nest, loop: Loop, needs_memory: bool) -> int:
@@ -231,7 +231,7 @@ def _behind(nest: Nest, loop: Loop) -> Dim | None:
 
 
 def _unit(nest: Nest, loop: Loop, merges: bool) -> int:
-    if loop is nest.tile:
+    if loop is nest.group.lane and is_wide(loop):
         return TILE
     if nest.tiling is not None and loop in (nest.tiling.rows, nest.tiling.lane):
         return nest.tiling.extent
