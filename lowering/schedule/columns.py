@@ -25,20 +25,32 @@ _COST = 16  # largest cost of an iteration at which the time is that of memory
 _CACHED_COST = 4  # largest cost at which it is that of a cache
 
 
-def walk_rows(nest: Nest) -> None:
-    """Choose the width of the tiles of columns, and the rows that a step adds (`Stage.rows`).
+def widen_tiles(nest: Nest) -> None:
+    """Make the tiles of columns as wide as their accumulators may be.
 
-    Neither has an effect on the order of additions, so that results have the same bits.
+    That has no effect on the order of additions, so results have the same bits.
     """
-    lane = nest.group.lane
-    stages = [s for s in nest.stages if s.in_memory and s.reduced and not nest.places]
-    if lane is None or any(s.parallel[-1] is not lane for s in stages):
-        return
-    cheap = [s for s in stages if sum(op.cost for op in s.members) <= _COST]
-    if nest.tile is not None and len(cheap) == len(nest.stages) and not _is_read_again(nest):
+    stages = _stages(nest)
+    if nest.tile is not None and len(stages) == len(nest.stages) and not _is_read_again(nest):
         _widen(nest, max(_bytes_of_accumulators(s) for s in stages))
-    for stage in cheap:
+
+
+def choose_rows(nest: Nest) -> None:
+    """Choose the rows that a step adds (`Stage.rows`), of a nest whose chunks are known.
+
+    That has no effect on the order of additions either.
+    """
+    for stage in _stages(nest):
         _choose_rows(nest, stage)
+
+
+def _stages(nest: Nest) -> list[Stage]:
+    """The stages that reduce over rows in memory, and whose time is that of memory."""
+    lane = nest.group.lane
+    found = [s for s in nest.stages if s.in_memory and s.reduced]
+    if lane is None or nest.places or any(s.parallel[-1] is not lane for s in found):
+        return []
+    return [s for s in found if sum(op.cost for op in s.members) <= _COST]
 
 
 def _is_read_again(nest: Nest) -> bool:
@@ -110,7 +122,8 @@ def _choose_rows(nest: Nest, stage: Stage) -> None:
     rows = min(_ROWS, _STREAMS // len(streams))
     if rows < 2 or (isinstance(row.extent, int) and row.extent < rows):
         return
-    if any(step != lane.extent for _, step in streams):
+    is_divided = nest.chunks is not None and nest.chunks.choices[0].loop is lane
+    if is_divided or any(step != lane.extent for _, step in streams):
         stage.rows = rows  # one row does not follow the other in memory
         return
     accumulators = lane.extent * _bytes_of_accumulators(stage)

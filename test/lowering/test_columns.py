@@ -120,6 +120,13 @@ def test_rows_that_do_not_follow_each_other():
     assert added(sums(4096, 1024, strides=(4096, 1))) == [4, 1]
 
 
+def test_rows_whose_columns_threads_share():
+    """Each chunk has a part of the columns, because only whole columns have their extrema."""
+    g = Graph(tensor(4096, 1100))
+    (x,) = g.inputs
+    assert added(g.returning(g.argmin(x, axis=0)), op="arith.cmpf olt") == [4]
+
+
 def test_costly_rows_are_added_one_by_one():
     g = Graph(tensor(64, 256))
     (x,) = g.inputs
