@@ -43,7 +43,7 @@ MUTATIONS = (
     ),
     Mutation(
         "loops that read what they write run twice", "lowering/emit/rare.py",
-        "if always and not written & read and", "if",
+        "if is_free and always and not written & read and", "if is_free and",
         ("lowering/test_rare.py::test_loops_that_may_write_what_they_read_run_once",),
     ),
     Mutation(
@@ -55,6 +55,11 @@ MUTATIONS = (
         "rows that fill no step are left out of sums", "lowering/emit/nest.py",
         "if whole is not high:", "if False:",
         ("lowering/test_columns.py",),
+    ),
+    Mutation(
+        "rows are read at indices that nobody has tested", "lowering/emit/rare.py",
+        "is_free = not any(_is_guarded(op) for op in inside)", "is_free = True",
+        ("lowering/test_rare.py::test_indices_outside_of_the_axis_void_the_launch",),
     ),
     Mutation(
         "rows do not wait for sums over all rows", "lowering/schedule/rows.py",

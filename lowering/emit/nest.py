@@ -36,6 +36,7 @@ class NestEmitter(Evaluator):
     """
 
     searches = True
+    versions = True
 
     def __init__(
         self, ops: Ops, graph: Graph, nest: Nest, block: ir.Block,
