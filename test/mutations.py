@@ -62,6 +62,11 @@ MUTATIONS = (
         ("lowering/test_rare.py::test_indices_outside_of_the_axis_void_the_launch",),
     ),
     Mutation(
+        "halves of symmetric products are mirrored within a square", "lowering/emit/products.py",
+        "rows = loop(low, size, tile)", "rows = loop(low, high, tile)",
+        ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
+    ),
+    Mutation(
         "rows do not wait for sums over all rows", "lowering/schedule/rows.py",
         "or grouper.reaches(rows, group):", "or False:",
         ("lowering/test_rows.py",),

@@ -25,6 +25,7 @@ from ..thread_pool import CHUNK
 from . import index as ix
 from .access import accesses
 from .blocks import Blocks, Window
+from .gram import is_gram
 from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, definition
 from .groups import Loop
 from .memory import buffer_or_none, element_bytes
@@ -38,6 +39,7 @@ _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages 
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
 _BEHIND = 16  # numbers per place: each chunk of the places reads all of them
 _ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
+_HALVED = 4  # chunks of a product with a mirrored half: their rows get shorter and shorter
 _COLUMNS = 128  # of a matrix product: it packs the left operand anew
 
 # Estimates in picoseconds, for one core of 2023 with AVX-512.
@@ -304,10 +306,13 @@ def product_chunks(op: Product) -> Chunks | None:
         work, unit = _BYTE * size, _MERGED
     else:
         work, unit = _MULTIPLY[size], 1 if op.kind == "batch_matmul" else _ROWS
-    choices = [Division(None, op.output.dims[0], unit)]
     columns = op.output.dims[-1]
-    if op.kind == "matmul" and not (isinstance(columns, int) and columns < 2 * _COLUMNS):
-        choices.append(Division(None, columns, _COLUMNS, FEW, columns=True))
+    if is_gram(op):
+        choices = [Division(None, op.output.dims[0], unit, _HALVED)]
+    else:
+        choices = [Division(None, op.output.dims[0], unit)]
+        if op.kind == "matmul" and not (isinstance(columns, int) and columns < 2 * _COLUMNS):
+            choices.append(Division(None, columns, _COLUMNS, FEW, columns=True))
     # Of known sizes, the first of those with the most chunks, as emitted code would choose.
     if all(c.parts is not None for c in choices):
         few = [min(c.parts or 0, FEW) for c in choices]
