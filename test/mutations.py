@@ -43,8 +43,28 @@ MUTATIONS = (
     ),
     Mutation(
         "loops that read what they write run twice", "lowering/emit/rare.py",
-        "if always and not written & read and", "if",
+        "if is_free and always and not written & read and", "if is_free and",
         ("lowering/test_rare.py::test_loops_that_may_write_what_they_read_run_once",),
+    ),
+    Mutation(
+        "sums over columns read narrow tiles of rows", "lowering/schedule/columns.py",
+        "if isinstance(lane.extent, int) and lane.extent <= width:", "if False:",
+        ("lowering/test_columns.py",),
+    ),
+    Mutation(
+        "rows that fill no step are left out of sums", "lowering/emit/nest.py",
+        "if whole is not high:", "if False:",
+        ("lowering/test_columns.py",),
+    ),
+    Mutation(
+        "rows are read at indices that nobody has tested", "lowering/emit/rare.py",
+        "is_free = not any(_is_guarded(op) for op in inside)", "is_free = True",
+        ("lowering/test_rare.py::test_indices_outside_of_the_axis_void_the_launch",),
+    ),
+    Mutation(
+        "halves of symmetric products are mirrored within a square", "lowering/emit/products.py",
+        "rows = loop(low, size, tile)", "rows = loop(low, high, tile)",
+        ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
     ),
     Mutation(
         "rows do not wait for sums over all rows", "lowering/schedule/rows.py",

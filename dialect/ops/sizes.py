@@ -213,9 +213,7 @@ def clamped(b: Builder, index: Scalar, size: Dim) -> Scalar:
     The bound on both sides is what keeps a kernel from reading outside of the buffer; the index
     must have gone through `forbid_outside` as well, for the user to get an error.
     """
-    count = b.size(size)
-    index = index.cast(I64)
-    return (index < 0).select(index + count, index).minimum(count - 1).maximum(0)
+    return index.cast(I64).kept_below(b.size(size))
 
 
 def position_within(b: Builder, index: int, size: Dim) -> Dim:

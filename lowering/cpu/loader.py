@@ -117,4 +117,4 @@ def set_library_threads(count: int) -> None:
     _openblas().scipy_openblas_set_num_threads(ctypes.c_int(count))
 
 
-BLAS_SYMBOLS = tuple(f"scipy_cblas_{t}{op}" for t in "sd" for op in ("gemm", "gemv", "dot"))
+BLAS_SYMBOLS = tuple(f"scipy_cblas_{t}{op}" for t in "sd" for op in ("gemm", "gemv", "dot", "syrk"))

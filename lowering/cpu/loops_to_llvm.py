@@ -6,7 +6,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
-from ..emit.base import IN_PLACE, OVER_BLOCKS, iterations
+from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..schedule.graph import definition
 from ..stages import run_passes
 
@@ -27,6 +27,7 @@ _NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 # LLVM 22 folds the tail of a loop of few iterations into a masked store. If one element is left,
 # and the store narrows it, the code for x86 writes it in its wide type, past the end of the array.
 _NOT_VECTORISED = "#llvm.loop_annotation<vectorize = <disable = true>>"
+_SCALAR = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <count = 8 : i32>>"
 _MASKED = 16  # iterations; longer loops have an epilogue without masks
 _LANES = 8  # iterations; multiples of this number leave no single element
 
@@ -76,7 +77,10 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
         if op.name == "scf.for":
             found = True
             has_inner = _annotate(op.regions[0].blocks[0], annotation)
-            if not has_inner and _may_write_too_much(op):
+            if SCALAR in op.attributes:
+                del op.attributes[SCALAR]
+                op.attributes[ANNOTATION] = ir.Attribute.parse(_SCALAR, op.context)
+            elif not has_inner and _may_write_too_much(op):
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_NOT_VECTORISED, op.context)
             elif not has_inner and not _is_short(op):
                 op.attributes[ANNOTATION] = annotation

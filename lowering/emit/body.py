@@ -15,6 +15,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.ir.postorder import postorder
+from ..linalg.element import RARE
 from ..schedule import index as ix
 from ..schedule.graph import Compute, definition, read_at
 from ..schedule.index import Index
@@ -85,6 +86,9 @@ class BodyEmitter:
         if name in _INDEX_OPS and self._index_arithmetic(op, name):
             return
         operands = [self.operand(v) for v in op.operands]
+        if RARE in op.attributes and not self.evaluator.versions:
+            self.values[op.results[0]] = operands[1]
+            return
         if name.startswith("math."):
             value = self.ops.expand(name[5:], operands)
             if value is not None:

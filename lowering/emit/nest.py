@@ -12,7 +12,7 @@ from ..schedule.graph import Buffer, Compute, Graph, Tensor, read_at
 from ..schedule.groups import Loop, loop_index
 from ..schedule.index import Index, row_major
 from ..schedule.memory import BLOCK_ROW, buffer_of, offset_of
-from ..schedule.nests import TILE, Nest, Scratch, Stage
+from ..schedule.nests import Nest, Scratch, Stage
 from ..schedule.scans import ScanTiling
 from ..schedule.tiles import Tiling
 from .base import Ops, Range
@@ -36,6 +36,7 @@ class NestEmitter(Evaluator):
     """
 
     searches = True
+    versions = True
 
     def __init__(
         self, ops: Ops, graph: Graph, nest: Nest, block: ir.Block,
@@ -45,6 +46,7 @@ class NestEmitter(Evaluator):
         super().__init__(ops, graph, block, pointers, names)
         self.nest, self.ranges, self.matrix = nest, dict(ranges or {}), matrix
         self.stage_number = 0
+        self.ahead: dict[Loop, int] = {}  # iterations by which members are ahead of a loop
         self.scratch: dict[Tensor, ir.Value] = {}
         self.cells: dict[Tensor, ir.Value] = {}
         self.tile_end: ir.Value | None = None
@@ -125,9 +127,9 @@ class NestEmitter(Evaluator):
 
     def _tiles(self, loop: Loop) -> None:
         low, high = self.bounds(loop)
-        with self.loop(("tile", loop), low, high, TILE):
+        with self.loop(("tile", loop), low, high, self.nest.width):
             start = self.atoms["tile", loop][0]
-            end = self.ops.add(start, self.size(TILE))
+            end = self.ops.add(start, self.size(self.nest.width))
             self.tile_end = self.ops.least(end, high)
             self.iteration()
             self.end_loop()
@@ -194,7 +196,39 @@ class NestEmitter(Evaluator):
         fresh = [op for op in stage.reductions if op not in self.nest.accumulated]
         if fresh:
             self.nested([lane], lambda: self.initialise(fresh))
-        self.nested([*stage.reduced, lane], lambda: self.accumulate(stage))
+        if stage.rows == 1:
+            self.nested([*stage.reduced, lane], lambda: self.accumulate(stage))
+        else:
+            self.nested(stage.reduced[:-1], lambda: self._several_rows(stage, lane))
+
+    def _several_rows(self, stage: Stage, lane: Loop) -> None:
+        """Fold as many whole steps of `Stage.rows` iterations as there are, and then the rest."""
+        row, rows = stage.reduced[-1], stage.rows
+        low, high = self.bounds(row)
+        whole = high
+        is_known = row not in self.ranges and isinstance(row.extent, int)
+        if stage.alone is not None or not is_known or row.extent % rows:
+            with self.scope.point():
+                whole = self._whole_steps(stage, low, high)
+        with self.loop(row, low, whole, rows):
+            self.nested([lane], lambda: self.accumulate(stage, rows))
+            self.end_loop()
+        if whole is not high:
+            with self.loop(row, whole, high):
+                self.nested([lane], lambda: self.accumulate(stage))
+                self.end_loop()
+
+    def _whole_steps(self, stage: Stage, low: ir.Value, high: ir.Value) -> ir.Value:
+        """Where the whole steps end."""
+        ops, rows = self.ops, self.size(stage.rows)
+        steps = ops.create("arith.divsi", ops.word, ops.subtract(high, low), rows)
+        whole = ops.add(low, ops.mul(steps, rows))
+        if stage.alone is None:
+            return whole
+        (few, most), (many, least) = stage.alone
+        is_more = ops.less(self.size(most), self.size(few))
+        is_less = ops.less(self.size(many), self.size(least + 1))
+        return ops.select(ops.create("arith.ori", ops.i1, is_more, is_less), whole, low)
 
     def initialise(self, ops: list[Compute]) -> None:
         """Store the initial values of the accumulators of one iteration."""
@@ -204,26 +238,56 @@ class NestEmitter(Evaluator):
                     index = self.own_index(op, carried.number)
                     self.write(carried.tensor, index, self.initial(carried))
 
-    def accumulate(self, stage: Stage) -> None:
-        """Fold one iteration of a stage into accumulators that are in memory."""
+    def accumulate(self, stage: Stage, rows: int = 1) -> None:
+        """Fold iterations of a stage into accumulators that are in memory.
+
+        ``rows``: how many iterations of the innermost reduced loop, from the current one on.
+        """
+        row = stage.reduced[-1] if rows > 1 else None
+        values: dict[Compute, list[ir.Value]] = {}
+        for number in range(rows):
+            if row is not None:
+                self.ahead[row] = number
+            self._fold(stage, values, is_last=number + 1 == rows)
+        if row is not None:
+            del self.ahead[row]
+
+    def _fold(self, stage: Stage, values: dict[Compute, list[ir.Value]], is_last: bool) -> None:
+        """Fold one iteration.
+
+        Args:
+            values: what the bodies of reductions have yielded in the iteration before, which stands
+                for accumulators in memory; empty = these are loaded. It is brought up to date.
+            is_last: True = accumulators are stored.
+        """
         self.maps(stage)
         with self.scope.point():
             for op in stage.reductions:
-                carried = self.carried(op)
-                previous = {}
-                for one in carried:
-                    pointer = self.slot(one.tensor, self.own_index(op, one.number))
-                    previous[one.number] = self.ops.load(pointer, one.tensor.element)
-                values = self.body(op, self.own_loops(op), previous)
+                carried = {one.number: one for one in self.carried(op)}
+                before = values.get(op)
+                previous = {
+                    k: self._accumulator(one) if before is None else before[k]
+                    for k, one in carried.items()
+                }
+                values[op] = self.body(op, self.own_loops(op), previous)
                 for number, tensor in enumerate(op.outputs):
-                    if tensor.buffer is not None or tensor in self.scratch:
-                        self.write(tensor, self.own_index(op, number), values[number])
+                    is_kept = tensor.buffer is not None or tensor in self.scratch
+                    if is_kept and (is_last or number not in carried):
+                        self.write(tensor, self.own_index(op, number), values[op][number])
+
+    def _accumulator(self, carried: Carried) -> ir.Value:
+        """The accumulator in memory of the current iteration."""
+        pointer = self.slot(carried.tensor, self.own_index(carried.op, carried.number))
+        return self.ops.load(pointer, carried.tensor.element)
 
     # --- members -------------------------------------------------------------------------------
 
     def own_loops(self, op: Compute) -> list[Index]:
         """The member's loops as indices."""
-        return [loop_index(g) for g in self.nest.group.loops[op]]
+        loops = self.nest.group.loops[op]
+        if not self.ahead:
+            return [loop_index(g) for g in loops]
+        return [loop_index(g) + ix.constant(self.ahead.get(g, 0)) for g in loops]
 
     def own_index(self, op: Compute, number: int) -> tuple[Index, ...]:
         """Where one iteration of a member puts its output."""

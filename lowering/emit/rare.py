@@ -4,8 +4,9 @@ Block by block, the loop without the rare values runs, and notes whether an elem
 needed them. If so, the loop with them runs over the block again. After two such blocks it is the
 only one to run, until a block needs no rare values. Both versions give an element the same bits.
 
-A loop that reads what it writes cannot run twice. There, a test precedes each block: a loop of its
-own that computes the conditions from what the body reads. Selects stay as they are if their
+A loop that reads what it writes cannot run twice, and one that reads at indices must not run where
+they are outside of the array (`Scalar.kept_below`). There, a test precedes each block: a loop of
+its own that computes the conditions from what the body reads. Selects stay as they are if their
 conditions take many operations, or depend on what the loop itself writes or carries.
 """
 
@@ -16,15 +17,16 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
-from ..math.emitter import RARE
+from ..linalg.element import RARE
 from ..schedule.graph import definition
-from .base import IN_PLACE, Ops, iterations
+from .base import IN_PLACE, SCALAR, Ops, iterations
 
 Bounds = tuple[ir.Value, ir.Value, Sequence[ir.Value]]  # first, end, start of carried values
 
 BLOCK = 2048  # elements after which a loop changes its version
 _AGAIN = 2  # blocks in a row that needed rare values: the next one is taken to need them, too
 _MAX_TEST = 24  # most operations of a test, besides addresses and constants
+_LITTLE = 16  # operations of a loop that does little
 _FREE = ("arith.constant", "llvm.getelementptr")
 _CHEAP = ("llvm.load", "math.absf", "math.copysign", "math.fma", "math.sqrt")
 
@@ -34,6 +36,11 @@ def version_loops(ops: Ops, function: ir.Operation) -> None:
     in_place = IN_PLACE in function.attributes
     for loop in _innermost(function.regions[0].blocks[0]):
         inside = _operations(loop)
+        if not _reads_rows(loop) or any(
+            RARE in o.attributes and not _is_guarded(o) for o in inside
+        ):
+            _leave_guarded(loop)
+            inside = _operations(loop)
         if not any(RARE in op.attributes for op in inside):
             continue
         stores = [op for op in walk(loop) if op.name == "llvm.store"]
@@ -41,7 +48,8 @@ def version_loops(ops: Ops, function: ir.Operation) -> None:
         read = {_root(op.operands[0]) for op in walk(loop) if op.name == "llvm.load"}
         # What only some elements store, the second run might not overwrite.
         always = all(op in inside for op in stores)
-        if always and not written & read and not (in_place and written):
+        is_free = not any(_is_guarded(op) for op in inside)
+        if is_free and always and not written & read and not (in_place and written):
             _repeat(ops, function, loop)
             continue
         tested: dict[ir.Value, list[ir.Operation]] = {}
@@ -52,9 +60,26 @@ def version_loops(ops: Ops, function: ir.Operation) -> None:
                     tested[op.operands[0]] = needed
         if tested:
             _version(ops, loop, list(tested), list(tested.values()))
+    _leave_guarded(function)
     for op in walk(function):
         if RARE in op.attributes:
             del op.attributes[RARE]
+
+
+def _leave_guarded(within: ir.Operation) -> None:
+    """Give guarded selects the value that holds in any case."""
+    for op in list(walk(within)):
+        if _is_guarded(op):
+            condition = definition(op.operands[0])
+            op.results[0].replace_all_uses_with(op.operands[1])
+            op.erase()
+            if not any(True for _ in condition.results[0].uses):
+                condition.erase()
+
+
+def _is_guarded(op: ir.Operation) -> bool:
+    """True for a select whose usual value needs a test before it is used."""
+    return RARE in op.attributes and isinstance(op.attributes[RARE], ir.StringAttr)
 
 
 def _innermost(block: ir.Block) -> list[ir.Operation]:
@@ -239,7 +264,35 @@ def _block(
             ir.Operation.create("scf.yield", operands=list(copy.results))
         if usual:
             _leave_out(copy, selects)
+            if any(_is_guarded(inside[k]) for k in selects) and _is_better_without_vectors(copy):
+                copy.attributes[SCALAR] = ir.UnitAttr.get()
     return list(choice.results)
+
+
+def _is_better_without_vectors(loop: ir.Operation) -> bool:
+    """True if a loop does little but read rows at indices of 64 bits.
+
+    A CPU takes such indices out of their vectors one by one.
+    """
+    inside = _operations(loop)
+    i64 = ir.IntegerType.get_signless(64)
+    is_wide = any(op.name == "llvm.load" and op.results[0].type == i64 for op in inside)
+    is_little = len(inside) <= _LITTLE and not any(op.name.startswith("math.") for op in inside)
+    return is_wide and is_little
+
+
+def _reads_rows(loop: ir.Operation) -> bool:
+    """True if all that a loop reads are elements of rows, which caches hold.
+
+    Where it waits for memory at indices, tests before the loop make it wait longer.
+    """
+    return all(_is_in_row(op.operands[0]) for op in walk(loop) if op.name == "llvm.load")
+
+
+def _is_in_row(pointer: ir.Value) -> bool:
+    """True if an address is that of an element of a row of an array."""
+    op = definition(pointer)
+    return op is not None and definition(op.operands[0]) is not None
 
 
 def _leave_out(loop: ir.Operation, selects: list[int]) -> None:

@@ -71,7 +71,12 @@ class Evaluator:
     Args:
         pointers: of every buffer the function can reach.
         names: size symbols and run-time strides as words.
+
+    Attributes:
+        versions: True = loops get versions without values that are rarely needed (`emit.rare`).
     """
+
+    versions = False
 
     def __init__(
         self, ops: Ops, graph: Graph, block: ir.Block, pointers: dict[Buffer, ir.Value],

@@ -47,6 +47,11 @@ def int_type(bits: int) -> ir.Type:
     return ir.IntegerType.get_signless(bits)
 
 
+# Marks a select whose first value is rarely taken; `emit.rare` makes versions of loops without it.
+RARE = "profuse.rare"
+GUARDED = "guarded"  # value of the mark where the loop without it must not run in vain
+
+
 def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
     """Create a one-result operation at the insertion point and return its result."""
     return ir.Operation.create(

@@ -16,10 +16,10 @@ from typing import Union
 from mlir import ir
 
 from ...dialect.errors import InternalError
-from ...dialect.ir.dtypes import BF16, BOOL, F32, I8, DType
+from ...dialect.ir.dtypes import BF16, BOOL, F32, I8, U64, DType
 from ...dialect.ir.types import ScalarType
 from . import convert, division
-from .element import HALF, Number, compute_type, constant_value, emit, int_type
+from .element import GUARDED, HALF, RARE, Number, compute_type, constant_value, emit, int_type
 
 # Predicates of arith.cmpi (signed, unsigned) and arith.cmpf (unordered only for "ne").
 _CMPI = {"eq": (0, 0), "ne": (1, 1), "<": (2, 6), "<=": (3, 7), ">": (4, 8), ">=": (5, 9)}
@@ -231,6 +231,18 @@ class Scalar:
             sign = self._op("arith.shrsi", self.const(self.dtype.bits - 1))
             return self._shift_fits(count).select(self._op("arith.shrsi", count), sign)
         return self._shift_fits(count).select(self._op("arith.shrui", count), 0)
+
+    def kept_below(self, count: Scalar) -> Scalar:
+        """An i64 as a place on an axis: a negative one counts from the end, all are kept within it.
+
+        Loops of which all places are on the axis run without this.
+        """
+        zero = self.const(0)
+        within = (self < zero).select(self + count, self).minimum(count - 1).maximum(zero)
+        is_outside = Scalar(self.value, U64) >= Scalar(count.value, U64)
+        found = is_outside.select(within, self)
+        found.value.owner.attributes[RARE] = ir.StringAttr.get(GUARDED)
+        return found
 
     # --- selection and float functions -------------------------------------------------------
 

@@ -12,10 +12,9 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from ...dialect.dataclass import dataclass
+from ..linalg.element import RARE
 
 _FLOAT_PREDICATES = arith.CmpFPredicate
-# Marks a select whose first value is rarely taken; `emit.rare` makes versions of loops without it.
-RARE = "profuse.rare"
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,11 @@ from ..thread_pool import CHUNK
 from . import index as ix
 from .access import accesses
 from .blocks import Blocks, Window
+from .gram import is_gram
 from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, definition
 from .groups import Loop
 from .memory import buffer_or_none, element_bytes
-from .nests import TILE, Nest, Scratch
+from .nests import TILE, Nest, Scratch, is_wide
 
 MOST = 64  # chunks of a step
 MOST_APART = 16  # chunks that need memory of their own
@@ -38,6 +39,7 @@ _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages 
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
 _BEHIND = 16  # numbers per place: each chunk of the places reads all of them
 _ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
+_HALVED = 4  # chunks of a product with a mirrored half: their rows get shorter and shorter
 _COLUMNS = 128  # of a matrix product: it packs the left operand anew
 
 # Estimates in picoseconds, for one core of 2023 with AVX-512.
@@ -201,13 +203,13 @@ def _candidates(nest: Nest) -> Iterator[Loop]:
         yield from (g for g in every if g.extent != 1)
         return
     inside: list[Loop] = []
+    columns = [g for g in (nest.group.lane,) if g is not None and is_wide(g)]
     if len(nest.stages) == 1 and not nest.tail and not nest.scratch:
         stage = nest.stages[0]
         inside = [*stage.parallel, *stage.reduced]
-        if nest.tile is not None:
-            inside = [*stage.reduced, *(g for g in stage.parallel if g is not nest.tile)]
-    tile = [] if nest.tile is None else [nest.tile]
-    yield from (g for g in (*nest.outer, *inside, *tile) if g.extent != 1)
+        if columns:
+            inside = [*stage.reduced, *(g for g in stage.parallel if g not in columns)]
+    yield from (g for g in (*nest.outer, *inside, *columns) if g.extent != 1)
 
 
 def _most(nest: Nest, loop: Loop, needs_memory: bool) -> int:
@@ -231,7 +233,7 @@ def _behind(nest: Nest, loop: Loop) -> Dim | None:
 
 
 def _unit(nest: Nest, loop: Loop, merges: bool) -> int:
-    if loop is nest.tile:
+    if loop is nest.group.lane and is_wide(loop):
         return TILE
     if nest.tiling is not None and loop in (nest.tiling.rows, nest.tiling.lane):
         return nest.tiling.extent
@@ -304,10 +306,13 @@ def product_chunks(op: Product) -> Chunks | None:
         work, unit = _BYTE * size, _MERGED
     else:
         work, unit = _MULTIPLY[size], 1 if op.kind == "batch_matmul" else _ROWS
-    choices = [Division(None, op.output.dims[0], unit)]
     columns = op.output.dims[-1]
-    if op.kind == "matmul" and not (isinstance(columns, int) and columns < 2 * _COLUMNS):
-        choices.append(Division(None, columns, _COLUMNS, FEW, columns=True))
+    if is_gram(op):
+        choices = [Division(None, op.output.dims[0], unit, _HALVED)]
+    else:
+        choices = [Division(None, op.output.dims[0], unit)]
+        if op.kind == "matmul" and not (isinstance(columns, int) and columns < 2 * _COLUMNS):
+            choices.append(Division(None, columns, _COLUMNS, FEW, columns=True))
     # Of known sizes, the first of those with the most chunks, as emitted code would choose.
     if all(c.parts is not None for c in choices):
         few = [min(c.parts or 0, FEW) for c in choices]

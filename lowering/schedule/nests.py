@@ -33,6 +33,10 @@ class Stage:
         maps: pointwise members; those with storage are stored.
         reductions: members that reduce over exactly the loops in ``reduced``.
         in_memory: True if accumulators are arrays along the innermost loop, which is then parallel.
+        rows: iterations of the innermost reduced loop that are folded, in order, between a load and
+            a store of an accumulator in memory: `schedule.columns`.
+        alone: (a, b), (c, d) = iterations are folded one by one if ``a <= b`` and ``c > d`` when
+            the nest runs; None = sizes do not matter any more.
     """
 
     parallel: list[Loop]
@@ -40,6 +44,8 @@ class Stage:
     maps: list[Compute] = field(default_factory=list)
     reductions: list[Compute] = field(default_factory=list)
     in_memory: bool = False
+    rows: int = 1
+    alone: tuple[tuple[Dim, int], tuple[Dim, int]] | None = None
 
     @property
     def members(self) -> list[Compute]:
@@ -76,8 +82,9 @@ class Nest:
     Attributes:
         group: the members and their loops.
         outer: the loops around the stages.
-        tile: a loop that is split into tiles of `TILE` elements; the loop over tiles is around the
-            stages. None = no loop is tiled.
+        tile: a loop that is split into tiles; the loop over tiles is around the stages. None = no
+            loop is tiled.
+        width: elements of a tile.
         stages: the stages, in order.
         tail: members without inner loops that store or accumulate; they run after the stages.
         place: member -> number of its stage; for a member without inner loops, the number of the
@@ -92,6 +99,7 @@ class Nest:
     group: Group
     outer: list[Loop]
     tile: Loop | None = None
+    width: int = TILE
     stages: list[Stage] = field(default_factory=list)
     tail: list[Compute] = field(default_factory=list)
     place: dict[Compute, int] = field(default_factory=dict)
@@ -165,7 +173,7 @@ class _Layout:
             return
         if group.lane is not None and group.lane.extent != 1:
             nest.outer.remove(group.lane)
-            if not isinstance(group.lane.extent, int) or group.lane.extent > TILE:
+            if is_wide(group.lane):
                 nest.tile = group.lane
             return
         if nest.outer and not any(nest.inner(op) for op in group.members):
@@ -288,6 +296,11 @@ class _Layout:
                 ):
                     return True
         return False
+
+
+def is_wide(loop: Loop) -> bool:
+    """True if a loop over columns may have more than `TILE` iterations."""
+    return not isinstance(loop.extent, int) or loop.extent > TILE
 
 
 def _fits(stage: Stage, inner: list[Loop], reduced: list[Loop] | None) -> bool:

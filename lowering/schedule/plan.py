@@ -28,6 +28,7 @@ from .biases import take_in_biases
 from .blocks import Blocks, form_blocks, share_window
 from .channels import channels_innermost
 from .chunks import Chunks, block_chunks, nest_chunks, product_chunks
+from .columns import choose_rows, widen_tiles
 from .graph import Body, Buffer, Compute, Graph, Product, Read, Reshape, Source, Tensor
 from .groups import Grouper
 from .halves import narrow_products
@@ -145,8 +146,11 @@ def schedule(
             nest.tiling = choose_tiling(nest) or choose_scan_tiling(nest)
             if nest.tiling is None:
                 channels_innermost(nest, grouper)
+            widen_tiles(nest)
         own = (temporaries or _large_scratch)(nest)
         nest.chunks = chunks = nest_chunks(nest, own) if threads else None
+        if tiles:
+            choose_rows(nest)
         _add_temporaries(own, chunks, lives, number)
         result.steps.append(nest)
     _plan_workspace(result, lives)

@@ -57,3 +57,18 @@ func.func private @wave(%x: tensor<4096xf32, {strides = "contiguous"}>) -> tenso
   %s = "profuse.sin"(%x) : (tensor<4096xf32, {strides = "contiguous"}>) -> tensor<4096xf32>
   return %s : tensor<4096xf32>
 }
+
+// Four rows are added to an accumulator between its load and its store.
+// CHECK-LABEL: // columns
+// CHECK:       {{^}}columns_nest0:
+// CHECK:       vmovups %zmm{{[0-9]+}}, 192(%{{.*}},4)
+// CHECK:       jne
+// CHECK-NOT:   vmovups %zmm{{.*}}, {{.*}}(%
+// CHECK-COUNT-16: vaddps {{.*}}%zmm
+// CHECK-COUNT-4: vmovups %zmm{{[0-9]+}}, {{[0-9]*}}(%{{.*}},4)
+// CHECK-NOT:   vaddps
+// CHECK:       jne
+func.func private @columns(%x: tensor<64x256xf32, {strides = "contiguous"}>) -> tensor<256xf32> {
+  %s = "profuse.sum"(%x) {axes = array<i64: 0>, keepdims = false} : (tensor<64x256xf32, {strides = "contiguous"}>) -> tensor<256xf32>
+  return %s : tensor<256xf32>
+}

@@ -4,8 +4,8 @@ import math_harness
 import numpy as np
 import pytest
 from graphs import Graph, tensor
-from native import Kernel
-from profuse.dialect.ir.dtypes import F32, F64
+from native import Kernel, untouched
+from profuse.dialect.ir.dtypes import F32, F64, I8, I32, I64
 from profuse.lowering import math
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target, host_target
@@ -169,3 +169,81 @@ def test_targets_without_fused_multiply_add_have_one_version():
     artifact = compile_program(waves(4, 64), target, keep_stages=True)
     assert "arith.ori" not in artifact.stages["loops"]
     assert "math.fma" not in artifact.stages["loops"]
+
+
+# --- indices -------------------------------------------------------------------------------------
+
+
+def gathers(*sizes, dtype=I64, of=None):
+    g = Graph(tensor(*sizes), tensor(*sizes, dtype=dtype))
+    x, indices = g.inputs
+    found = g.gather(x, indices, axis=1)
+    return g.returning(g.mul(of(g, found) if of else found, g.number(2.0)))
+
+
+def called(kernel, *args):
+    """The result, and whether the launch is void."""
+    slots, outputs, frames, _alive = kernel.slots(*args)
+    kernel.function(slots.ctypes.data)
+    assert all(map(untouched, frames))
+    return outputs[0], bool(outputs[1])
+
+
+@pytest.mark.parametrize("dtype", [I64, I32, I8])
+@pytest.mark.parametrize("sizes", [(3, 100), (3, 5000), ("s0", "s1")])
+def test_indices_that_count_from_the_end(sizes, dtype):
+    kernel = built(gathers(*sizes, dtype=dtype))
+    rows, columns = (3, 5000) if "s0" in sizes else sizes
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((rows, columns)).astype(np.float32)
+    usual = rng.integers(0, 100, x.shape).astype(dtype.numpy)
+    for places in ([], [0], [2047], [2048, 4999], range(columns)):
+        indices = usual.copy()
+        indices[1, [k for k in places if k < columns]] -= 100
+        found, is_void = called(kernel, x, indices)
+        wanted = np.take_along_axis(x, indices.astype(np.int64), axis=1) * np.float32(2)
+        np.testing.assert_array_equal(found, wanted)
+        assert not is_void
+
+
+@pytest.mark.parametrize("sizes", [(3, 5000), ("s0", "s1")])
+@pytest.mark.parametrize("index", [5000, -5001, 2**45, 2**62, -(2**63)])
+@pytest.mark.parametrize("at", [0, 2048, 4999])
+def test_indices_outside_of_the_axis_void_the_launch(sizes, index, at):
+    kernel = built(gathers(*sizes))
+    x, indices = np.ones((3, 5000), np.float32), np.full((3, 5000), 4999)
+    assert not called(kernel, x, indices)[1]
+    indices[1, at] = index
+    found, is_void = called(kernel, x, indices)
+    assert is_void
+    np.testing.assert_array_equal(found, 2)  # nothing else has been read
+
+
+def test_what_of_places_on_the_axis_has_no_bounds():
+    """One loop tests a block, one has bounds, and one has neither them nor vectors of indices."""
+    text, scalar = built(gathers(64, 256)).stages["loops"], "#llvm.loop_vectorize<disable = true>"
+    assert (text.count("arith.cmpi uge"), text.count("arith.maxsi")) == (1, 1)
+    assert scalar in text
+    assert scalar not in built(gathers(64, 256, dtype=I32)).stages["loops"]
+
+
+def test_indices_into_whole_arrays_have_one_loop():
+    """A loop that waits for memory at each index would wait for a test as well."""
+    g = Graph(tensor(5000), tensor(300, dtype=I64))
+    x, indices = g.inputs
+    text = built(g.returning(g.abs(g.take(x, indices, axis=0)))).stages["loops"]
+    assert text.count("arith.maxsi") == 1 and "arith.cmpi uge" not in text
+
+
+@FUSED
+def test_rare_values_of_what_is_read_at_indices():
+    kernel = built(gathers(3, 5000, of=lambda g, x: g.sin(x)))
+    assert kernel.stages["loops"].count("arith.maxsi") == 2
+    x = np.full((3, 5000), 0.5, np.float32)
+    x[:, 7] = HUGE
+    indices = np.zeros((3, 5000), np.int64)
+    indices[2, 3000:] = -4993
+    found, is_void = called(kernel, x, indices)
+    wanted = 2 * np.sin(np.take_along_axis(x, indices, axis=1).astype(np.float64))
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert not is_void

@@ -45,6 +45,7 @@ class KernelEmitter(NestEmitter):
     """Emits members of a nest at the indices given by `place`."""
 
     searches = False  # a search pays for vectors, and a thread has none
+    versions = False
 
     def __init__(self, kernel: Kernel, nest: Nest) -> None:
         super().__init__(
