@@ -932,11 +932,6 @@ MUTATIONS = (
         ("executor/test_sizes.py::test_divisions_by_sizes_and_numbers_are_native",),
     ),
     Mutation(
-        "masked stores of one lane are left to LLVM", "lowering/libllvm.py",
-        "if len(lanes) == 1:", "if False:",
-        ("lowering/test_codegen.py::test_a_store_of_one_lane_stores_one_element",),
-    ),
-    Mutation(
         "multiples of what is centred sum to 0 whatever the multiples are",
         "dialect/importers/gradients/centred.py",
         "zero <= _constant_axes(rec, factor, zero)", "True",

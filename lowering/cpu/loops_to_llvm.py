@@ -7,7 +7,6 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
-from ..schedule.graph import definition
 from ..stages import run_passes
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
@@ -24,12 +23,7 @@ INTERLEAVE = 4
 SHORT = 16  # iterations of a reduction
 FEW = 7  # iterations of another loop: less than a vector of most dtypes
 _NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
-# LLVM 22 folds the tail of a loop of few iterations into a masked store. If one element is left,
-# and the store narrows it, the code for x86 writes it in its wide type, past the end of the array.
-_NOT_VECTORISED = "#llvm.loop_annotation<vectorize = <disable = true>>"
 _SCALAR = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <count = 8 : i32>>"
-_MASKED = 16  # iterations; longer loops have an epilogue without masks
-_LANES = 8  # iterations; multiples of this number leave no single element
 
 
 def annotate_loops(module: ir.Module) -> None:
@@ -80,8 +74,6 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
             if SCALAR in op.attributes:
                 del op.attributes[SCALAR]
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_SCALAR, op.context)
-            elif not has_inner and _may_write_too_much(op):
-                op.attributes[ANNOTATION] = ir.Attribute.parse(_NOT_VECTORISED, op.context)
             elif not has_inner and not _is_short(op):
                 op.attributes[ANNOTATION] = annotation
             elif OVER_BLOCKS in op.attributes:
@@ -101,21 +93,6 @@ def _is_short(loop: ir.Operation) -> bool:
     """
     count = iterations(loop)
     return count is not None and count <= (SHORT if len(loop.results) else FEW)
-
-
-def _may_write_too_much(loop: ir.Operation) -> bool:
-    count = iterations(loop)
-    if count is None or count >= _MASKED or count % _LANES == 0:
-        return False
-    stores = [op for op in walk(loop) if op.name == "llvm.store"]
-    return any(_is_narrowed(op.operands[0]) for op in stores)
-
-
-def _is_narrowed(value: ir.Value) -> bool:
-    op = definition(value)
-    while op is not None and op.name == "arith.bitcast":
-        op = definition(op.operands[0])
-    return op is not None and op.name in ("arith.trunci", "arith.truncf", "arith.extui")
 
 
 def to_llvm_dialect(module: ir.Module) -> None:
