@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from keyword import iskeyword
@@ -144,6 +145,16 @@ def parse_dim(text: str, leaf: Callable[[str], Leaf] = str) -> Dim:
     ``leaf`` is the inverse of ``name`` there.  Raises ValueError for other text, and what ``leaf``
     raises.
     """
+    return _read_before(text) if leaf is str else _read(text, leaf)
+
+
+@functools.lru_cache(4096)
+def _read_before(text: str) -> Dim:
+    """Most sizes are read again and again: at each launch of a check, in each kernel of a graph."""
+    return _read(text, str)
+
+
+def _read(text: str, leaf: Callable[[str], Leaf]) -> Dim:
     names = set(re.findall(r"[A-Za-z_]\w*", text)) - {"max", "min"}
     plain = re.fullmatch(r"[\w\s+*/%(),-]+", text) and "**" not in text
     if not plain or any(map(iskeyword, names)):

@@ -122,7 +122,7 @@ class _ModuleEmitter:
     def _step(self, step: StepFunction) -> None:
         """Add the function of a step: it takes pointers, the ranges of divided loops, sizes."""
         if isinstance(step.step, Nest):
-            self._nest(step.name, step.step, step.ranges)
+            self._nest(step.name, step.step, step.buffers, step.ranges)
         else:
             function, pointers, parts, names, _ = self._step_function(
                 step.name, step.buffers, ranges=step.ranges
@@ -166,13 +166,13 @@ class _ModuleEmitter:
         parts = list(zip(given[::2], given[1::2], strict=True))
         return function, pointers, parts, dict(zip(self.names, sizes, strict=True)), words
 
-    def _nest(self, name: str, nest: Nest, ranges: int = 1) -> None:
+    def _nest(self, name: str, nest: Nest, buffers: Sequence[Buffer], ranges: int = 1) -> None:
         """Add the function of a nest; one that runs on blocks also takes the number of a matrix."""
         ops = self.ops
         shared = shared_in_nest(self.schedule, nest) if self.in_place else set[Buffer]()
         in_block = nest.group.aligned is not None
         function, pointers, parts, names, words = self._step_function(
-            name, buffers_of(nest), shared, ranges, int(in_block)
+            name, buffers, shared, ranges, int(in_block)
         )
         if shared:
             function.attributes[IN_PLACE] = ir.UnitAttr.get()
@@ -193,15 +193,16 @@ class _ModuleEmitter:
         part: Range,
     ) -> None:  # fmt: skip
         name = f"{function.name}_nest"
+        buffers = [] if step.nest is None else buffers_of(step.nest)
 
         def call(matrix: ir.Value, rows: Range) -> None:
             assert step.nest is not None
-            given = [pointers[b] for b in buffers_of(step.nest)]
+            given = [pointers[b] for b in buffers]
             self.ops.call(name, [*given, matrix, *rows, *(sizes.names[n] for n in self.names)])
 
         emit_blocks(self.ops, step, sizes, pointers.__getitem__, self._declare, part, call)
         if step.nest is not None:
-            self._nest(name, step.nest)
+            self._nest(name, step.nest, buffers)
 
     # --- entry ---------------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ _CHEAP = ("llvm.load", "math.absf", "math.copysign", "math.fma", "math.sqrt")
 
 def version_loops(ops: Ops, function: ir.Operation) -> None:
     """Make two versions of each innermost loop of a function that selects rare values."""
+    if not any(RARE in op.attributes for op in walk(function)):
+        return
     in_place = IN_PLACE in function.attributes
     for loop in _innermost(function.regions[0].blocks[0]):
         inside = _operations(loop)

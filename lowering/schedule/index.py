@@ -18,20 +18,19 @@ class Index:
     def __init__(self, terms: Mapping[Atom, Dim], const: Dim = 0) -> None:
         self.terms = {a: c for a, c in terms.items() if c != 0}
         self.const = const
-        self._hash = hash((frozenset(self.terms.items()), const))
+        self._hash: int | None = None
 
     def __hash__(self) -> int:
+        if self._hash is None:  # few of the many expressions that are made are ever looked up
+            self._hash = hash((frozenset(self.terms.items()), self.const))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Index)
-            and self._hash == other._hash
-            and self.const == other.const
-            and self.terms == other.terms
-        )
+        return isinstance(other, Index) and self.const == other.const and self.terms == other.terms
 
     def __add__(self, other: Index) -> Index:
+        if not self.terms and self.const == 0:
+            return other
         terms = dict(self.terms)
         for atom, coef in other.terms.items():
             terms[atom] = terms.get(atom, 0) + coef
@@ -39,6 +38,8 @@ class Index:
 
     def scale(self, factor: Dim) -> Index:
         """The expression times a size."""
+        if factor == 1:
+            return self
         return Index({a: c * factor for a, c in self.terms.items()}, self.const * factor)
 
     def substitute(self, values: Callable[[Any], Index | None]) -> Index | None:

@@ -106,3 +106,11 @@ def test_numbers_that_are_equal_are_not_the_same_in_guards():
 def test_other_text_than_of_sizes_is_refused(text):
     with pytest.raises(ValueError, match="not a size expression"):
         parse_dim(text)
+
+
+def test_text_is_read_once():
+    """Sizes are asked for at every launch of a check; their text is no different by then."""
+    assert parse_dim("(s0 + 7) * s1") is parse_dim("(s0 + 7) * s1")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="not a size expression"):
+            parse_dim("s0 +")

@@ -13,6 +13,7 @@ operands independently would hide that.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,9 +68,7 @@ def nudge(
     if not array.size:
         return array
     bits = np.ascontiguousarray(array).view(f"i{array.itemsize}").reshape(array.shape)
-    info = np.iinfo(bits.dtype)
-    infinite = int(np.array(np.inf, array.dtype).view(bits.dtype))
-    one = int(np.array(1, array.dtype).view(bits.dtype))
+    infinite, one, most = _bits_of_numbers(array.dtype)
     ulps = min(ulps, (infinite - one) // 2)
     # Drawing random numbers would take most of the time, so only a limited number is drawn.
     count = min(array.size, _DRAWN)
@@ -77,7 +76,7 @@ def nudge(
         steps = np.full(array.shape, rng.choice([-ulps, ulps]), bits.dtype)
     else:
         steps = np.resize(rng.integers(-ulps, ulps, count, bits.dtype, True), array.shape)
-    size = bits & info.max
+    size = bits & most
     size -= ulps
     # Zeros and very small numbers stay: their ``size`` is negative now, which is large as unsigned.
     steps *= size.view(f"u{array.itemsize}") < infinite - 2 * ulps
@@ -88,6 +87,14 @@ def nudge(
         signs = np.resize(np.where(rng.integers(0, 2, count, dtype=bool), 1, -1), array.shape)
         moved = np.where(nans, np.copysign(array, signs.astype(array.dtype)), moved)
     return moved
+
+
+@functools.cache
+def _bits_of_numbers(dtype: np.dtype) -> tuple[int, int, int]:
+    """The bits, as integers, of infinity and of 1 as floats of a dtype, and of all but the sign."""
+    bits = np.dtype(f"i{dtype.itemsize}")
+    infinite, one = (int(np.array(value, dtype).view(bits)) for value in (np.inf, 1))
+    return infinite, one, int(np.iinfo(bits).max)
 
 
 class Reference:
