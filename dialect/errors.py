@@ -76,6 +76,10 @@ class ArgumentError(ProfuseError, TypeError):
     """A call's arguments do not fit the function: arity, structure, or an unsupported object."""
 
 
+class GradientError(ProfuseError, RuntimeError):
+    """Gradients of a run cannot be computed: what they need is gone, or was never recorded."""
+
+
 class IRError(ProfuseError, ValueError):
     """IR text that does not parse or does not verify."""
 

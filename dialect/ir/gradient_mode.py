@@ -24,10 +24,16 @@ def gradient_mode() -> bool:
     return _MODE.on
 
 
+def set_gradient_mode(on: bool) -> bool:
+    """Switch gradient mode of this thread; returns what it was."""
+    before, _MODE.on = _MODE.on, on
+    return before
+
+
 @contextmanager
 def gradients(on: bool) -> Iterator[None]:
     """Switch gradient mode of this thread for the duration of a ``with`` block."""
-    before, _MODE.on = _MODE.on, on
+    before = set_gradient_mode(on)
     try:
         yield
     finally:
@@ -44,4 +50,4 @@ def requires_grad(value: object) -> bool:
     return bool(getattr(value, "requires_grad", False)) and _MODE.on
 
 
-__all__ = ["gradient_mode", "gradients", "requires_grad"]
+__all__ = ["gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]

@@ -50,6 +50,14 @@ class GradientBuilder:
         """True if two arrays are known to have one shape in every call."""
         raise NotImplementedError
 
+    def product(self, g: Any, partial: Any) -> Any:
+        """A gradient times a derivative."""
+        return np.multiply(g, partial)
+
+    def absorbing_product(self, g: Any, partial: Any) -> Any:
+        """``g * partial``, but 0 wherever ``g`` is 0."""
+        return self.op("absorbing_mul", g, partial)
+
     def wants(self, index: int) -> bool:
         """Whether an operand needs a gradient."""
         return self.wanted[index]

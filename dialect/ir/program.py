@@ -13,7 +13,7 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import Loc
-from .attrs import quoted
+from .attrs import SYMBOL, quoted
 from .op import Op
 from .types import TENSOR, Type, type_to_mlir
 
@@ -28,6 +28,12 @@ class Instr:
     attrs: dict[str, Any] = field(default_factory=dict)
     blocks: tuple[Block, ...] = ()
     loc: Loc | None = None
+
+    @property
+    def symbols(self) -> list[str]:
+        """The functions of the module that the instruction names."""
+        named = (self.attrs.get(k) for k, a in self.op.attrs.items() if a.kind is SYMBOL)
+        return [name for name in named if name is not None]
 
 
 @dataclass(slots=True)
@@ -93,8 +99,8 @@ class Module:
             current = wanted.pop()
             if current not in found:
                 found[current] = self.functions[current]
-                called = (i.attrs.get("callee") for i in found[current].body.walk())
-                wanted += (callee for callee in called if callee is not None)
+                for instr in found[current].body.walk():
+                    wanted += instr.symbols
         return Module(found.pop(name), found)
 
     def to_mlir(self, *, locations: bool = True) -> str:

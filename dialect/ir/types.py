@@ -101,6 +101,7 @@ class ListType:
 Type = Union[TensorType, ScalarType, ListType]
 
 TENSOR = TensorType()
+UNDEFINED = TensorType(defined=False)  # what an observer has seen; values have no such type in IR
 BOOL_SCALAR, INT_SCALAR, FLOAT_SCALAR, COMPLEX_SCALAR = (
     ScalarType(d) for d in (BOOL, I64, F64, C128)
 )
@@ -133,7 +134,7 @@ def type_of(value: object) -> Type:
         strides = "contiguous" if value.is_contiguous else _element_strides(value)
         flag = requires_grad(value)
         return TensorType(dtype_of(value.dtype), value.shape, strides, value.device, flag, True)
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    array = value if type(value) is np.ndarray else np.asarray(value)
     strides = "contiguous" if array.flags.c_contiguous else _element_strides(array)
     return TensorType(dtype_of(array.dtype), array.shape, strides, HOST, requires_grad(value), True)
 
@@ -192,7 +193,7 @@ def type_to_mlir(type_: Type) -> str:
     if not isinstance(type_, TensorType):
         return str(type_)
     if type_.dtype is None:
-        return "!profuse.tensor"
+        return "!profuse.undefined" if type_ == UNDEFINED else "!profuse.tensor"
     if type_.shape is None:
         return f"tensor<*x{type_.dtype.mlir}>"
     sizes = "".join(f"{d}x" if isinstance(d, int) else "?x" for d in type_.shape)
@@ -223,6 +224,8 @@ _TENSOR_TEXT = re.compile(
 @lru_cache(maxsize=4096)
 def type_from_mlir(text: str) -> Type:
     """Parse a type's IR spelling; raises IRError for types that are not profuse's."""
+    if text == "!profuse.undefined":
+        return UNDEFINED
     if text == "!profuse.tensor":
         return TENSOR
     if text == "!profuse.list":

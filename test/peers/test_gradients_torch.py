@@ -1,4 +1,6 @@
-"""Gradients against torch's, on the samples of its operator database: each name maps to NumPy's.
+"""Gradients, of traces and of runs, against torch's on the samples of its operator database.
+
+Each of its names maps to one of NumPy's.
 
 Skipped where torch or what its database imports is not installed. `make pytest` runs the first
 samples of each op, `make peers-gradients` 40.
@@ -262,9 +264,27 @@ def mapped(value: Any, fn: Callable[[Any], Any]) -> Any:
     return {k: mapped(v, fn) for k, v in value.items()} if isinstance(value, dict) else value
 
 
+def _taped(fn: Callable[..., Any], *arrays: np.ndarray) -> Any:
+    """`pf.vjp` by the tape; what has no gradient there raises TraceError as well."""
+    leaves = [pf.array(a, requires_grad=True) for a in arrays]
+    try:
+        value = fn(*leaves)
+    except pf.GradientError as error:
+        raise TraceError(error.what) from error
+
+    def pull(g: Any) -> list[Any]:
+        if not value.requires_grad:
+            return [np.zeros_like(a) for a in arrays]
+        found = pf.gradients([value], leaves, [g], allow_unused=True)
+        return [np.zeros_like(a) if f is None else f for f, a in zip(found, arrays, strict=True)]
+
+    return value, pull
+
+
+@pytest.mark.parametrize("vjp", [pf.vjp, _taped], ids=["trace", "tape"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=["real", "complex"])
 @pytest.mark.parametrize("op", OPS, ids=lambda op: f"{op.name} {op.variant_test_name}".strip())
-def test_gradients_are_those_of_torch(op, dtype):
+def test_gradients_are_those_of_torch(op, dtype, vjp):
     if dtype not in op.supported_backward_dtypes("cpu"):
         pytest.skip("torch has no gradient for complex numbers here")
     torch.manual_seed(0)
@@ -306,7 +326,7 @@ def test_gradients_are_those_of_torch(op, dtype):
             continue
         with np.errstate(all="ignore"), pf.knobs.override(cache=False):
             try:
-                value, pull = pf.vjp(ours, *arrays)
+                value, pull = vjp(ours, *arrays)
             except TraceError as error:
                 refused.add(str(error).split("\n")[0])
                 continue

@@ -73,6 +73,10 @@ class TraceBuilder(GradientBuilder):
             self._products[key] = np.multiply(g, partial)
         return self._products[key]
 
+    def forget_products(self) -> None:
+        """Let `product` make products anew: the block that it has made them in has ended."""
+        self._products.clear()
+
     def _factors_of(self, x: Any) -> tuple[Factor, ...]:
         """The arrays, by their values, and the numbers that multiplications have made ``x`` of."""
         return (repr(x),) if type(x) in _NUMBERS else self._found(x.value)

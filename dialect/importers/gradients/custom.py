@@ -10,7 +10,7 @@ from ...errors import ArgumentError
 from ...ir.program import Block
 from ...ops.create import Constant
 from ...ops.gradients import CustomRule, key_of
-from ..tracing.current import current, trace_error, user_loc
+from ..tracing.current import current, evaluator, trace_error, user_loc
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.pytree import TreeDef, flatten, leaves_like, unflatten
 from ..tracing.recorder import Recorder
@@ -38,14 +38,17 @@ class CustomVjp:
     def __call__(self, *args: Any) -> Any:
         rec = current()
         if rec is None:
-            return _pair(self.forward(*args), self.__name__)[0]
+            tape = evaluator()
+            if tape is not None:
+                return tape.call_custom(self, args)
+            return pair(self.forward(*args), self.__name__)[0]
         leaves, tree = flatten(args)
         # What the function reads from elsewhere is told from its arguments by these values.
         leaves = [variable(rec, leaf) for leaf in leaves]
         apart = Block()
         with rec.nested(apart):
             given = rec.callee(self.forward)(*unflatten(tree, leaves))
-            result, saved = _pair(given, self.__name__)
+            result, saved = pair(given, self.__name__)
             kept, saved_tree = flatten(saved)
             found, result_tree = flatten(result)
             apart.outputs = tuple(as_value(rec, leaf) for leaf in (*kept, *found))
@@ -86,15 +89,15 @@ class Checkpoint(CustomVjp):
         module = getattr(fn, "__module__", None) or type(fn).__module__
         super().__init__(self._forward, self._backward, f"checkpoint of {name}", module)
         functools.update_wrapper(self, fn)
-        self._fn = fn
+        self.fn = fn
 
     def _forward(self, *args: Any) -> Any:
         rec = current()
-        fn = self._fn if rec is None else rec.callee(self._fn)
+        fn = self.fn if rec is None else rec.callee(self.fn)
         return fn(*args), args
 
     def _backward(self, saved: Any, gradient: Any) -> Any:
-        return pulled_in_trace(self._fn, saved)[1](gradient)
+        return pulled_in_trace(self.fn, saved)[1](gradient)
 
 
 def _is_constant(rec: Recorder, value: int) -> bool:
@@ -133,32 +136,43 @@ class _Pull:
 
     def __call__(self, saved: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
         rec = current()
-        assert rec is not None
         args, saved_tree, result = self.trees
         gradient = unflatten(result, list(gradients))
-        name = self.custom.__name__
-        found = rec.callee(self.custom.backward)(unflatten(saved_tree, list(saved)), gradient)
-        trees = args.spec[2]
-        if type(found) is not tuple or len(found) != len(trees):
+        # On the tape, outside of traces, the function computes with arrays at once.
+        backward = self.custom.backward if rec is None else rec.callee(self.custom.backward)
+        found = backward(unflatten(saved_tree, list(saved)), gradient)
+        return [
+            x if x is None or rec is None else wrap(rec, as_value(rec, x))
+            for x in checked_gradients(self.custom, found, args)
+        ]
+
+
+def checked_gradients(custom: CustomVjp, found: Any, args: TreeDef) -> list[Any]:
+    """What ``backward`` has returned, one for each leaf of the arguments.
+
+    Raises ArgumentError for something else.
+    """
+    name, trees = custom.__name__, args.spec[2]
+    if type(found) is not tuple or len(found) != len(trees):
+        raise ArgumentError(
+            f"backward of {name} must return a tuple of {len(trees)} gradients, one for each "
+            "argument", loc=user_loc(), hint="write None for an argument without gradient",
+        )  # fmt: skip
+    leaves: list[Any] = []
+    for g, spec in zip(found, trees, strict=True):
+        given = leaves_like(TreeDef(spec, len(TreeDef(spec, 0).paths())), g)
+        if given is None:
             raise ArgumentError(
-                f"backward of {name} must return a tuple of {len(trees)} gradients, one for each "
-                "argument", loc=user_loc(), hint="write None for an argument without gradient",
+                f"backward of {name} returns a gradient of another structure than its "
+                f"argument: {flatten(g)[1]}", loc=user_loc(),
+                hint="return one array for each array of the argument",
             )  # fmt: skip
-        leaves: list[Any] = []
-        for g, spec in zip(found, trees, strict=True):
-            tree = TreeDef(spec, len(TreeDef(spec, 0).paths()))
-            given = leaves_like(tree, g)
-            if given is None:
-                raise ArgumentError(
-                    f"backward of {name} returns a gradient of another structure than its "
-                    f"argument: {flatten(g)[1]}", loc=user_loc(),
-                    hint="return one array for each array of the argument",
-                )  # fmt: skip
-            leaves += [None if x is None else wrap(rec, as_value(rec, x)) for x in given]
-        return leaves
+        leaves += given
+    return leaves
 
 
-def _pair(found: Any, name: str) -> tuple[Any, Any]:
+def pair(found: Any, name: str) -> tuple[Any, Any]:
+    """What ``forward`` has returned; raises ArgumentError for something else than a pair."""
     if type(found) is not tuple or len(found) != 2:
         raise ArgumentError(
             f"forward of {name} must return a pair: its result, and what backward needs",
@@ -167,4 +181,4 @@ def _pair(found: Any, name: str) -> tuple[Any, Any]:
     return found
 
 
-__all__ = ["Checkpoint", "CustomVjp"]
+__all__ = ["Checkpoint", "CustomVjp", "checked_gradients", "pair"]

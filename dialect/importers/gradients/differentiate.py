@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import CodeType
 from typing import Any
 
-from ...dataclass import dataclass
 from ...errors import InternalError, IRError
 from ...ir.program import Block, Program
 from ...ir.types import ScalarType, TensorType, Type
+from ...ops.speculation import Gradient
 from ..python.journal import Journal
 from ..python.scope import Scope
 from ..tracing.current import recording
 from ..tracing.inline import inline_program
-from ..tracing.operators import wrap
+from ..tracing.operators import as_value, wrap
 from ..tracing.recorder import Recorder
+from .blocks import pull_back_blocks
 from .functional import given_gradient, gradient_or_zeros, is_float, joined, reverse_half
 from .residuals import residuals
 from .sweep import pull_back
@@ -34,7 +36,7 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
     Raises IRError for inputs of unknown types and for what ``wrt`` names without being a float
     input; TraceError, at its line, for an instruction that has no gradient.
     """
-    made = _Forward(program, wrt)
+    made = _Forward(program, wrt, differentiate.__code__)
     with recording(made.rec):
         given = [given_gradient(made.rec, v) for v in made.float_outputs]
         pairs = [(v, wrap(made.rec, g)) for v, g in zip(made.float_outputs, given, strict=True)]
@@ -42,43 +44,18 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
     return made.program((*made.inputs, *given), (*made.outputs, *found))
 
 
-@dataclass(frozen=True)
-class Gradient:
-    """A differentiable graph as two programs, with the indices that R2.29 names.
-
-    The forward one returns the real outputs, and then temporaries that the reverse one needs. The
-    inputs of the reverse one are gradients of real outputs, captured inputs of the forward one,
-    and captured outputs of it; its outputs are gradients of inputs.
-
-    Attributes:
-        forward: the graph with temporaries.
-        reverse: its gradients.
-        real_outputs: how many outputs of ``forward`` are those of the graph.
-        input_vjps: the outputs that ``reverse`` takes gradients for.
-        captured_inputs: the inputs of ``forward`` that ``reverse`` takes.
-        captured_outputs: the outputs of ``forward`` that ``reverse`` takes.
-        output_vjps: the inputs that ``reverse`` returns gradients for.
-    """
-
-    forward: Program
-    reverse: Program
-    real_outputs: int
-    input_vjps: tuple[int, ...]
-    captured_inputs: tuple[int, ...]
-    captured_outputs: tuple[int, ...]
-    output_vjps: tuple[int, ...]
-
-
 def split(program: Program, wrt: Sequence[int] | None = None, budget: float = 1.0) -> Gradient:
     """A program and its gradients as two programs, between which few bytes pass (R2.29).
 
     Inputs and outputs are in memory in any case, so they rather than other values are captured.
-    ``budget``: as of `residuals`.
-    Arguments and errors are those of `differentiate`.
+    The reverse half returns a gradient for each chosen input that a float output depends on. If
+    there are several float outputs, any of their gradients may be undefined, and so may those that
+    it returns (R2.30). ``budget`` is that of `residuals`; other arguments and errors are those of
+    `differentiate`.
     """
-    made = _Forward(program, wrt)
+    made = _Forward(program, wrt, split.__code__)
     with recording(made.rec):
-        apart = reverse_half(made.rec, made.float_outputs, made.gradients)
+        apart = reverse_half(made.rec, made.float_outputs, made.flowing)
         in_memory = {*made.inputs, *made.outputs}
         kept = residuals(made.rec, apart, (), in_memory, budget).kept
     inputs = [k for k, v in enumerate(made.inputs) if v in kept]
@@ -93,22 +70,29 @@ def split(program: Program, wrt: Sequence[int] | None = None, budget: float = 1.
     reverse = Program(f"{program.name}_reverse", body, forward.types, forward.count)
     return Gradient(
         forward, reverse, len(made.outputs), tuple(made.floats), tuple(inputs), tuple(captured),
-        tuple(made.chosen),
+        tuple(made.reached),
     )  # fmt: skip
 
 
 class _Forward:
     """A program recorded anew, free of writes, of which gradients can be recorded.
 
+    Args:
+        program, wrt: as of `differentiate`.
+        entry: code of the function that records: frames beyond it are none of the graph's.
+
     Attributes:
         floats: positions of the float outputs.
         chosen: positions of the inputs to differentiate by.
+        reached: those of them that `flowing` has found gradients of.
     """
 
-    def __init__(self, program: Program, wrt: Sequence[int] | None) -> None:
+    reached: list[int]
+
+    def __init__(self, program: Program, wrt: Sequence[int] | None, entry: CodeType) -> None:
         types = [_known(program, k) for k in range(len(program.inputs))]
         self.rec = rec = Recorder(program.name, ())
-        rec.entry, rec.journal = differentiate.__code__, Journal()
+        rec.entry, rec.journal = entry, Journal()
         rec.scope = Scope(rec, differentiate)
         rec.sizes_hold = True
         with recording(rec):
@@ -141,6 +125,19 @@ class _Forward:
             gradient_or_zeros(rec, wrap(rec, v), g).value
             for v, g in zip(wanted, found, strict=True)
         ]
+
+    def flowing(self, pairs: list[tuple[int, Any]]) -> list[int]:
+        """Record the gradients of those of the chosen inputs that gradients flow into."""
+        rec = self.rec
+        wanted = [self.inputs[k] for k in self.chosen]
+        if len(pairs) == 1:
+            pulled = pull_back(rec, self.instrs, pairs, wanted)
+            found = [None if g is None else as_value(rec, g) for g in pulled]
+        else:
+            given = [(v, as_value(rec, g)) for v, g in pairs]
+            found = pull_back_blocks(rec, self.instrs, given, wanted)
+        self.reached = [k for k, g in zip(self.chosen, found, strict=True) if g is not None]
+        return [g for g in found if g is not None]
 
     def program(self, inputs: Sequence[int], outputs: Sequence[Any]) -> Program:
         """What has been recorded. Nothing more can be recorded then."""

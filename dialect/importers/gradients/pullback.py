@@ -41,16 +41,18 @@ class Forward:
 
     Args:
         fn: the function.
+        wrt: the positions of arguments that the pullback has gradients for; None = all.
         budget: which part of what its pullback would keep it may keep, as of `residuals`.
     """
 
-    def __init__(self, fn: Callable, budget: float = 1.0) -> None:
+    def __init__(self, fn: Callable, wrt: Sequence[int] | None = None, budget: float = 1.0) -> None:
         functools.update_wrapper(self, fn)
-        self.fn, self.budget = fn, budget
+        self.fn, self.wrt, self.budget = fn, wrt, budget
 
     def __call__(self, *args: Any) -> Any:
         rec = trace_in_progress()
-        made = Recorded(rec, self.fn, args, {}, range(len(args)))
+        wrt = range(len(args)) if self.wrt is None else self.wrt
+        made = Recorded(rec, self.fn, args, {}, wrt)
         floats = [k for k, v in enumerate(made.outputs) if rec.dtype(v).kind in "fcV"]
         tree: Any = None
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError
-from ...ir.gradients import Partial, conjugate, rule_of, times
+from ...ir.gradients import times
 from ...ir.op import EACH, Op
 from ...ir.program import Instr
 from ...ir.types import ListType
@@ -21,6 +20,7 @@ from .builder import TraceBuilder
 from .cancel import cancelling
 from .centred import gradient_of_mean, subtracted_mean
 from .flow import pull_flow, push_flow, values_read
+from .rules import partials_of, pulled, refused, stated_rule
 
 
 def pull_back(
@@ -39,6 +39,23 @@ def pull_back(
     for value, g in gradients:
         if g is not None:
             _add(found, value, g)
+    active = active_values(rec, instrs, found, wanted)
+    for instr in reversed(instrs):
+        gs = [found.pop(r, None) if r in active else None for r in instr.results]
+        if any(g is not None for g in gs):
+            with rec.at(instr.loc):
+                for value, g in contributions(b, instr, gs, active):
+                    _add(found, value, g)
+    return [found.get(v) for v in wanted]
+
+
+def active_values(
+    rec: Recorder, instrs: Sequence[Instr], found: Mapping[int, Any], wanted: Sequence[int]
+) -> set[int]:
+    """The values that have gradients; what provably cancels has none, which is remarked.
+
+    ``found``: the gradients of values that are given.
+    """
     still = cancelling(rec, instrs, found)
     for value in still:
         made = rec.defs[value]
@@ -46,23 +63,35 @@ def pull_back(
             f"the gradient of the {made.op.name} at {made.loc} is left out: the results do not "
             "depend on what is subtracted there"
         )
-    active = _active(rec, instrs, wanted) - still
-    for instr in reversed(instrs):
-        gs = [found.pop(r, None) if r in active else None for r in instr.results]
-        if all(g is None for g in gs):
-            continue
-        if issubclass(instr.op, ControlFlow):
-            pull = functools.partial(pull_back, rec)
-            with rec.at(instr.loc):
-                for value, g in pull_flow(rec, instr, gs, active, pull).items():
-                    _add(found, value, g)
-            continue
-        b.wanted = [v in active for v in instr.operands]
-        with rec.at(instr.loc):
-            for value, g in zip(instr.operands, _pulled_in_short(b, instr, gs), strict=True):
-                if g is not None and value in active:
-                    _add(found, value, g)
-    return [found.get(v) for v in wanted]
+    return _active(rec, instrs, wanted) - still
+
+
+def contributions(
+    b: TraceBuilder, instr: Instr, gs: Sequence[Any], active: set[int]
+) -> Iterator[tuple[int, Any]]:
+    """What one instruction adds to the gradients of active values that it reads.
+
+    ``gs``: the gradients of its results, None for 0.
+    """
+    rec = b.rec
+    if issubclass(instr.op, ControlFlow):
+        yield from pull_flow(rec, instr, gs, active, functools.partial(pull_back, rec)).items()
+        return
+    b.wanted = [v in active for v in instr.operands]
+    for value, g in zip(instr.operands, _pulled_in_short(b, instr, gs), strict=True):
+        if g is not None and value in active:
+            yield value, g
+
+
+def _pulled_in_short(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
+    """What `pulled` gives, without what is known to sum to zero."""
+    mean = subtracted_mean(b.rec, instr)
+    if mean is None or not b.wants(mean):
+        return pulled(b, *_parts(b, instr), gs)
+    b.wanted = [wanted and k != mean for k, wanted in enumerate(b.wanted)]
+    found = list(pulled(b, *_parts(b, instr), gs))
+    found[mean] = gradient_of_mean(b, instr, mean, gs[0])
+    return found
 
 
 def push_forward(
@@ -120,47 +149,12 @@ def _is_float(rec: Recorder, value: int) -> bool:
     return not isinstance(rec.hints[value], ListType) and rec.dtype(value).kind in "fcV"
 
 
-def _pulled_in_short(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
-    """What `_pulled` gives, without what is known to sum to zero."""
-    mean = subtracted_mean(b.rec, instr)
-    if mean is None or not b.wants(mean):
-        return _pulled(b, instr, gs)
-    b.wanted = [wanted and k != mean for k, wanted in enumerate(b.wanted)]
-    pulled = list(_pulled(b, instr, gs))
-    pulled[mean] = gradient_of_mean(b, instr, mean, gs[0])
-    return pulled
-
-
-def _pulled(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
-    """One gradient per operand, or None."""
-    op, attrs, xs, ys = _parts(b, instr)
-    rule = _rule(op)
-    if rule == "partials":
-        parts, multiply = _partials(b, op, xs, ys[0])
-        return [
-            None
-            if p is None or not b.wants(k)
-            else b.like(times(conjugate(p), gs[0], multiply), xs[k])
-            for k, p in enumerate(parts)
-        ]
-    if rule == "linear":
-        linear = range(len(xs)) if op.linear is EACH else {i for s in op.linear for i in s}
-        return [
-            op.transpose(b, attrs, xs, ys[0], gs[0], k) if k in linear and b.wants(k) else None
-            for k in range(len(xs))
-        ]
-    if rule == "vjp":
-        found = op.vjp(b, attrs, xs, ys, gs)
-        return (*found, *[None] * (len(xs) - len(found)))
-    raise _refused(op)
-
-
 def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
     """One tangent per result, or None."""
     op, attrs, xs, ys = _parts(b, instr)
-    rule = _rule(op)
+    rule = stated_rule(op)
     if rule == "partials":
-        parts, multiply = _partials(b, op, xs, ys[0])
+        parts, multiply = partials_of(b, op, xs, ys[0])
         terms = [
             times(p, t, multiply)
             for p, t in zip(parts, ts, strict=True) if p is not None and t is not None
@@ -184,7 +178,7 @@ def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
         )
     if rule == "vjp":
         return _pushed_by_transposing(b, instr, ts)
-    raise _refused(op)
+    raise refused(op)
 
 
 def _pushed_by_transposing(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
@@ -194,27 +188,18 @@ def _pushed_by_transposing(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> 
     wanted = list(b.wanted)
     dummies = [b.op("copy", np.zeros_like(y)) for y in ys]
     start = len(rec.blocks[-1].instrs)
-    pulled = op.vjp(b, attrs, xs, ys, dummies)
+    found = op.vjp(b, attrs, xs, ys, dummies)
     linear = rec.blocks[-1].instrs[start:]
-    given = [(g.value, t) for g, t in zip(pulled, ts, strict=False) if g is not None]
-    found = pull_back(rec, linear, given, [d.value for d in dummies])
+    given = [(g.value, t) for g, t in zip(found, ts, strict=False) if g is not None]
+    tangents = pull_back(rec, linear, given, [d.value for d in dummies])
     b.wanted = wanted
-    return found
+    return tangents
 
 
 def _parts(b: TraceBuilder, instr: Instr) -> tuple[type[Op], dict[str, Any], list, list]:
     attrs = instr.op.full_attrs(instr.attrs)
     xs, ys = ([b.value(v) for v in values] for values in (instr.operands, instr.results))
     return instr.op, attrs, xs, ys
-
-
-def _partials(
-    b: TraceBuilder, op: type[Op], xs: Sequence[Any], y: Any
-) -> tuple[Sequence[Partial], Callable[[Any, Any], Any]]:
-    """The derivatives of an elementwise op, and what multiplies by them."""
-    assert op.partials is not None
-    multiply = b.absorbing_product if op.singular else b.product
-    return op.partials(*xs, y), multiply
 
 
 def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:
@@ -226,20 +211,4 @@ def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:
     return b.converted(b.spread(total, y), y)
 
 
-def _rule(op: type[Op]) -> str:
-    """`rule_of` an op; raises TraceError for one of the user's that states nothing."""
-    try:
-        return rule_of(op)
-    except InternalError as error:
-        raise trace_error(
-            error.what, "state how gradients pass it, as docs/gradients.md explains"
-        ) from error
-
-
-def _refused(op: type[Op]) -> Exception:
-    if op.undifferentiable and not op.writes:
-        return InternalError(f"{op.full_name()} is differentiated: {op.undifferentiable}")
-    return trace_error(f"{op.name} has no gradient yet")
-
-
-__all__ = ["pull_back", "push_forward"]
+__all__ = ["active_values", "contributions", "pull_back", "push_forward"]

@@ -10,7 +10,7 @@ import types
 def _library_folders() -> tuple[str, ...]:
     standard = os.path.dirname(os.__file__)
     # Tests and examples of a checkout are users' code.
-    root = os.path.abspath(f"{__file__}/../../..")
+    root = os.path.abspath(f"{__file__}/../../../..")
     own = (f"{root}/{name}" for name in ("dialect", "executor", "lowering", "tools"))
     return tuple({f"{folder}/" for folder in (standard, os.path.realpath(standard), *own)})
 

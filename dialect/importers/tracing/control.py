@@ -21,7 +21,7 @@ from .current import current, trace_error, user_loc
 from .operators import as_value, op, recorder_of, wrap
 from .pytree import TreeDef, flatten, unflatten
 from .recorder import Recorder
-from .traced import Traced, TracedScalar
+from .traced import Traced, is_tracing
 
 _ROUNDS = 4  # rounds in which a loop's carried types may widen: the dtype first, then sizes
 
@@ -33,7 +33,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> An
     Raises ArgumentError for branches that are no functions, as the loops do for their bodies.
     """
     _check_functions("cond", true_fn=true_fn, false_fn=false_fn)
-    if not isinstance(pred, (Traced, TracedScalar)):
+    if not is_tracing([pred]):
         return true_fn(*operands) if pred else false_fn(*operands)
     rec = recorder_of((pred,))
     condition = _truth(rec, pred)
@@ -235,7 +235,7 @@ class _Carry:
 
 def _recorder_for(leaves: Sequence[Any]) -> Recorder | None:
     """The trace in progress if the loop must be recorded, None if it can run in Python."""
-    if current() is None and not any(isinstance(x, (Traced, TracedScalar)) for x in leaves):
+    if current() is None and not is_tracing(leaves):
         return None
     # Bodies may close over traced values: inside a trace a loop is always recorded.
     return recorder_of(leaves)

@@ -16,12 +16,24 @@ if TYPE_CHECKING:
 
 _SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
 _LOCAL = threading.local()
+# What evaluates ops at once where no trace runs: that of the tape, once somebody uses the tape.
+_evaluating: list[Recorder] = []
 
 
 def current() -> Recorder | None:
     """The innermost trace running in this thread."""
     stack = getattr(_LOCAL, "stack", None)
     return stack[-1] if stack else None
+
+
+def evaluator() -> Recorder | None:
+    """The recorder that evaluates at once, outside of traces; None if there is none."""
+    return _evaluating[-1] if _evaluating else None
+
+
+def evaluate_with(recorder: Recorder) -> None:
+    """Have ``recorder`` evaluate what is asked for outside of traces."""
+    _evaluating[:] = [recorder]
 
 
 @contextmanager
@@ -73,4 +85,6 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
     return kind(what, loc=user_loc())
 
 
-__all__ = ["current", "recording", "size_error", "trace_error", "user_loc"]
+__all__ = [
+    "current", "evaluate_with", "evaluator", "recording", "size_error", "trace_error", "user_loc",
+]  # fmt: skip

@@ -10,18 +10,19 @@ import numpy as np
 from ...ir.device import is_foreign
 from ...ir.types import ScalarType, TensorType
 from ..handlers import CREATION, FUNCTIONS, METHODS
-from .current import current, trace_error
+from .current import current, evaluator, trace_error
 from .leaves import NUMBERS, converted
 from .recorder import Recorder
 from .unsupported import unsupported_call
 
-_OPERATORS = {
+OPERATORS = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div",
     "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor", "lshift": "shift_left", "rshift": "shift_right",
 }  # fmt: skip
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-IN_PLACE = {**_OPERATORS, "matmul": "matmul"}
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+UNARY = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
+IN_PLACE = {**OPERATORS, "matmul": "matmul"}
 _CLASSES: dict[type, type[Recording]] = {}  # type -> the class that stands for its values
 
 
@@ -31,6 +32,8 @@ def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
     ``view_of``: the array whose memory the result shares under NumPy.
     """
     rec = recorder_of(operands)
+    if rec.evaluates:
+        return rec.evaluate(name, operands, attrs)
     results = rec.emit(name, [as_value(rec, x) for x in operands], attrs)
     if len(results) != 1:
         return tuple(wrap(rec, r) for r in results)
@@ -43,8 +46,11 @@ def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
 
 
 def recorder_of(operands: Any = ()) -> Recorder:
-    """The trace in progress; raises TraceError if there is none, or operands are of another one."""
-    rec = current()
+    """The trace in progress, or what evaluates at once where there is none.
+
+    Raises TraceError if there is neither, or operands are of another trace.
+    """
+    rec = current() or evaluator()
     for x in operands:
         if isinstance(x, Recording):
             x.check_live()
@@ -55,6 +61,8 @@ def recorder_of(operands: Any = ()) -> Recorder:
 
 def wrap(rec: Recorder, value: int) -> Any:
     """The traced object of a graph value."""
+    if rec.evaluates:
+        return value
     stands_for = ScalarType if isinstance(rec.hints[value], ScalarType) else TensorType
     return _CLASSES[stands_for](rec, value)
 
@@ -83,15 +91,16 @@ def is_operand(x: Any) -> bool:
 class Recording:
     """Operators shared by traced arrays and numbers.
 
-    Class keyword: ``of``, the class of the types whose values a subclass stands for.
+    Class keyword: ``of``, the class of the types whose values a subclass stands for in traces.
     """
 
     __slots__ = ("__weakref__", "_value", "rec")
     __array_priority__ = 1000.0
 
-    def __init_subclass__(cls, *, of: type[ScalarType] | type[TensorType]) -> None:
+    def __init_subclass__(cls, *, of: type[ScalarType] | type[TensorType] | None = None) -> None:
         super().__init_subclass__()
-        _CLASSES[of] = cls
+        if of is not None:
+            _CLASSES[of] = cls
 
     def __init__(self, rec: Recorder, value: int | None) -> None:
         self.rec = rec
@@ -138,18 +147,6 @@ class Recording:
     def share(self, base: Recording) -> None:
         """Note that this has the memory of ``base``; numbers have none."""
 
-    def __neg__(self) -> Any:
-        return op("neg", self)
-
-    def __pos__(self) -> Any:
-        return op("positive", self)
-
-    def __abs__(self) -> Any:
-        return op("abs", self)
-
-    def __invert__(self) -> Any:
-        return op("bitwise_not", self)
-
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
@@ -190,9 +187,15 @@ def _operator(name: str) -> tuple[Callable, Callable]:
     return forward, reflected
 
 
-for _python, _name in _OPERATORS.items():
+def _unary(name: str) -> Callable:
+    return lambda self: op(name, self)
+
+
+for _python, _name in UNARY.items():
+    setattr(Recording, f"__{_python}__", _unary(_name))
+for _python, _name in OPERATORS.items():
     _forward, _reflected = _operator(_name)
     setattr(Recording, f"__{_python}__", _forward)
     setattr(Recording, f"__r{_python}__", _reflected)
-for _name in _COMPARISONS:
+for _name in COMPARISONS:
     setattr(Recording, f"__{_name}__", _operator(_name)[0])

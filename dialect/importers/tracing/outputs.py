@@ -11,6 +11,8 @@ from .traced import Traced
 
 def note_copy(copy: Any, source: Any) -> None:
     """Note a copy where NumPy has a view of ``source``: later writes to either are refused."""
+    if copy.rec.evaluates:
+        return
     if isinstance(source, Traced) and copy.value != source.value:
         copy.rec.copied[copy.value] = source.value
         copy.share(source)

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class Recorder:
     entry: CodeType
     scope: Scope
     journal: Journal
+    evaluates: ClassVar[bool] = False  # ops are evaluated at once, and a value is the array itself
 
     def __init__(self, name: str, leaves: Sequence[Any], fn: Any = None) -> None:
         self.fn = fn
@@ -132,6 +133,14 @@ class Recorder:
         raise InternalError("a traced value has no dtype", loc=user_loc())
 
     # --- instructions -------------------------------------------------------------------------
+
+    def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """The results of an op on arrays, of a recorder that `evaluates`; one, or a tuple."""
+        raise NotImplementedError
+
+    def call_custom(self, function: Any, args: tuple) -> Any:
+        """Call a function with a gradient of its own, of a recorder that `evaluates`."""
+        raise NotImplementedError
 
     def emit(
         self, op: str | type[Op], operands: Sequence[int], attrs: Mapping[str, Any] | None = None

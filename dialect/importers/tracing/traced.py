@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS
-from .current import size_error, trace_error
+from .current import evaluator, size_error, trace_error
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
@@ -334,6 +334,18 @@ class Traced(Recording, of=TensorType):
             self.storage = base.storage
 
 
+def is_tracing(values: Iterable[Any]) -> bool:
+    """True if one of these leaves belongs to a trace in progress."""
+    return any(isinstance(v, (Traced, TracedScalar)) and not v.rec.evaluates for v in values)
+
+
+def is_on_tape(values: Iterable[Any]) -> bool:
+    """True if one of these leaves is an array of the tape, whose ops are evaluated at once."""
+    return evaluator() is not None and any(
+        isinstance(v, Traced) and v.rec.evaluates for v in values
+    )
+
+
 def _multiplies(x: Traced, other: Any) -> bool:
     """Whether ``@`` is defined for two operands: not for NumPy scalars alone."""
     other_is_scalar = is_immutable if isinstance(other, Recording) else np.isscalar
@@ -369,4 +381,4 @@ def _in_place(name: str) -> Callable:
 for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
 
-__all__ = ["Traced", "TracedScalar"]
+__all__ = ["Traced", "TracedScalar", "is_on_tape", "is_tracing"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -23,7 +23,7 @@ from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, unflatten
 from .recorder import Recorder
 from .trace_guards import TraceGuard
-from .traced import Traced, TracedScalar
+from .traced import Traced, is_tracing
 
 # These modules are imported because they register ops and handlers.
 _TABLES = (
@@ -103,11 +103,6 @@ def _kind_text(kind: Any) -> str:
         return kind.__name__
     dtype, rank, *device = kind
     return f"{np.dtype(dtype).name}[{rank}]{''.join(device)}"
-
-
-def is_tracing(values: Iterable[Any]) -> bool:
-    """True if one of these leaves belongs to a trace in progress."""
-    return any(isinstance(v, (Traced, TracedScalar)) for v in values)
 
 
 def trace(

@@ -1,0 +1,199 @@
+"""What users call: `array`, `gradients`, and the switches of gradient mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import ArgumentError, GradientError, TraceError
+from ...dialect.importers.tracing.current import current
+from ...dialect.importers.tracing.leaves import check_array
+from ...dialect.ir import gradient_mode
+from . import functions as _functions  # noqa: F401 - gives `Array` its operators
+from .array import Array
+from .engine import run
+from .node import Node
+from .saved import detect_anomaly, saved_arrays_hooks
+
+
+def array(
+    x: Any, dtype: Any = None, *, copy: bool | None = True, requires_grad: bool = False
+) -> Array:
+    """An array of the tape with the elements of ``x``, of which gradients can be noted.
+
+    Args:
+        x: whatever `numpy.array` takes; of an `Array`, the elements.
+        dtype: of the elements; None = that of ``x``.
+        copy: as of `numpy.array`; with None it may be the memory of ``x``, to which only writes
+            through the result are then counted.
+        requires_grad: what is computed of it is noted, and `backward` gives it a ``grad``.
+
+    Raises DTypeError where gradients of integers are asked for, and for dtypes that no graph has.
+    """
+    data = np.array(x.data if type(x) is Array else x, dtype, copy=copy)
+    check_array(data, "pf.array: ")
+    made = Array(data)
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def gradients(
+    outputs: Any,
+    inputs: Any,
+    gradients: Any = None,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> Any:
+    """The gradients of ``inputs``, from those of ``outputs``; no ``grad`` is changed.
+
+    Args:
+        outputs: an `Array`, or a sequence of them.
+        inputs: an `Array`, or a sequence of them: anything on the way to the outputs.
+        gradients: one for each output, in its shape; None = 1, for outputs without axes.
+        retain_graph: what is noted is kept, so that it can be gone through again.
+        create_graph: gradients are noted themselves, and are `Array`; implies ``retain_graph``.
+        allow_unused: None is the gradient of an input that no output depends on.
+
+    Returns one ndarray, or NumPy scalar, for one input, and a tuple for a sequence. Raises
+    GradientError for arrays that are not on the tape, and ArgumentError for gradients that do not
+    fit. It is torch's ``autograd.grad``; `grad` makes a function that is compiled.
+    """
+    ends, starts = _sequence(outputs, "outputs"), _sequence(inputs, "inputs")
+    captures: dict[Node, list[tuple[int, int]]] = {}
+    for k, x in enumerate(starts):
+        edge = x.edge()
+        if edge is None:
+            raise GradientError(
+                f"input {k} requires no gradient",
+                hint="make it with pf.array(x, requires_grad=True), before what is differentiated",
+            )
+        captures.setdefault(edge[0], []).append((edge[1], k))
+    roots = _roots(ends, gradients, create_graph)
+    found = run(
+        roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph
+    )
+    for k, g in enumerate(found):
+        if g is None and not allow_unused:
+            raise GradientError(
+                f"no output depends on input {k}",
+                hint="pass allow_unused=True, and its gradient is None",
+            )
+    if create_graph:  # also a gradient that depends on no array of the tape
+        found = [g if g is None or type(g) is Array else Array(g) for g in found]
+    return found[0] if type(inputs) is Array else tuple(found)
+
+
+def backward(
+    self: Array, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False
+) -> None:
+    """Add the gradients of this array to ``grad`` of all leaves that it depends on.
+
+    Args:
+        gradient: that of this array, in its shape; None = 1, for an array without axes.
+        retain_graph: what is noted is kept, so that a second call is possible.
+        create_graph: gradients are noted themselves, and are `Array`; implies ``retain_graph``.
+
+    Raises GradientError for an array that requires no gradient, and where what is needed was freed
+    or written to; ArgumentError for a gradient that does not fit.
+    """
+    roots = _roots((self,), None if gradient is None else (gradient,), create_graph)
+    run(roots, retain_graph=retain_graph or create_graph, create_graph=create_graph)
+
+
+def _sequence(x: Any, what: str) -> Sequence[Array]:
+    found = (x,) if type(x) is Array else tuple(x) if isinstance(x, (list, tuple)) else ()
+    if not found or any(type(y) is not Array for y in found):
+        raise ArgumentError(
+            f"{what} must be an Array, or a sequence of them",
+            hint="pf.array(x, requires_grad=True) makes one",
+        )
+    return found
+
+
+def _roots(
+    outputs: Sequence[Array], gradients: Any, create_graph: bool
+) -> list[tuple[Node, int, Any]]:
+    if current() is not None:
+        raise TraceError(
+            "backward is called in a function that is traced", hint="use pf.grad or pf.vjp there"
+        )
+    given = [None] * len(outputs) if gradients is None else (
+        [gradients] if type(gradients) is Array or not isinstance(gradients, (list, tuple))
+        else list(gradients)
+    )  # fmt: skip
+    if len(given) != len(outputs):
+        raise ArgumentError(f"{len(outputs)} outputs have {len(given)} gradients")
+    roots = []
+    for y, g in zip(outputs, given, strict=True):
+        edge = y.edge()
+        if edge is None:
+            raise GradientError(
+                "an array that requires no gradient is differentiated",
+                hint="make what it depends on with pf.array(x, requires_grad=True), and compute "
+                "it outside of pf.no_grad()",
+            )
+        g = _gradient_of(y, g, create_graph)
+        roots.append((*edge, Array(g) if create_graph and type(g) is not Array else g))
+    return roots
+
+
+def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
+    if g is None:
+        if y.size != 1 or y.dtype.kind == "c":
+            raise ArgumentError(
+                f"a result of {y.dtype} with shape {y.shape} has no gradient by itself",
+                hint="reduce it, as with .sum() or .mean(), or pass gradient=",
+            )
+        return np.ones(y.shape, y.dtype)[()]
+    if np.shape(g) != y.shape:
+        raise ArgumentError(f"a gradient of shape {np.shape(g)} is given to a result of {y.shape}")
+    if type(g) is Array:
+        return g if create_graph else g.data
+    return np.asarray(g, y.dtype)[()]
+
+
+class _Mode(ContextDecorator):
+    """Sets gradient mode of this thread for a ``with`` block, or for the calls of a function."""
+
+    on = True
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        made = super().__new__(cls)
+        made.before = []
+        return made if function is None else made(function)
+
+    before: list[bool]
+
+    def __enter__(self) -> None:
+        self.before.append(gradient_mode.set_gradient_mode(self.on))
+
+    def __exit__(self, *_: Any) -> None:
+        gradient_mode.set_gradient_mode(self.before.pop())
+
+
+class no_grad(_Mode):
+    """Nothing that runs in a ``with pf.no_grad():`` block is noted on the tape.
+
+    Also a decorator, ``@pf.no_grad``: nothing that the function runs is noted.
+    """
+
+    on = False
+
+
+class enable_grad(_Mode):
+    """What runs in a ``with pf.enable_grad():`` block is noted, within `no_grad` as well.
+
+    Also a decorator, ``@pf.enable_grad``.
+    """
+
+
+Array.backward = backward  # type: ignore[attr-defined]
+
+__all__ = [
+    "Array", "array", "detect_anomaly", "enable_grad", "gradients", "no_grad", "saved_arrays_hooks",
+]  # fmt: skip

@@ -1,0 +1,147 @@
+"""The builder that rules of op classes are handed on the tape: they compute at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import InternalError
+from ...dialect.ir.gradients import GradientBuilder
+from ...dialect.ir.op import op_named
+from .array import Array
+
+_SHAPE_ONLY = frozenset({np.shape, np.ndim, np.size})
+# These move elements, and give the shape of the result whatever the elements are.
+_MOVING = frozenset({
+    np.expand_dims, np.reshape, np.broadcast_to, np.swapaxes, np.moveaxis, np.transpose, np.squeeze,
+})  # fmt: skip
+_FILLING: dict[Any, Callable[..., Any]] = {
+    np.zeros_like: np.zeros, np.ones_like: np.ones, np.empty_like: np.empty,
+}  # fmt: skip
+
+
+class Unsaved(np.lib.mixins.NDArrayOperatorsMixin):
+    """Stands for an operand or a result of which a gradient asks for the shape alone.
+
+    What is computed of it is such a stand-in again: a rule computes derivatives by operands that
+    need none as well. Raises InternalError where contents are asked for.
+
+    Args:
+        shape: None for a stand-in that was computed, of which nobody asks for the shape.
+    """
+
+    def __init__(self, shape: tuple[int, ...] | None, dtype: np.dtype) -> None:
+        self._shape, self.dtype = shape, dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of the array."""
+        if self._shape is None:
+            raise self._missing("shape")
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Rank."""
+        return len(self.shape)
+
+    def stand_in(self) -> np.ndarray:
+        """An array of this shape and dtype in next to no memory."""
+        item = bytes(self.dtype.itemsize)
+        return np.ndarray(self.shape, self.dtype, item, strides=(0,) * self.ndim)
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        if func in _SHAPE_ONLY and not kwargs and len(args) == 1:
+            return func(self.stand_in())
+        if func in _FILLING and args and args[0] is self:
+            return _FILLING[func](self.shape, kwargs.get("dtype") or self.dtype)
+        if func in _MOVING and args and args[0] is self:
+            return Unsaved(func(self.stand_in(), *args[1:], **kwargs).shape, self.dtype)
+        return Unsaved(None, self.dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return Unsaved(None, self.dtype)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise self._missing("__array__")
+
+    def __bool__(self) -> bool:
+        raise self._missing("__bool__")
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._missing(name)
+
+    __hash__ = object.__hash__
+
+    @staticmethod
+    def _missing(what: str) -> InternalError:
+        return InternalError(
+            f"a rule for gradients reads what was not saved, by {what}",
+            hint="report it: `reads_of` has not seen that the rule reads it",
+        )
+
+
+_ABSORBING = op_named("absorbing_mul")
+
+
+def absorbed(g: Any, partial: Any) -> Any:
+    """``g * partial`` of plain arrays, but 0 wherever ``g`` is 0."""
+    product = np.multiply(g, partial)
+    # A finite sum has finite terms, which are 0 where ``g`` is.
+    if isfinite(abs(np.add.reduce(product, None))):
+        return product
+    return _ABSORBING.evaluate({}, g, partial)
+
+
+class ArrayBuilder(GradientBuilder):
+    """Evaluates what rules ask for, and records it on the tape where that is asked for.
+
+    Args:
+        wanted: which operands of the op whose rule runs need a gradient.
+        apply: what evaluates an op of which an operand is an `Array`.
+    """
+
+    __slots__ = ("_apply", "wanted")
+
+    def __init__(self, wanted: Any, apply: Callable[..., Any]) -> None:
+        self.wanted = wanted
+        self._apply = apply
+
+    def op(self, name: str, *operands: Any, **attrs: Any) -> Any:
+        cls = op_named(name)
+        if any(type(x) is Unsaved for x in operands[:1]):
+            return Unsaved(None, operands[0].dtype)
+        if any(type(x) is Array for x in operands):
+            return self._apply(cls, attrs, operands)
+        return cls.evaluate(cls.full_attrs(attrs), *operands)
+
+    def same_shape(self, x: Any, y: Any) -> bool:
+        return np.shape(x) == np.shape(y)
+
+    def expanded(self, attrs: Any, g: Any, x: Any) -> Any:
+        if type(g) is Array or attrs.get("keepdims") or not x.shape:
+            return super().expanded(attrs, g, x)
+        sizes, axes = list(x.shape), attrs.get("axes")
+        for axis in range(len(sizes)) if axes is None else axes:
+            sizes[axis] = 1
+        return np.reshape(g, sizes)
+
+    def spread(self, g: Any, x: Any) -> Any:
+        shape = x.shape
+        if type(g) is not np.ndarray or not g.flags.c_contiguous or g.shape == shape:
+            return super().spread(g, x)
+        # As np.broadcast_to, which is written in Python.
+        lead = len(shape) - g.ndim
+        steps = [0 if n == 1 else s for n, s in zip(g.shape, g.strides, strict=True)]
+        return np.ndarray(shape, g.dtype, g, 0, (*(0,) * lead, *steps))
+
+    def absorbing_product(self, g: Any, partial: Any) -> Any:
+        if type(g) is Array or type(partial) is Array:
+            return self.op("absorbing_mul", g, partial)
+        return absorbed(g, partial)
+
+
+__all__ = ["ArrayBuilder", "Unsaved", "absorbed"]

@@ -1,0 +1,228 @@
+"""Functions with a gradient of their own, and functions that are computed again, on the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import GradientError
+from ...dialect.importers.gradients.custom import Checkpoint, CustomVjp, checked_gradients, pair
+from ...dialect.importers.tracing.pytree import TreeDef, flatten, unflatten
+from ...dialect.importers.tracing.recorder import checksum
+from ...dialect.ir.gradient_mode import gradient_mode, gradients
+from .array import FLOATS, Array
+from .builder import ArrayBuilder
+from .node import Edge, Node, user_line, users_place
+from .operations import apply, note_shared
+from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
+class CallNode(Node):
+    """A call whose gradients a function computes; the base of such nodes.
+
+    Attributes:
+        saved: the leaves of the arguments and what else is kept, and counts of writes; None once
+            they are freed.
+    """
+
+    __slots__ = ("saved", "what")
+    saved: tuple[list[Any], list[Any], Versions] | None
+
+    def __init__(self, what: str, leaves: Sequence[Any], others: Sequence[Any]) -> None:
+        """``others``: pairs of what is kept and the `Array` that has its elements, if one has."""
+        super().__init__([_edge(x) for x in leaves], ())
+        self.what = what
+        self.place = users_place()
+        versions: Versions = []
+        kept = [keep(x.data, x, versions) if type(x) is Array else x for x in leaves]
+        self.saved = kept, [keep(x, given, versions) for x, given in others], versions
+
+    @property
+    def name(self) -> str:
+        return f"{self.what}_backward"
+
+    def kept(self) -> tuple[list[Any], list[Any]]:
+        """Leaves and others; leaves on the tape where gradients are differentiable themselves."""
+        saved = self.saved
+        if saved is None:
+            raise freed(self.what, self.loc)
+        check(saved[2], self.what, self.loc)
+        leaves, others = ([x.array() if type(x) is Packed else x for x in g] for g in saved[:2])
+        if gradient_mode():
+            leaves = [
+                x if edge is None else Array(x, *edge)
+                for x, edge in zip(leaves, self.edges, strict=True)
+            ]
+        return leaves, others
+
+    def release(self) -> None:
+        self.saved = None
+
+    def outputs(self, found: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+        """The leaves of the result as outputs of this node; floats require gradients."""
+        self.metas = [(np.shape(y), np.asarray(y).dtype) for y in found]
+        out: list[Any] = []
+        for k, (y, (_, dtype)) in enumerate(zip(found, self.metas, strict=True)):
+            made = as_array(y, leaves)
+            if type(made) is Array and dtype.kind in FLOATS:
+                made.set_node(self, k)
+            out.append(made)
+        return out
+
+
+def _edge(x: Any) -> Edge:
+    return x.edge() if type(x) is Array else None
+
+
+def as_array(y: Any, leaves: Sequence[Any]) -> Any:
+    """A leaf of a result as an array of the tape, which shares memory with arguments as it did."""
+    y = np.float64(y) if type(y) is float else np.complex128(y) if type(y) is complex else y
+    if not isinstance(y, _ARRAYS) or type(y) is Array:
+        return y
+    made = Array(y)
+    with gradients(False):  # nobody writes through what a function of users has returned
+        for x in leaves:
+            note_shared(made, x)
+    return made
+
+
+class CustomNode(CallNode):
+    """A call of a function that `custom_vjp` has made."""
+
+    __slots__ = ("custom", "result", "saved_tree", "tree")
+
+    custom: CustomVjp
+    tree: TreeDef
+    result: TreeDef
+    saved_tree: TreeDef
+
+    def backward(self, gradients: list[Any]) -> Sequence[Any]:
+        leaves, others = self.kept()
+        saved = unflatten(self.saved_tree, others)
+        if gradient_mode():  # what was saved depends on the arguments
+            saved = pair(self.custom.forward(*unflatten(self.tree, leaves)), self.what)[1]
+        given = [
+            np.zeros(*meta)[()] if g is None else g
+            for g, meta in zip(gradients, self.metas, strict=True)
+        ]
+        found = self.custom.backward(saved, unflatten(self.result, given))
+        b = ArrayBuilder([edge is not None for edge in self.edges], apply)
+        return [
+            None if g is None or edge is None else b.like(_as_array(g), x)
+            for g, x, edge in zip(
+                checked_gradients(self.custom, found, self.tree), leaves, self.edges, strict=True
+            )
+        ]
+
+
+def _as_array(g: Any) -> Any:
+    return g if type(g) is Array else np.asarray(g)[()]
+
+
+def call_custom(custom: CustomVjp, args: tuple) -> Any:
+    """Call a function with a gradient of its own outside of traces.
+
+    Raises GradientError if it reads arrays that require gradients, and was not given them.
+    """
+    leaves, tree = flatten(args)
+    if not any(type(x) is Array for x in leaves):
+        return pair(custom.forward(*args), custom.__name__)[0]
+    if isinstance(custom, Checkpoint):
+        return _checkpoint(custom, args, leaves)
+    plain = [x.data if type(x) is Array else x for x in leaves]
+    result, saved = pair(custom.forward(*unflatten(tree, plain)), custom.__name__)
+    found, result_tree = flatten(result)
+    others, saved_tree = flatten(saved)
+    for x in (*found, *others):
+        if type(x) is Array and x.requires_grad:
+            raise GradientError(
+                f"{custom.__name__} reads an array that requires gradients, and was not given it",
+                loc=user_line(), hint="pass it as an argument, so that it gets its gradient",
+            )  # fmt: skip
+    found, others = ([x.data if type(x) is Array else x for x in g] for g in (found, others))
+    if not gradient_mode() or all(_edge(x) is None for x in leaves):
+        return unflatten(result_tree, [as_array(y, leaves) for y in found])
+    owners = {id(x.data): x for x in leaves if type(x) is Array}
+    node = CustomNode(custom.__name__, leaves, [(x, owners.get(id(x))) for x in others])
+    node.custom, node.tree, node.result, node.saved_tree = custom, tree, result_tree, saved_tree
+    return unflatten(result_tree, node.outputs(found, leaves))
+
+
+class _Again:
+    """What the nodes of a checkpointed call keep: the call, which is run again when needed.
+
+    Args:
+        fn: the function.
+        args: its arguments, of which arrays are kept as nodes keep them.
+    """
+
+    def __init__(self, fn: Callable[..., Any], args: tuple, leaves: Sequence[Any]) -> None:
+        self._fn, self._leaves, self._tree = fn, [], flatten(args)[1]
+        self._versions: Versions = []
+        self._saved = 0
+        self._found: dict[int, Any] = {}
+        self._result: list[int] = []
+        self._loc = user_line()
+        for x in leaves:
+            data = x.data if type(x) is Array else x
+            self._leaves.append((keep(data, x, self._versions), _edge(x) is not None))
+
+    def pack(self, _: Any) -> int:
+        """The number of an array among those that the call saves."""
+        self._saved += 1
+        return self._saved - 1
+
+    def unpack(self, number: int) -> Any:
+        """The array of that number, which the call is run again for."""
+        if number not in self._found:
+            self._run()
+        return self._found.pop(number)
+
+    def returned(self, result: Any) -> None:
+        """Note what the call has returned."""
+        self._result = _sums(result)
+
+    def _run(self) -> None:
+        check(self._versions, "a checkpointed function", self._loc)
+        leaves: list[Any] = []
+        for kept, wanted in self._leaves:
+            x = kept.array() if type(kept) is Packed else kept
+            if isinstance(x, _ARRAYS):
+                x = Array(x)
+                x.requires_grad = wanted
+            leaves.append(x)
+        found: list[Any] = []
+        with saved_arrays_hooks(found.append, _unused), gradients(True):
+            result = self._fn(*unflatten(self._tree, leaves))
+        if len(found) != self._saved or _sums(result) != self._result:
+            raise GradientError(
+                "a checkpointed function does not compute the same when it is run again",
+                loc=self._loc,
+                hint="draw random numbers before the call, and pass them as arguments",
+            )
+        self._found = dict(enumerate(found))
+
+
+def _unused(_: Any) -> Any:
+    raise GradientError("a checkpointed function differentiates what it has just computed")
+
+
+def _sums(result: Any) -> list[int]:
+    leaves = flatten(result)[0]
+    return [checksum(np.asarray(x)) for x in leaves]
+
+
+def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
+    """Run a function whose nodes keep the arguments alone (see `_Again`)."""
+    again = _Again(custom.fn, args, leaves)
+    with saved_arrays_hooks(again.pack, again.unpack):
+        result = custom.fn(*args)
+    again.returned(result)
+    return result
+
+
+__all__ = ["CallNode", "as_array", "call_custom"]

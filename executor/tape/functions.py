@@ -1,0 +1,396 @@
+"""NumPy's functions, methods and operators on `Array`.
+
+What requires gradients goes the way of a trace: the handlers of `importers.numpy` turn a call into
+ops of the table. To them the tape is a recorder that evaluates ops at once, and whose values are
+the arrays themselves. All other calls are NumPy's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import GradientError, TraceError
+from ...dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS, UFUNCS
+from ...dialect.importers.tracing import operators
+from ...dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
+from ...dialect.importers.tracing.current import current, evaluate_with
+from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.importers.tracing.recorder import Recorder
+from ...dialect.importers.tracing.traced import Traced
+from ...dialect.importers.tracing.unsupported import name_of
+from ...dialect.ir.gradient_mode import gradient_mode
+from ...dialect.ir.op import Op, op_named
+from .array import Array
+from .custom import call_custom
+from .elementwise import plans_of
+from .node import user_line, users_place
+from .operations import apply, binary, note_shared, unary, write
+
+
+class _Forgets(dict):
+    """Takes what a trace notes of its values; here arrays say it themselves."""
+
+    def add(self, value: Any) -> None:
+        """Note a value."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Note something of a value."""
+
+
+class Tape(Recorder):
+    """The recorder that handlers of NumPy's functions meet outside of traces.
+
+    It evaluates ops at once. Its values are the arrays themselves.
+    """
+
+    evaluates = True
+
+    def __init__(self) -> None:
+        self.line = self.refused = self.fn = None
+        nothing: Any = _Forgets()
+        self.unordered = self.raveled = self.copied = self.created = nothing
+        self.defs = self.known = nothing
+
+    def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        return apply(op_named(op), attrs, [_operand(x) for x in operands])
+
+    def call_custom(self, function: Any, args: tuple) -> Any:
+        return call_custom(function, args)
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        return value.shape
+
+    def dtype(self, value: Any) -> np.dtype:
+        return value.dtype
+
+    def capture(self, array: Any, stand_in: np.ndarray | None = None) -> Any:
+        return Array(array)
+
+    def constant(self, value: Any) -> Any:
+        return value
+
+    def catching(self) -> bool:
+        return False
+
+    def note_view(self, array: np.ndarray) -> None:
+        """Views say themselves whose memory they have."""
+
+    def pin(self) -> None:
+        """Nothing is recorded that other sizes could change."""
+
+
+def _operand(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return CREATION["array"](x)
+    return x
+
+
+evaluate_with(Tape())
+_NO_ATTRS: dict[str, Any] = {}
+# What operators take beside arrays of the tape, without further questions.
+_PLAIN = frozenset({
+    Array, np.ndarray, *NUMBERS, *(np.dtype(c).type for c in "?bhilqBHILQefdFD"),
+})  # fmt: skip
+# Functions that write to their first argument.
+_WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
+_WRITING_METHODS = frozenset({"sort", "partition", "put", "fill", "resize", "itemset", "setfield"})
+# Functions of which no result has a gradient, and no argument is written to.
+_WITHOUT_GRADIENT = frozenset({
+    np.argsort, np.argpartition, np.nonzero, np.argwhere, np.flatnonzero, np.searchsorted,
+    np.digitize, np.bincount, np.histogram, np.array_equal, np.array_equiv, np.allclose,
+    np.isclose, np.lexsort, np.array2string, np.array_repr, np.array_str, np.save, np.savez,
+    np.savetxt, np.result_type, np.can_cast, np.min_scalar_type, np.shares_memory,
+    np.may_share_memory, np.iscomplexobj, np.isrealobj, np.shape, np.ndim, np.size,
+})  # fmt: skip
+
+
+def noted(args: Any) -> bool:
+    """Whether what is computed of these arguments, nested ones too, goes onto the tape."""
+    return gradient_mode() and _requires(args)
+
+
+def _requires(args: Any) -> bool:
+    for x in args:
+        if type(x) is Array:
+            if x.node is not None:
+                return True
+        elif isinstance(x, (list, tuple)) and _requires(x):
+            return True
+    return False
+
+
+def plainly(call: Callable[..., Any], args: tuple, kwargs: dict[str, Any], writes: bool) -> Any:
+    """A call of NumPy's own on the data of arrays; arrays that it returns are `Array` again.
+
+    ``writes``: to its first argument. What is given as ``out`` is written to in any case.
+    """
+    if current() is not None:
+        for x in (*args, *kwargs.values()):
+            if type(x) is Array:
+                x.check_live()
+    out = kwargs.get("out")
+    written = [*(out if isinstance(out, tuple) else (out,)), *(args[:1] if writes else ())]
+    found = call(*map(_data, args), **{name: _data(x) for name, x in kwargs.items()})
+    for x in written:
+        if type(x) is Array:
+            x.wrote(users_place())
+    for x in written[: len(out) if isinstance(out, tuple) else 1]:
+        if type(x) is Array and found is x.data:
+            return x
+    given = [x for x in args if type(x) is Array]
+    return _arrays(found, given)
+
+
+def _data(x: Any) -> Any:
+    if type(x) is Array:
+        return x.data
+    if type(x) in (list, tuple):
+        return type(x)(map(_data, x))
+    return x
+
+
+def _arrays(found: Any, given: Sequence[Array]) -> Any:
+    if isinstance(found, (np.ndarray, np.generic)):
+        made = Array(found)
+        for x in given:
+            note_shared(made, x)
+        return made
+    if type(found) in (list, tuple):
+        return type(found)(_arrays(x, given) for x in found)
+    return found
+
+
+def _refused(name: str, error: TraceError | None = None) -> GradientError:
+    """The error for a call that requires gradients and has no graph form."""
+    why = "" if error is None else f", called like this: {error.what}"
+    return GradientError(
+        f"{name} has no gradient{why}", loc=user_line(),
+        hint="give it np.asarray(x), through which no gradient flows, or compute it in another way",
+    )  # fmt: skip
+
+
+# --- functions, ufuncs, methods -------------------------------------------------------------------
+
+
+def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    if method == "__call__" and not kwargs:
+        plans = _ufunc_plans.get(ufunc)
+        if plans is not None and _PLAIN.issuperset(map(type, inputs)):
+            return unary(plans, *inputs) if len(inputs) == 1 else binary(plans, *inputs)
+    if not noted(inputs) and not noted(_outputs(kwargs)):
+        call = ufunc if method == "__call__" else getattr(ufunc, method)
+        return plainly(call, inputs, kwargs, method == "at")
+    if method == "__call__" and not kwargs:
+        op = _ufunc_ops.get(ufunc)
+        if op is not None and _PLAIN.issuperset(map(type, inputs)):
+            return apply(op, _NO_ATTRS, inputs)
+    try:
+        return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
+    except TraceError as error:
+        if current() is not None:
+            raise
+        raise _refused(f"np.{ufunc.__name__}", error) from None
+
+
+def _outputs(kwargs: dict[str, Any]) -> tuple:
+    out = kwargs.get("out")
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _reduced(op: type[Op], x: Array, axis: Any, keepdims: Any) -> Any:
+    """A reduction of an array along one axis or all, the usual way; None for any other one."""
+    if keepdims is not False and keepdims is not True:
+        return None
+    attrs: dict[str, Any] = {"keepdims": True} if keepdims else {}
+    if axis is not None:
+        rank = x.data.ndim
+        if type(axis) is not int or not -rank <= axis < rank:
+            return None
+        attrs["axes"] = (axis,)
+    return apply(op, attrs, (x,))
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    """The method of a reduction."""
+    op, other = op_named(name), _method(name)
+
+    def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
+        if not args and not how and self.data.ndim and current() is None:
+            found = _reduced(op, self, axis, keepdims)
+            if found is not None:
+                return found
+        return other(self, axis, *args, keepdims=keepdims, **how)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+_REDUCTIONS = {np.sum: "sum", np.mean: "mean", np.max: "max", np.min: "min"}
+
+
+def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    name = _REDUCTIONS.get(func)
+    if name is not None and len(args) == 1 and type(args[0]) is Array:
+        return getattr(args[0], name)(**kwargs)
+    if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
+        return plainly(func, args, kwargs, func in _WRITING)
+    handler = FUNCTIONS.get(func)
+    if handler is None:
+        raise _refused(name_of(func))
+    try:
+        return handler(*args, **kwargs)
+    except TraceError as error:
+        if current() is not None:
+            raise
+        raise _refused(name_of(func), error) from None
+
+
+def _method(name: str) -> Callable[..., Any]:
+    handler = METHODS.get(name)
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        if not noted((self, *args, *kwargs.values())):
+            own = getattr(type(self.data), name)
+            return plainly(own, (self, *args), kwargs, name in _WRITING_METHODS)
+        if handler is None:
+            raise _refused(f"ndarray.{name}")
+        try:
+            return handler(self, *args, **kwargs)
+        except TraceError as error:
+            if current() is not None:
+                raise
+            raise _refused(f"ndarray.{name}", error) from None
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def _by_masks(key: Any) -> Any:
+    """A key with the places where masks hold as arrays of indices."""
+    items: list[Any] = []
+    for item in key if type(key) is tuple else (key,):
+        found = item.data if type(item) is Array else item
+        if isinstance(found, list):
+            found = np.asarray(found, None if len(found) else np.int64)
+        if isinstance(found, np.ndarray) and found.dtype.kind == "b" and found.ndim:
+            items += np.nonzero(found)
+        else:
+            items.append(found)
+    return tuple(items) if type(key) is tuple or len(items) > 1 else items[0]
+
+
+def _get_item(self: Array, key: Any) -> Any:
+    if type(key) is int and self.data.ndim and -len(self.data) <= key < len(self.data):
+        self.check_live()
+        return apply(_PICK, {"axis": 0, "index": key}, (self,))
+    key = _by_masks(key)
+    if not noted((self,)):
+        self.check_live()
+        return _arrays(self.data[key], [self])
+    return METHODS["__getitem__"](self, key)
+
+
+def _set_item(self: Array, key: Any, value: Any) -> None:
+    self.check_live()
+    key = _by_masks(key)
+    if not isinstance(self.data, np.ndarray):
+        raise TypeError(f"a {type(self.data).__name__} cannot be written to")
+    if not noted((self, value)):
+        self.data[key] = _data(value)
+        self.wrote(users_place())
+        return
+    write(self, key, CREATION["array"](value) if isinstance(value, (list, tuple)) else value)
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+def _operator(op: type[Op]) -> tuple[Callable, Callable]:
+    plans = plans_of(op)
+    call: Callable[[Any, Any], Any] = lambda a, b: apply(op, _NO_ATTRS, (a, b))  # noqa: E731
+    if plans is not None:
+        call = partial(binary, plans)
+
+    def forward(self: Array, other: Any) -> Any:
+        if type(other) in _PLAIN:
+            return call(self, other)
+        return operators.op(op.name, self, other) if self.takes(other) else NotImplemented
+
+    def reflected(self: Array, other: Any) -> Any:
+        if type(other) in _PLAIN:
+            return call(other, self)
+        return operators.op(op.name, other, self) if self.takes(other) else NotImplemented
+
+    return forward, reflected
+
+
+_MATMUL, _PICK, _TRANSPOSE = (op_named(name) for name in ("matmul", "pick", "transpose"))
+_ARRAYS = (Array, np.ndarray)
+
+
+def _matmul(self: Array, other: Any) -> Any:
+    if type(other) in _ARRAYS and self.ndim and other.ndim and current() is None:
+        return apply(_MATMUL, _NO_ATTRS, (self, other))
+    return Traced.__matmul__(self, other)
+
+
+def _rmatmul(self: Array, other: Any) -> Any:
+    if type(other) in _ARRAYS and self.ndim and other.ndim and current() is None:
+        return apply(_MATMUL, _NO_ATTRS, (other, self))
+    return Traced.__rmatmul__(self, other)
+
+
+def _transposed(self: Array) -> Any:
+    self.check_live()
+    return apply(_TRANSPOSE, _NO_ATTRS, (self,))
+
+
+def _unary(op: type[Op]) -> Callable:
+    return lambda self: apply(op, _NO_ATTRS, (self,))
+
+
+def _install() -> None:
+    """Give `Array` its operators and methods."""
+    for python, name in operators.OPERATORS.items():
+        if python == "pow":
+            continue  # of an array and a number, it may be another op
+        forward, reflected = _operator(op_named(name))
+        setattr(Array, f"__{python}__", forward)
+        setattr(Array, f"__r{python}__", reflected)
+    for name in operators.COMPARISONS:
+        setattr(Array, f"__{name}__", _operator(op_named(name))[0])
+    for python, name in operators.UNARY.items():
+        setattr(Array, f"__{python}__", _unary(op_named(name)))
+    for name in {*METHODS, *dir(np.ndarray)}:
+        own = name in vars(Array) or name in vars(Traced) or name.startswith("_")
+        if not own and (name in METHODS or callable(getattr(np.ndarray, name))):
+            setattr(Array, name, _method(name))
+    for name in _REDUCTIONS.values():
+        setattr(Array, name, _reduction(name))
+    setattr(Array, "T", property(_transposed))  # noqa: B010 - beside the others
+    for name, function in _SPECIAL.items():
+        setattr(Array, f"__{name}__", function)
+
+
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "array_ufunc": _array_ufunc, "array_function": _array_function,
+    "getitem": _get_item, "setitem": _set_item, "matmul": _matmul, "rmatmul": _rmatmul,
+}  # fmt: skip
+_ufunc_ops: dict[np.ufunc, type[Op]] = {
+    ufunc: op_named(UFUNCS[name])
+    for name, ufunc in vars(np).items()
+    if isinstance(ufunc, np.ufunc)
+    and ufunc.__name__ == name
+    and name in UFUNCS
+    and name not in COMPOSED
+}
+_ufunc_plans = {
+    ufunc: plans
+    for ufunc, op in _ufunc_ops.items()
+    if (plans := plans_of(op)) is not None and plans.numpy is ufunc
+}
+_install()

@@ -1,0 +1,150 @@
+"""What nodes keep of arrays: as it is with a count of writes, or packed by functions of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import ArgumentError, GradientError, Loc
+from ...dialect.importers.tracing.recorder import checksum
+from .array import Array, Version
+from .node import TAPE, location
+
+Pack = Callable[[Any], Any]
+
+
+class Contents:
+    """Stands for a `Version` of an array that nobody counts the writes to: by its contents."""
+
+    __slots__ = ("_array",)
+    place = None
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    @property
+    def count(self) -> int:
+        """A number that tells whether elements have changed."""
+        return checksum(self._array)
+
+
+Versions = list[tuple[Version | Contents, int]]
+
+
+class Packed:
+    """A saved array in the form that a user's function has given it."""
+
+    __slots__ = ("_dtype", "_packed", "_shape", "_unpack")
+
+    def __init__(self, array: Any, pack: Pack, unpack: Pack) -> None:
+        self._shape, self._dtype, self._unpack = array.shape, array.dtype, unpack
+        self._packed = pack(array)
+
+    def array(self) -> Any:
+        """The array again; raises GradientError for one of another shape or dtype."""
+        found = self._unpack(self._packed)
+        found = found.data if type(found) is Array else np.asarray(found)[()]
+        if found.shape != self._shape or found.dtype != self._dtype:
+            raise GradientError(
+                f"unpacking gives {found.dtype} of shape {found.shape} for a saved array of "
+                f"{self._dtype} with shape {self._shape}",
+                hint="have unpack return what pack was given",
+            )
+        return found
+
+
+def keep(data: Any, given: Any, versions: Versions, *, owned: bool = False) -> Any:
+    """What a node keeps of the elements of an operand or a result.
+
+    Args:
+        data: the elements, an ndarray or a NumPy scalar; others are kept as they are.
+        given: the `Array` that has them, if one has.
+        versions: gets the count of writes.
+        owned: nobody else can write to the elements.
+    """
+    if not isinstance(data, (np.ndarray, np.generic)):
+        return data
+    if TAPE.packing:
+        return Packed(data, *TAPE.packing[-1])
+    if type(given) is Array:
+        version = given.version
+        versions.append((version, version.count))
+    elif type(data) is np.ndarray and data.flags.writeable and not owned:
+        return data.copy()  # nobody can tell whether it is written to
+    if TAPE.anomalies and type(data) is np.ndarray:
+        contents = Contents(data)
+        versions.append((contents, contents.count))
+    return data
+
+
+def check(versions: Versions, what: str, loc: Loc | None) -> None:
+    """Raise GradientError if memory was written to since a node has kept it."""
+    for version, count in versions:
+        if version.count != count:
+            raise overwritten(version, what, loc)
+
+
+def overwritten(version: Version | Contents, what: str, loc: Loc | None) -> GradientError:
+    """The error for memory that was written to since a node has kept it."""
+    where = "" if version.place is None else f", at {location(*version.place)}"
+    return GradientError(
+        f"an array that the gradient of {what} needs was written to afterwards{where}",
+        loc=loc,
+        hint="write to a copy: y = x.copy()",
+    )
+
+
+def freed(what: str, loc: Loc | None) -> GradientError:
+    """The error for a node that runs a second time without what it needs."""
+    return GradientError(
+        f"what the gradient of {what} needs was freed by an earlier backward", loc=loc,
+        hint="pass retain_graph=True to the earlier one",
+    )  # fmt: skip
+
+
+@contextmanager
+def saved_arrays_hooks(pack: Pack, unpack: Pack) -> Iterator[None]:
+    """Have nodes that are made in a ``with`` block keep what ``pack`` makes of arrays.
+
+    Args:
+        pack: is called with each array, an ndarray or a NumPy scalar, that a gradient will need,
+            when it is saved; what it returns is kept instead.
+        unpack: is called with that when the gradient is computed, and returns the array.
+
+    Inner blocks replace outer ones. Raises ArgumentError for what cannot be called.
+    """
+    if not (callable(pack) and callable(unpack)):
+        raise ArgumentError("saved_arrays_hooks takes two functions: pack and unpack")
+    TAPE.packing.append((pack, unpack))
+    TAPE.special = True
+    try:
+        yield
+    finally:
+        TAPE.packing.pop()
+        TAPE.special = bool(TAPE.packing) or TAPE.anomalies
+
+
+@contextmanager
+def detect_anomaly() -> Iterator[None]:
+    """Check what this thread does with gradients in a ``with`` block; slow.
+
+    A gradient rule that makes a NaN of gradients without one raises GradientError at the line of
+    the forward operation. Saved arrays have checksums, so that writes are found which nothing
+    counts, as those to ``x.data``; what is saved outside of the block has none.
+    """
+    before, TAPE.anomalies = TAPE.anomalies, True
+    TAPE.special = True
+    try:
+        yield
+    finally:
+        TAPE.anomalies = before
+        TAPE.special = bool(TAPE.packing) or before
+
+
+__all__ = [
+    "Contents", "Packed", "Versions", "check", "detect_anomaly", "freed", "keep", "overwritten",
+    "saved_arrays_hooks",
+]  # fmt: skip
