@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         DivisionError,
         DTypeError,
         FileError,
+        GradientError,
         InternalError,
         IRError,
         KnobError,
@@ -71,6 +72,15 @@ if TYPE_CHECKING:
         register_pass_before_fusion,
     )
     from .executor.settings.warn import warn
+    from .executor.tape.api import (
+        Array,
+        array,
+        detect_anomaly,
+        enable_grad,
+        gradients,
+        no_grad,
+        saved_arrays_hooks,
+    )
     from .tools.report import report
 
 __version__ = "0.1.0"
@@ -78,13 +88,15 @@ __version__ = "0.1.0"
 # Public names by module; loaded on first use, so that tools pay only for what they need.
 _PUBLIC = {
     ".dialect.errors": "ArgumentError AxisError BoundsError DeviceError DivisionError DTypeError "
-    "FileError InternalError IRError KnobError LoweringError PipelineError ProfuseError RangeError "
-    "ShapeError StrictFusionError TraceError WorkerError",
+    "FileError GradientError InternalError IRError KnobError LoweringError PipelineError "
+    "ProfuseError RangeError ShapeError StrictFusionError TraceError WorkerError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.tracing.control": "cond fori_loop while_loop",
     ".dialect.profiling.observers": "register_profiled_ops",
     ".executor.settings.events": "events counters=totals",
     ".executor.settings.user_passes": "register_pass_after_fusion register_pass_before_fusion",
+    ".executor.tape.api": "Array array detect_anomaly enable_grad gradients no_grad "
+    "saved_arrays_hooks",
     ".executor.functions.gradients": "checkpoint custom_vjp grad jvp stop_gradient "
     "value_and_grad vjp",
     ".executor.functions.jit": "jit",

@@ -62,6 +62,8 @@ class Kind(Enum):
     GROUP_LIMIT = "group-limit"
     NOT_GENERAL = "not-general"
     SIZES_WITHOUT_SYMBOLS = "sizes-without-symbols"
+    UNOBSERVED = "unobserved"
+    NOT_DIFFERENTIATED = "not-differentiated"
     # Of a write into an array.
     UNKNOWN_WRITER = "unknown-writer"
     SHARED_MEMORY = "shared-memory"
@@ -78,7 +80,6 @@ class Kind(Enum):
     SLOWER = "slower"
     # Of a whole graph.
     UNPROFILED = "unprofiled"
-    GRADIENTS = "gradients"
     NOT_COMPILED = "not-compiled"
     AS_IMPORTED = "as-imported"
     IN_PROCESS = "in-process"
@@ -212,6 +213,8 @@ _WORDS = {
     Kind.GROUP_LIMIT: "groups of more than {detail} ops together",
     Kind.NOT_GENERAL: "operand types cannot be generalised",
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",
+    Kind.UNOBSERVED: "operand {operand} was never observed: its ops are differentiated one by one",
+    Kind.NOT_DIFFERENTIATED: "{detail}: its ops are differentiated one by one",
     Kind.UNKNOWN_WRITER: "an unknown op writes it",
     Kind.SHARED_MEMORY: "it is not known which values share it",
     Kind.RUN_TIME_INDEX: "an index is known only at run time",
@@ -228,7 +231,6 @@ _WORDS = {
         "no run is profiled (profiled_runs=0), so that no type is known: what needs types runs op "
         "by op"
     ),
-    Kind.GRADIENTS: "gradients are needed: nothing is fused",
     Kind.NOT_COMPILED: "not compiled{subject}: {detail}",
     Kind.AS_IMPORTED: "runs as it was imported: {detail}",
     Kind.IN_PROCESS: "compiled in this process: {detail}",

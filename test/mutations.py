@@ -16,6 +16,36 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
+        "writes to saved arrays are not counted", "executor/tape/array.py",
+        "version.count += 1", "version.count += 0",
+        ("executor/tape/test_semantics.py::test_all_ways_to_write_are_counted",),
+    ),
+    Mutation(
+        "views do not follow writes to their base", "executor/tape/array.py",
+        "if base is not None and self._seen is not base._node", "if False",
+        ("executor/tape/test_semantics.py::test_views_follow_what_is_written_to_their_base",),
+    ),
+    Mutation(
+        "ndarrays that a gradient reads are kept without a copy", "executor/tape/saved.py",
+        "return data.copy()", "return data",
+        ("executor/tape/test_semantics.py::test_numpy_operands_may_be_written_to_afterwards",),
+    ),
+    Mutation(
+        "leaves share a gradient", "executor/tape/array.py",
+        "owned = sys.getrefcount(g) == holders + 2 and _is_owned(g)", "owned = _is_owned(g)",
+        ("executor/tape/test_semantics.py::test_leaves_do_not_share_gradients",),
+    ),
+    Mutation(
+        "nodes run before all of their gradients are there", "executor/tape/engine.py",
+        "                    if not left:\n", "                    if True:\n",
+        ("executor/tape/test_core.py",),
+    ),
+    Mutation(
+        "a recomputed function may give another result", "executor/tape/custom.py",
+        "if len(found) != self._saved or _sums(result) != self._result:", "if False:",
+        ("executor/tape/test_semantics.py::test_checkpoint_tells_functions_that_change",),
+    ),
+    Mutation(
         "a loop overwrites the array that it was handed", "executor/memory/liveness.py",
         "if ops and inits[k] not in fresh:", "if False:",
         ("executor/memory/test_overwrites.py",),
@@ -962,7 +992,27 @@ MUTATIONS = (
         ("dialect/gradients/test_flow.py",),
     ),
     Mutation(
-        "elementwise derivatives are not conjugated", "dialect/importers/gradients/sweep.py",
+        "a guard on the tape asks for no flag", "executor/plans/plan.py",
+        "is_quick = self.is_quick and not flags", "is_quick = not flags",
+        ("executor/plans/test_differentiable.py",),
+    ),
+    Mutation(
+        "calls on the tape are specialised by profiles of others", "executor/tiers/warm_start.py",
+        '", noted on the tape" if options.gradients else ""', '""',
+        ("executor/plans/test_differentiable.py",),
+    ),
+    Mutation(
+        "gradients of gradients stop at temporaries", "executor/plans/differentiable.py",
+        "if gradient_mode() and self.inputs is not None:", "if False:",
+        ("executor/plans/test_differentiable.py",),
+    ),
+    Mutation(
+        "a sum of gradients forgets the earlier one", "dialect/importers/gradients/blocks.py",
+        "        g = total\n", "",
+        ("dialect/gradients/test_differentiate.py",),
+    ),
+    Mutation(
+        "elementwise derivatives are not conjugated", "dialect/importers/gradients/rules.py",
         "times(conjugate(p), gs[0], multiply)", "times(p, gs[0], multiply)",
         ("dialect/gradients/test_operands.py::test_complex_numbers",),
     ),

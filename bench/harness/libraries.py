@@ -43,6 +43,29 @@ def profuse_library() -> SimpleNamespace:
     )
 
 
+def tape_library() -> SimpleNamespace:
+    """NumPy on the tape of Profuse."""
+    import profuse as pf
+
+    def taped(loss: Any, wrt: Any) -> Any:
+        places = (wrt,) if isinstance(wrt, int) else wrt
+
+        def call(*args: Any) -> Any:
+            given = [
+                pf.array(a, copy=None, requires_grad=True) if k in places else a
+                for k, a in enumerate(args)
+            ]
+            value = loss(*given)
+            found = pf.gradients(value, [given[k] for k in places])
+            return numpy.asarray(value), found[0] if isinstance(wrt, int) else found
+
+        return call
+
+    found = profuse_library()
+    found.value_and_grad = taped
+    return found
+
+
 def autograd_library() -> SimpleNamespace:
     """HIPS autograd's NumPy."""
     import autograd

@@ -22,8 +22,8 @@ from . import libraries, loops
 
 OURS = ("ours", "ours-dynamic")
 PEERS = ("numpy", "numexpr", "numba", "torch", "torch.compile", "jax")
-# For gradients: what is written by hand runs as ours, and in NumPy.
-WITH_GRADIENTS = ("by-hand", "numpy", "autograd", "torch", "torch.compile", "jax")
+# For gradients: what is written by hand runs as ours, and in NumPy; the tape is ours as well.
+WITH_GRADIENTS = ("by-hand", "tape", "numpy", "autograd", "torch", "torch.compile", "jax")
 COMPILERS = ("torch.compile", "jax")  # which a geomean is taken against
 _MODULES = {"numexpr": "numexpr", "numba": "numba", "torch": "torch", "torch.compile": "torch",
             "jax": "jax", "autograd": "autograd"}  # fmt: skip
@@ -84,6 +84,12 @@ def _numpy(case: Case) -> Prepared:
     library, fn, args = libraries.numpy_library(), case.kernel.plain, case.args()
     np.seterr(all="ignore")
     return Prepared(partial(fn, library, *args), leaves)
+
+
+def _tape(case: Case) -> Prepared:
+    np.seterr(all="ignore")
+    call = partial(case.kernel.fn, libraries.tape_library(), *case.args())
+    return Prepared(call, leaves)
 
 
 def _autograd(case: Case) -> Prepared:
@@ -222,5 +228,5 @@ SYSTEMS: dict[str, Callable[[Case], Prepared]] = {
     "ours": _profuse("static"), "ours-dynamic": _profuse("dynamic"), "numpy": _numpy,
     "numexpr": _numexpr, "numba": _numba, "torch": _torch(compiled=False),
     "torch.compile": _torch(compiled=True), "jax": _jax, "autograd": _autograd,
-    "by-hand": _profuse("static", by_hand=True),
+    "by-hand": _profuse("static", by_hand=True), "tape": _tape,
 }  # fmt: skip

@@ -50,13 +50,16 @@ class Check:
     axis: int = 0
 
 
-def checks_of(types: Sequence[Type], *, relaxed: bool = False) -> tuple[Check, ...]:
+def checks_of(
+    types: Sequence[Type], *, relaxed: bool = False, flags: bool = False
+) -> tuple[Check, ...]:
     """The checks of a guard on operands of these types, in the order in which they are made.
 
     Args:
         relaxed: as `cuda_guard` compares (R3.42), not as `type_check` and `dynamic_guard` do.
+        flags: as `rg_check` compares: dtypes, ranks and whether gradients are required (R1.39).
     """
-    listed = _relaxed_checks if relaxed else _exact_checks
+    listed = _flag_checks if flags else _relaxed_checks if relaxed else _exact_checks
     found = [
         Check(kind, k, *more) for k, type_ in enumerate(types) for kind, *more in listed(type_)
     ]
@@ -111,6 +114,15 @@ def _size_checks(want: Any, axis: int) -> Iterator[tuple]:
     yield "positive", want, axis
     name = symbol_name(want)
     yield ("expression", want, axis) if name is None else ("symbol", name, axis)
+
+
+def _flag_checks(want: Type) -> Iterator[tuple]:
+    yield "object", (TENSOR_WORDS,)
+    if not isinstance(want, TensorType):
+        return
+    yield from _common_checks(replace(want, strides=None, device=None))
+    if want.rank is not None:
+        yield "rank", want.rank
 
 
 def _relaxed_checks(want: Type) -> Iterator[tuple]:

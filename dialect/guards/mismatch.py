@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Any, Union
 
 from ..dataclass import dataclass
+from ..ir.gradient_mode import gradients
 from ..ir.symbolic import evaluate
 from ..ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
 from .checks import LIST, TENSOR_WORDS, UNDEFINED, Check, Kind, checks_of, table
@@ -45,6 +46,20 @@ def fits_relaxed(types: Sequence[Type], values: Sequence[object]) -> bool:
     return len(types) == len(values) and holds(checks_of(types, relaxed=True), values)
 
 
+def flags_fit(types: Sequence[Type], values: Sequence[object]) -> bool:
+    """True if every value has the dtype, the rank and the flag of its type (R1.39).
+
+    Of whether a value requires gradients, its flag counts alone, and not gradient mode.
+    """
+    return len(types) == len(values) and flags_hold(checks_of(types, flags=True), values)
+
+
+def flags_hold(checks: Sequence[Check], values: Sequence[object]) -> bool:
+    """Whether values pass all checks, of which flags hold whatever gradient mode is (R1.39)."""
+    with gradients(on=True):
+        return holds(checks, values)
+
+
 def holds(checks: Sequence[Check], values: Sequence[object]) -> bool:
     """Whether values pass all checks."""
     failed = _failed(checks, lambda operand: seen_type(values[operand]), None)
@@ -57,6 +72,7 @@ def mismatches(
     labels: Sequence[str] | None = None,
     *,
     relaxed: bool = False,
+    flags: bool = False,
 ) -> list[Mismatch]:
     """All checks that fail, in order of the operands (R1.39, R1.40, R3.42); [] = the guard passes.
 
@@ -64,8 +80,9 @@ def mismatches(
         seen: types of the values that were checked (`seen_type`); None = the undefined tensor.
         labels: what the user calls the operands; default ``operand 0``, ``operand 1``, …
         relaxed: as the relaxed guard compares.
+        flags: as the guard of a differentiated graph compares.
     """
-    checks = checks_of(expected, relaxed=relaxed)
+    checks = checks_of(expected, relaxed=relaxed, flags=flags)
     return sorted(_failed(checks, seen.__getitem__, labels), key=lambda m: m.operand)
 
 
@@ -211,4 +228,12 @@ _COMPARISONS: Mapping[Kind, tuple[str, _Compare]] = table({
     "order": ("relaxed", lambda check, got, _: layout_mismatch(check.wanted, got)),
 })  # fmt: skip
 
-__all__ = ["Mismatch", "check_types", "fits_relaxed", "holds", "mismatches"]
+__all__ = [
+    "Mismatch",
+    "check_types",
+    "fits_relaxed",
+    "flags_fit",
+    "flags_hold",
+    "holds",
+    "mismatches",
+]

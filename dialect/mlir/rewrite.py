@@ -249,14 +249,29 @@ def replace_function(func: ir.Operation, program: Program) -> None:
     """Put a program in the place of a function, whose visibility and foreign attributes stay."""
     from mlir import ir
 
-    made = ir.Module.parse(Module(program).to_mlir(), func.context)
-    new = made.body.operations[0].operation
+    new = _function_of(program, func.context)
     for name in ("sym_visibility", *(n for n in func.attributes if "." in n)):
         if name in func.attributes:
             new.attributes[name] = func.attributes[name]
-    new.detach_from_parent()
     ir.InsertionPoint(func).insert(new)
     func.erase()
+
+
+def add_program(module: ir.Module, program: Program) -> None:
+    """Append a program as a private function of its name."""
+    from mlir import ir
+
+    new = _function_of(program, module.context)
+    new.attributes["sym_visibility"] = ir.StringAttr.get("private", module.context)
+    ir.InsertionPoint(module.body).insert(new)
+
+
+def _function_of(program: Program, context: ir.Context) -> ir.Operation:
+    """A program as a function of no module."""
+    from mlir import ir
+
+    made = ir.Module.parse(Module(program).to_mlir(), context)
+    return made.body.operations[0].operation.detach_from_parent()
 
 
 def add_return(block: ir.Block, values: Sequence[ir.Value], loc: ir.Location | None = None) -> None:

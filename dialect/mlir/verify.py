@@ -14,6 +14,7 @@ from ..errors import IRError, Loc, ProfuseError
 from ..ir.attrs import SYMBOL, AttrKind
 from ..ir.op import DIALECT, OPS, Op, OperandDef, ResultDef
 from ..ir.types import TENSOR, ListType, ScalarType, TensorType, Type, type_from_mlir
+from ..ops.speculation import DiffGraph
 from .context import TEXT, near, one_line, position_of, similar_op
 from .rewrite import YIELD, attributes, is_terminator, symbol_of, walk
 
@@ -142,6 +143,8 @@ class _Verifier:
                 yield f"no function @{attrs[name]} in the module" + (f"; {hint}" if hint else "")
             elif name == "callee":
                 yield from _call(op, target)
+            elif cls is DiffGraph and attrs["callee"] is None:
+                yield from _half(op, name, attrs, target)
 
 
 def _foreign_types(op: ir.Operation) -> Iterator[str]:
@@ -303,6 +306,32 @@ def _call(op: ir.Operation, target: ir.Operation) -> Iterator[str]:
                 wrong = mine != its
             if wrong:
                 yield f"{word} {index} has type {mine}, but that of @{name} is {its}"
+
+
+def _half(
+    op: ir.Operation, name: str, attrs: Mapping[str, Any], target: ir.Operation
+) -> Iterator[str]:
+    """Complaints about the signature of one half of a differentiated graph (R2.29)."""
+    from mlir import ir
+
+    signature = ir.FunctionType(target.attributes["function_type"].value)
+    ins, outs, real = len(signature.inputs), len(signature.results), attrs["f_real_outputs"]
+    captured = attrs["df_input_captured_outputs"]
+    if name == "forward":
+        if ins != len(op.operands):
+            yield f"has {len(op.operands)} operands, but @{attrs[name]} takes {ins}"
+        if real != len(op.results):
+            yield f"has {len(op.results)} results, but f_real_outputs is {real}"
+        if outs < max((real, *(k + 1 for k in captured))):
+            yield f"@{attrs[name]} returns {outs} values, fewer than the indices name"
+        return
+    taken = len(attrs["df_input_vjps"]) + len(attrs["df_input_captured_inputs"]) + len(captured)
+    if ins != taken:
+        yield f"the indices name {taken} inputs of @{attrs[name]}, which takes {ins}"
+    if outs != len(attrs["df_output_vjps"]):
+        yield f"df_output_vjps names {len(attrs['df_output_vjps'])} results of @{attrs[name]}, " + (
+            f"which returns {outs}"
+        )
 
 
 __all__ = ["Diagnostic", "check", "contradicts", "verify_module"]

@@ -9,8 +9,8 @@ from .manipulation import join, permute, shape, split
 from .reductions import moments, reduce, scan
 
 __all__ = [
-    "additions", "binary", "compare", "contract", "control", "create", "device_guards", "effects",
-    "gradients", "index", "inplace", "join", "lists", "mm_tree", "moments", "permute",
-    "queries", "reduce", "scan", "scatter", "select", "shape", "slicing", "special",
-    "speculation", "split", "unary",
+    "additions", "binary", "compare", "contract", "control", "create", "device_guards",
+    "effects", "gradients", "index", "inplace", "join", "lists", "mm_tree",
+    "moments", "permute", "queries", "reduce", "scan", "scatter", "select", "shape", "slicing",
+    "special", "speculation", "split", "unary",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Speculation: observers, guards, fused groups and their fallbacks (R1.16 to R1.42).
+"""Speculation: observers, guards, fused or differentiable subgraphs, fallbacks (R1.16 to R1.42).
 
 Subgraphs are private functions named by symbol, not regions.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
+from ..dataclass import dataclass
+from ..errors import InternalError
 from ..guards.checks import symbol_name
-from ..guards.mismatch import check_types
-from ..ir.attrs import I64, SYMBOL, TYPE, TYPES, VALUE
+from ..guards.mismatch import check_types, flags_fit
+from ..ir.attrs import I64, I64_ARRAY, SYMBOL, TYPE, TYPES, VALUE
 from ..ir.op import Attrs, Op, attr, operand, result
+from ..ir.program import Instr, Module, Program
 from ..ir.symbolic import Sym
 from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
 
@@ -88,10 +91,10 @@ class Guard(Op):
 
     ``behavior`` says what the guard asks of sizes, in the words of the fusion strategy: that they
     are those of the types (static), or that equal symbols are equal sizes (dynamic); a relaxed
-    guard lets sizes other than 0 and 1 differ.
+    guard lets sizes other than 0 and 1 differ, and a guard on gradients all sizes.
     """
 
-    behavior: ClassVar[Literal["static", "dynamic", "relaxed"]] = "static"
+    behavior: ClassVar[Literal["static", "dynamic", "relaxed", "gradients"]] = "static"
     inputs = operand(variadic=True)
     refined = result(variadic=True)
     passed = result()
@@ -186,7 +189,126 @@ class CallFallback(Subgraph, name="call_fallback"):
     fallback = attr(I64, default=1)
 
 
+# --- differentiable subgraphs (R1.29 - R1.39, R2.18) -------------------------------------------
+
+
+class RgCheck(Guard, name="rg_check"):
+    """Whether tensors are of the dtypes and ranks, and carry the flags, of a differentiated graph.
+
+    The flag of a tensor counts, whatever gradient mode is (R1.39). Sizes are not compared.
+    """
+
+    behavior = "gradients"
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (*attrs["types"], BOOL_SCALAR)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return (*args, flags_fit(attrs["types"], args))
+
+
+class DiffGraph(Op, name="diff_graph"):
+    """Run a subgraph as one node of the tape.
+
+    Before it is differentiated ``callee`` names its body. Afterwards ``forward`` and ``reverse``
+    name its two halves, and the indices say what passes between them (R2.18, R2.29); they are
+    those of `Gradient`.
+    """
+
+    inputs = operand(variadic=True)
+    outputs = result(variadic=True)
+    callee = attr(SYMBOL, default=None)
+    forward = attr(SYMBOL, default=None)
+    reverse = attr(SYMBOL, default=None)
+    f_real_outputs = attr(I64, default=0)
+    df_input_vjps = attr(I64_ARRAY, default=())
+    df_input_captured_inputs = attr(I64_ARRAY, default=())
+    df_input_captured_outputs = attr(I64_ARRAY, default=())
+    df_output_vjps = attr(I64_ARRAY, default=())
+    undifferentiable = "its halves are"
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        # The functions that it names have results; in the caller they are bare.
+        return ()
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        halves = (attrs["forward"], attrs["reverse"])
+        if (attrs["callee"] is None) == (None in halves) or halves.count(None) == 1:
+            yield "needs a callee, or a forward and a reverse half"
+        if attrs["callee"] is not None:
+            for name in _INDICES:
+                if attrs[name]:
+                    yield f"has {name} before it is differentiated"
+            return
+        for name, end, what in (
+            ("df_input_captured_inputs", len(types), "operands"),
+            ("df_output_vjps", len(types), "operands"),
+            ("df_input_vjps", attrs["f_real_outputs"], "real outputs"),
+        ):
+            if any(not 0 <= k < end for k in attrs[name]):
+                yield f"{name} names one of {end} {what} that there is not"
+        if any(k < 0 for k in attrs["df_input_captured_outputs"]):
+            yield "df_input_captured_outputs must not be negative"
+
+
+_INDICES = (
+    "f_real_outputs", "df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs",
+    "df_output_vjps",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A differentiable graph as two programs, with the indices that R2.29 names.
+
+    The forward one returns the real outputs, and then temporaries that the reverse one needs. The
+    inputs of the reverse one are gradients of real outputs, captured inputs of the forward one,
+    and captured outputs of it; its outputs are gradients of inputs.
+
+    Attributes:
+        forward: the graph with temporaries.
+        reverse: its gradients.
+        real_outputs: how many outputs of ``forward`` are those of the graph.
+        input_vjps: the outputs that ``reverse`` takes gradients for.
+        captured_inputs: the inputs of ``forward`` that ``reverse`` takes.
+        captured_outputs: the outputs of ``forward`` that ``reverse`` takes.
+        output_vjps: the inputs that ``reverse`` returns gradients for.
+    """
+
+    forward: Program
+    reverse: Program
+    real_outputs: int
+    input_vjps: tuple[int, ...]
+    captured_inputs: tuple[int, ...]
+    captured_outputs: tuple[int, ...]
+    output_vjps: tuple[int, ...]
+
+    def pack(self, forward: str, reverse: str) -> dict[str, Any]:
+        """Attributes of a `DiffGraph` whose halves are functions of these names (R2.18)."""
+        indices = (
+            self.real_outputs, self.input_vjps, self.captured_inputs, self.captured_outputs,
+            self.output_vjps,
+        )  # fmt: skip
+        return {"forward": forward, "reverse": reverse, **dict(zip(_INDICES, indices, strict=True))}
+
+    @classmethod
+    def of(cls, instr: Instr, module: Module) -> Gradient:
+        """What a differentiated `DiffGraph` of a module describes (R2.18).
+
+        Raises InternalError for any other op.
+        """
+        attrs = instr.op.full_attrs(instr.attrs)
+        if instr.op is not DiffGraph or attrs["forward"] is None:
+            raise InternalError(f"{instr.op.full_name()} is not a differentiated graph")
+        forward, reverse = (module.functions[attrs[half]] for half in ("forward", "reverse"))
+        return cls(forward, reverse, *(attrs[name] for name in _INDICES))
+
+
 __all__ = [
-    "CallFallback", "DynamicGuard", "FallbackGraph", "FusionGroup", "Guard", "Profile",
-    "ProfileCounter", "ProfileValue", "Subgraph", "TypeCheck",
+    "CallFallback", "DiffGraph", "DynamicGuard", "FallbackGraph", "FusionGroup", "Gradient",
+    "Guard", "Profile", "ProfileCounter", "ProfileValue", "RgCheck", "Subgraph", "TypeCheck",
 ]  # fmt: skip

@@ -20,8 +20,8 @@ STANDARD: dict[str, str] = {
     "no-opt": "inline-calls,lower-grad-blocks,remove-expand,canonicalize-profuse,dce",
     # R1.26. Kernels of more ops than that take longer to compile than they save.
     "pre-autodiff": (
-        "lower-grad-blocks,specialize-autograd-zero,remove-expand,canonicalize-profuse,dce,"
-        "peephole,fold,dce,cse-profuse,peephole,fold,pool-constants,"
+        "lower-grad-blocks,specialize-autograd-zero{speculate=true},remove-expand,"
+        "canonicalize-profuse,dce,peephole,fold,dce,cse-profuse,peephole,fold,pool-constants,"
         "unroll-loops{max-ops=64},remove-list-mutation,peephole,fold,cse-profuse,in-place-check"
     ),
     # R1.36: types are written into values, products batched, and groups fused and guarded.
@@ -30,6 +30,12 @@ STANDARD: dict[str, str] = {
     "pre-fusion": "",
     "post-fusion": "",
     "no-grad": "pre-fusion,lower-lists,general-fuser,post-fusion,erase-types",
+    # R1.29 - R1.34: what a graph that needs gradients gets in the place of `no-grad`. Halves of
+    # subgraphs are fused by executors of their own, which evaluate no gradient blocks.
+    "grad": (
+        "form-diff-graphs,guard-diff-graphs,differentiate-diff-graphs,dce,"
+        "inline-diff-graphs,lower-grad-blocks,convert-fallbacks,remove-profiling"
+    ),
     # R1.27, for a graph that has been profiled and needs no gradient.
     "profile-driven": "pre-autodiff,no-grad,dce",
     # R2.9: what every graph of the spec-keyed executor goes through.
@@ -50,6 +56,12 @@ STANDARD: dict[str, str] = {
     "spec-driven": (
         "required,propagate,differentiable-optimization,non-differentiable-optimization,dce"
     ),
+    # R2.10, R2.15, for one that does: halves of subgraphs are compiled by executors of their own.
+    "spec-driven-grad": (
+        "required,propagate,differentiable-optimization,functionalize,propagate,form-diff-graphs,"
+        "differentiate-diff-graphs,dce,inline-subgraphs,lower-grad-blocks,dce"
+    ),
+    "inline-subgraphs": "inline-diff-graphs{threshold=5}",
     # R1.41, R1.45
     "final": "convert-fallbacks,if-then-else",
     # Rewrites that need types, for which no value had one before `specialize`: in fusion functions,
@@ -58,3 +70,8 @@ STANDARD: dict[str, str] = {
     # What the lowering expects of fusion functions.
     "prepare-kernels": ("typed-rewrites,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"),
 }
+
+
+def differentiates(pipeline: str) -> bool:
+    """Whether a pipeline may name passes of `dialect.importers.gradients`, which must be loaded."""
+    return "grad" in pipeline or "differentiate" in pipeline

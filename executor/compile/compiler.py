@@ -71,7 +71,10 @@ def compile_graph(
     from ...dialect.mlir.observed_sizes import observed_sizes
     from ...dialect.mlir.parse import parse_module
     from ...dialect.pipeline.run import run_pipeline
+    from ...dialect.pipeline.standard import differentiates
 
+    if differentiates(request.pipeline):
+        from ...dialect.importers.gradients import passes as _  # noqa: F401 (it registers them)
     context()
     loading = time.perf_counter() - start
     # Only the first compile of a process loads MLIR.

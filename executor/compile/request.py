@@ -31,6 +31,9 @@ def optimizing_pipeline(
     stable_sizes: Iterable[int] = (),
     *,
     fuse: bool = True,
+    gradients: bool = False,
+    inlines: bool = True,
+    on_tape: bool = False,
     before: str = "",
     after: str = "",
 ) -> str:
@@ -47,10 +50,17 @@ def optimizing_pipeline(
         max_ops: option of `form-fusions`: largest number of ops in a group.
         stable_sizes: sizes that stay literal in dynamic guards.
         fuse: False = form no groups, hence no guards and no fallbacks.
+        gradients: True = differentiate subgraphs, which executors of their own fuse (R1.27).
+        inlines: False = no differentiable subgraph is too small (R1.29, R1.34).
+        on_tape: True = keep the ops that only gradients differ by.
         before: users' passes that run before fusion.
         after: users' passes that run after guards have been inserted.
     """
-    options = []
+    first = f"profile-insensitive{'{gradients=true}' if on_tape else ''}"
+    options = ["gradients=true"] if on_tape else []
+    if gradients:
+        options.append("no-grad=grad" if inlines else "no-grad=(grad{threshold=1})")
+        return f"{first},profile-driven{{{' '.join(options)}}},final,dce"
     if fuse:
         options += [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
         if behavior == "dynamic":
@@ -65,11 +75,7 @@ def optimizing_pipeline(
         if text
     ]
     driven = f"profile-driven{{{' '.join(options)}}}"
-    return f"profile-insensitive,{driven},final,prepare-kernels"
-
-
-DIFFERENTIATED = "required,propagate,differentiable-optimization,dce"
-"""The pipeline for graphs that have to be differentiated: nothing in them is fused (R2.12)."""
+    return f"{first},{driven},final,prepare-kernels"
 
 
 def keyed_pipeline(
@@ -79,7 +85,9 @@ def keyed_pipeline(
     units: str = "",
     contiguous: str = "",
     *,
-    fuse: bool = True,
+    gradients: bool = False,
+    inlines: bool = True,
+    on_tape: bool = False,
     before: str = "",
     after: str = "",
 ) -> str:
@@ -91,15 +99,20 @@ def keyed_pipeline(
         max_ops: option of `form-fusions`: largest number of ops in a group.
         units: option of `assume-sizes`: axes of size 1.
         contiguous: option of `assume-sizes`: C-contiguous inputs.
-        fuse: False = the graph will be differentiated, so it is not fused (R2.12).
+        gradients: True = differentiate subgraphs, which are fused by executors of their own.
+        inlines: False = no differentiable subgraph is too small (R2.15).
+        on_tape: True = keep the ops that only gradients differ by.
         before: users' passes that run before fusion (R2.12).
         after: users' passes that run after fusion (R2.12).
     """
-    if not fuse:
-        return DIFFERENTIATED
+    kept = ["gradients=true"] if on_tape else []
+    if gradients:
+        if not inlines:
+            kept += ["threshold=1", "inline-subgraphs=(inline-diff-graphs{threshold=1})"]
+        return f"spec-driven-grad{{{' '.join(kept)}}},final,dce"
     given = {"unit-axes": units, "contiguous": contiguous}
     given |= {n: f"({t})" for n, t in (("pre-fusion", before), ("post-fusion", after)) if t}
-    options = [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
+    options = [*kept, f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
     options += [f"{name}={text}" for name, text in given.items() if text]
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
 

@@ -21,6 +21,18 @@ def explain(executor: AnyExecutor, name: str, serves: str = "") -> str:
         name: name of the function.
         serves: the calls that the graph serves, as text; "" if the function has no other graph.
     """
+    on_tape = executor.on_tape
+    if on_tape is None:
+        return _one(executor, name, serves)
+    given = "calls with arrays that require gradients"
+    told = _one(on_tape, on_tape.options.name, given)
+    if executor.record is None and not executor.compiled():
+        return told  # no other calls have come
+    return f"{_one(executor, name, serves)}\n{told}"
+
+
+def _one(executor: AnyExecutor, name: str, serves: str) -> str:
+    """What `explain` says of a graph, without that of its calls on the tape."""
     if executor.many_plans:
         told, inside = keyed_summary(executor), _keyed(executor)
     else:
@@ -48,6 +60,15 @@ def _keyed(executor: KeyedExecutor) -> list[str]:
         lines += [f"  {text}" for g in plan.plan.guards for text in _guard(g, plan.result, "")]
     if c.evaluated_ops:
         lines.append(f"{count(c.evaluated_ops, 'op')} ran one by one, in NumPy")
+    return lines + _halves(executor)
+
+
+def _halves(executor: AnyExecutor) -> list[str]:
+    """Lines about the halves of differentiable subgraphs."""
+    lines = []
+    for half in tuple(executor.halves.values()):
+        inside = _keyed(half) if half.many_plans else _member(half, list(guards_of(half)))
+        lines += [f"Half {half.options.name}:", *(f"  {text}" for text in inside)]
     return lines
 
 
@@ -70,7 +91,7 @@ def _member(executor: Executor, chain: list[Checked]) -> list[str]:
         if child.counters.profiled_runs or child.counters.evaluated_ops:
             lines.append(f"Fallback {child.options.name} {doing(child)}.")
             lines += [f"  {text}" for text in _member(child, chain)]
-    return lines
+    return lines + _halves(executor)
 
 
 def _compiled(result: CompileResult, seconds: float) -> list[str]:

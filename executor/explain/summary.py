@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialect.guards.mismatch import Mismatch, mismatches
 from ...dialect.ir.program import Program
+from ...dialect.ops.speculation import DiffGraph
 from ...dialect.reasons import Effect, Reason
 from ..compile.request import CompileResult
 from ..settings.knobs import knobs
@@ -118,6 +119,10 @@ def _covered(results: list[CompileResult]) -> str:
     left = [r for result in results for r in (*result.refusals, *result.failures.values())]
     ops = sum(r.count for r in left if r.effect is Effect.NOT_FUSED)
     others = any(r.effect in (Effect.DISSOLVED, Effect.INTERPRETED) for r in left)
+    graphs = sum(i.op is DiffGraph for r in results for i in r.module.main.body.walk())
+    if graphs:
+        parts = "1 subgraph" if graphs == 1 else f"{graphs} subgraphs"
+        return f"differentiates {parts}, each as one node of the tape"
     if not any(result.kernels for result in results):
         return "runs op by op in NumPy: nothing of it is native code"
     if others:

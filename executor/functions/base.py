@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.errors import ArgumentError, TraceError
+from ...dialect.importers.tracing.traced import is_on_tape
 from ...dialect.importers.tracing.tracer import is_tracing
 from ...dialect.ir.device import HOST
 from ...dialect.reasons import Kind, Reason
@@ -78,6 +79,13 @@ class GraphFunction:
         self._current = executor
         return executor.run(inputs, into)
 
+    def _run_on_tape(self, executor: AnyExecutor, inputs: list) -> list:
+        """Run an executor on inputs any of which may be on the tape."""
+        executor.counters.calls += 1
+        outputs = executor.run_any(inputs)
+        self._current = executor.on_tape or executor
+        return outputs
+
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call with these arguments, write the results into ``out``, and return it.
 
@@ -106,6 +114,10 @@ class GraphFunction:
                 f"{self._name}.into is called while another function is traced",
                 hint="call the function itself: in a trace there is no memory to write to yet",
             )
+        if is_on_tape(leaves):
+            from .on_tape import detached
+
+            leaves = detached(leaves, self._name)
         leaves, home = self._placed([readable(leaf, counters) for leaf in leaves])
         if home != HOST:
             raise ArgumentError(

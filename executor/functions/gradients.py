@@ -19,7 +19,7 @@ from ...dialect.importers.gradients.pullback import (
 )
 from ...dialect.importers.tracing.operators import op
 from ...dialect.importers.tracing.pytree import flatten, unflatten
-from ...dialect.importers.tracing.tracer import is_tracing
+from ...dialect.importers.tracing.traced import Traced, TracedScalar, is_on_tape, is_tracing
 from ...dialect.ir.device import DeviceTensor
 from ..settings.knobs import knobs
 from .jit import JitFunction, jit
@@ -72,7 +72,15 @@ def jvp(fn: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) ->
     """
     if len(args) != len(tangents):
         raise ArgumentError(f"jvp was given {len(args)} arguments and {len(tangents)} tangents")
+    if is_on_tape(flatten((args, tangents))[0]):
+        args, tangents = _off_tape("jvp", (args, tangents))
     return _jitted(Jvp, fn)(tuple(args), tuple(tangents))
+
+
+def _off_tape(what: str, tree: Any) -> Any:
+    from .on_tape import off_tape
+
+    return off_tape(what, tree)
 
 
 def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]]:
@@ -85,9 +93,12 @@ def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple]
     Raises ArgumentError for a gradient of another structure or shape, TraceError for what cannot be
     differentiated.
     """
-    if is_tracing(flatten(args)[0]):
+    leaves = flatten(args)[0]
+    if is_tracing(leaves):
         return pulled_in_trace(fn, args)
-    result, saved, token = _jitted(Forward, fn, knobs.activation_budget)(*args)
+    if is_on_tape(leaves):
+        args = _off_tape("vjp", args)
+    result, saved, token = _jitted(Forward, fn, None, knobs.activation_budget)(*args)
 
     def pull(gradient: Any) -> tuple:
         leaves, results = checked(gradient, result), flatten(result)[0]
@@ -121,10 +132,12 @@ _backward = jit(backward, name="pullback")
 def stop_gradient(x: Any) -> Any:
     """``x``, an array or a tree of arrays, through which no gradient flows."""
     leaves, tree = flatten(x)
-    if not is_tracing(leaves):
+    if not (is_tracing(leaves) or is_on_tape(leaves)):
         return x
     stopped = [
-        op("stop_gradient", leaf) if is_tracing([leaf]) and is_float(leaf) else leaf
+        op("stop_gradient", leaf)
+        if isinstance(leaf, (Traced, TracedScalar)) and is_float(leaf)
+        else leaf
         for leaf in leaves
     ]
     return unflatten(tree, stopped)

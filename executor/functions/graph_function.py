@@ -9,6 +9,7 @@ from ...dialect.errors import ArgumentError
 from ...dialect.importers.tracing.inline import inline_program
 from ...dialect.importers.tracing.operators import as_value, recorder_of, wrap
 from ...dialect.importers.tracing.pytree import TreeDef, flatten, flatten_call
+from ...dialect.importers.tracing.traced import is_on_tape
 from ...dialect.importers.tracing.tracer import is_tracing
 from ...dialect.ir.device import HOST
 from ...dialect.ir.program import Module
@@ -50,6 +51,12 @@ class LoadedFunction(GraphFunction):
         leaves = self._checked(args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves)
+        if is_on_tape(leaves):
+            from .on_tape import as_arrays, taped_inputs
+
+            inputs = taped_inputs(leaves, self._executor.counters)
+            outputs = as_arrays(self._run_on_tape(self._executor, inputs))
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
         leaves, home = self._placed([readable(leaf, self._executor.counters) for leaf in leaves])
         outputs = self._run_at_home(self._executor_on(home), leaves)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -20,6 +20,7 @@ from ...dialect.errors import ProfuseError
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
+from ...dialect.importers.tracing.traced import is_on_tape
 from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
 from ...dialect.ir.device import HOST
 from .. import explain
@@ -55,6 +56,7 @@ class JitFunction(DispatchedFunction):
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
         self._named: FunctionType | None = None
+        # What differentiates calls with arrays of the tape, by their form; see `on_tape`.
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -113,6 +115,8 @@ class JitFunction(DispatchedFunction):
         leaves, tree = flatten_call(self._fn, args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves, tree, args, kwargs)
+        if is_on_tape(leaves):
+            return self._call_on_tape(leaves, tree)
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
             flat = None if found is None else flat
@@ -121,6 +125,16 @@ class JitFunction(DispatchedFunction):
         variant = self._lookup(flat, leaves, tree, args, kwargs)
         outputs = self._run(variant.executor, self._inputs(variant, leaves))
         return variant.trace.out_tree.unflatten(outputs)
+
+    def _call_on_tape(self, leaves: list, tree: TreeDef) -> Any:
+        """Run a call with arrays of the tape; the graph is that of a call with plain arrays."""
+        from .on_tape import as_arrays, taped_inputs, untaped
+
+        given, plain = taped_inputs(leaves, self._own), untaped(leaves)
+        args, kwargs = tree.unflatten(plain)
+        variant = self._lookup(None, plain, tree, args, kwargs)
+        outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
+        return variant.trace.out_tree.unflatten(as_arrays(outputs))
 
     def _run_on_device(self, variant: Variant, leaves: list) -> Any:
         outputs = self._run_at_home(variant.executor, leaves, self._inputs(variant, ()))

@@ -16,7 +16,7 @@ from ...dialect.analysis.alias import uses
 from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
-from ...dialect.ops.speculation import Identity, Profile, ProfileCounter
+from ...dialect.ops.speculation import DiffGraph, Identity, Profile, ProfileCounter
 from ..memory.liveness import Overwrites, own_copy
 
 
@@ -97,7 +97,7 @@ class Evaluator:
         if instr.op is ProfileCounter:
             return _nothing
         if "callee" in instr.op.attrs:
-            return self._call(instr)
+            return self._call(instr, instr.symbols[0])
         return self._plain(instr)
 
     def _plain(self, instr: Instr) -> Step:
@@ -139,17 +139,18 @@ class Evaluator:
 
         return step
 
-    def _call(self, instr: Instr) -> Step:
-        if self._module is None or instr.attrs["callee"] not in self._module.functions:
-            raise InternalError(f"no function @{instr.attrs['callee']} to call", loc=instr.loc)
+    def _call(self, instr: Instr, name: str) -> Step:
+        """Run a function in place; of the forward half of a graph, without its temporaries."""
+        if self._module is None or name not in self._module.functions:
+            raise InternalError(f"no function @{name} to call", loc=instr.loc)
         callee = Evaluator(
-            self._module.functions[instr.attrs["callee"]], self._module, self._observer,
-            self._on_op, self._adapt,
-        )  # fmt: skip
+            self._module.functions[name], self._module, self._observer, self._on_op, self._adapt
+        )
+        is_strict = instr.op is not DiffGraph
 
         def step(env: Env) -> None:
             out = callee([env[o] for o in instr.operands])
-            for slot, value in zip(instr.results, out, strict=True):
+            for slot, value in zip(instr.results, out, strict=is_strict):
                 env[slot] = value
 
         return step

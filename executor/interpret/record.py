@@ -19,12 +19,11 @@ from ...dialect.ir.attrs import TYPE, VALUE
 from ...dialect.ir.device import device_of
 from ...dialect.ir.program import Module
 from ...dialect.ir.symbolic import symbol
-from ...dialect.ir.types import MaybeDim, TensorType, merge_types, type_of
+from ...dialect.ir.types import UNDEFINED, MaybeDim, TensorType, merge_types, type_of
 from ...dialect.ops.speculation import Profile, ProfileValue
 from ..settings.fork_lock import ForkLock
 
 Types = dict[int, TensorType]
-UNDEFINED = TensorType(defined=False)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...dialect.ir.program import Module
-from ...dialect.ir.types import TensorType, type_of
+from ...dialect.ir.types import UNDEFINED, TensorType, type_of
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.speculation import CallFallback, Guard
 
@@ -16,8 +16,9 @@ _MAX_SEEN = 16  # distinct argument types kept of the profiled runs, to tell whi
 
 
 def tensor_types(values: Sequence[Any]) -> Types:
-    """Types of the tensors among run-time values."""
-    return tuple(t for t in map(type_of, values) if isinstance(t, TensorType))
+    """Types of the tensors among run-time values; None is the undefined one."""
+    types = (UNDEFINED if value is None else type_of(value) for value in values)
+    return tuple(t for t in types if isinstance(t, TensorType))
 
 
 def stable_sizes(history: Sequence[Types]) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -110,6 +110,7 @@ def link(
     options: Options,
     fallback: Callable[[str], Callable[[list], list]],
     donated: Sequence[int] = (),
+    graphs: Mapping[str, Any] | None = None,
     *,
     strict: bool = False,
 ) -> Linked:
@@ -121,6 +122,7 @@ def link(
         options: the options of the executor.
         fallback: name of a fallback function -> callable that runs if the guard fails.
         donated: indices of inputs whose memory the plan may reuse for results.
+        graphs: name of the forward half of a differentiable subgraph -> what runs the subgraph.
         strict: True = strict fusion asks for kernels, however slow they are.
     """
     if result.times and not strict:
@@ -130,9 +132,14 @@ def link(
     reasons: list[Reason] = []
     name, on = options.name, options.processor
     runners = group_runners(result, counters, reasons, name, on)
+    if options.gradients:
+        from .on_tape import kernel_of_arrays
+
+        runners = {callee: kernel_of_arrays(run) for callee, run in runners.items()}
     fallbacks = {callee: fallback(callee) for callee in result.module.main.callees(CallFallback)}
     plan = build_plan(
-        result.module, runners, fallbacks, counters, donated, on.adapter(result.module)
+        result.module, runners, fallbacks, counters, donated, options.adapter(result.module),
+        graphs, on_tape=options.gradients,
     )  # fmt: skip
     plan.name, plan.counters = name, counters
     return Linked(result, plan, reasons)
@@ -145,7 +152,8 @@ def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list
     outputs = _run_donating(plan, inputs) if plan.donations else plan.run(inputs)
     _note_last(plan)
     return [
-        out if fresh else own(out, inputs) for out, fresh in zip(outputs, plan.fresh, strict=True)
+        out if fresh else plan.own(out, inputs)
+        for out, fresh in zip(outputs, plan.fresh, strict=True)
     ]
 
 

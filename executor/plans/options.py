@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...dialect.dataclass import dataclass
+from ..interpret.evaluate import Adapt
 from ..settings.strategy import Strategy
 from .processor import HOST, Processor
 
 if TYPE_CHECKING:
+    from ...dialect.ir.program import Module
     from ..functions.saved.file import SavedFile
 
 
@@ -28,7 +30,24 @@ class Options:
     recall: bool = True  # use stored profiles; a flush sets this to False
     donate: tuple[str, ...] = ()  # parameters whose arrays calls may overwrite
     saved: SavedFile | None = None  # a file that is searched for profiles and compiles first
+    gradients: bool = False  # calls are noted on the tape; see `plans.on_tape`
 
     def of_fallback(self, callee: str) -> Options:
         """The options of a fallback executor; it may not overwrite its caller's values."""
         return replace(self, name=f"{self.name}/{callee}", donate=())
+
+    def of_half(self, name: str) -> Options:
+        """The options of an executor of one half of a differentiable subgraph."""
+        return replace(self.of_fallback(name), gradients=False)
+
+    def on_tape(self) -> Options:
+        """The options of an executor for the calls of a graph that are noted on the tape."""
+        return replace(self.of_fallback("gradients"), gradients=True)
+
+    def adapter(self, module: Module) -> Adapt | None:
+        """Adapts the evaluation of ops to the values of the graph; None = not needed."""
+        if self.gradients:
+            from .on_tape import on_tape
+
+            return on_tape(module)
+        return self.processor.adapter(module)

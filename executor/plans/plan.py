@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.guards.checks import checks_of
-from ...dialect.guards.mismatch import holds
+from ...dialect.guards.mismatch import flags_hold, holds
 from ...dialect.guards.seen import seen_type
 from ...dialect.ir.program import Block, Instr, Module
-from ...dialect.ops.speculation import CallFallback, FusionGroup
+from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ...lowering.abi import KernelABI
-from ..interpret.evaluate import Adapt, bound_evaluate
+from ..interpret.evaluate import Adapt, bound_evaluate, own
 from ..memory import thread_block
 from ..memory.destinations import destined
 from ..memory.donation import donations
@@ -56,6 +56,8 @@ class Plan:
         donations: pairs (output, input): the output may be written into the input's memory.
         intermediates: the arrays between kernels that have places in the thread's block; None = no
             array has one.
+        graphs: what runs the differentiable subgraphs, a `DiffOp` each.
+        own: makes of an output that may share memory with an input one that shares none.
         ref: weak reference to this plan, for `last_executed_graph`.
     """
 
@@ -70,10 +72,16 @@ class Plan:
     counters: Counters = field(default_factory=Counters, repr=False, compare=False)
     donations: tuple[tuple[int, int], ...] = ()
     intermediates: Intermediates | None = None
+    graphs: tuple[Any, ...] = ()
+    own: Callable[[Any, Sequence[Any]], Any] = own
     ref: weakref.ref[Plan] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.ref = weakref.ref(self)
+
+    def backward_executors(self) -> list[Any]:
+        """The executor of the reverse half of each differentiable subgraph, in order (R2.17)."""
+        return [graph.reverse for graph in self.graphs]
 
 
 class _Plans:
@@ -92,6 +100,9 @@ def build_plan(
     counters: Counters,
     donated: Sequence[int] = (),
     adapt: Adapt | None = None,
+    graphs: Mapping[str, Any] | None = None,
+    *,
+    on_tape: bool = False,
 ) -> Plan:
     """Generate the Python function of an optimised module.
 
@@ -103,11 +114,15 @@ def build_plan(
         counters: the counters that the generated code increments.
         donated: indices of inputs whose memory the plan may reuse for results.
         adapt: see `Evaluator`; applied to ops outside of kernels.
+        graphs: name of the forward half of a differentiable subgraph -> what runs the subgraph.
+        on_tape: values may be arrays of the tape, whose flags quick comparisons do not ask for.
     """
     native = {name: native_kernel(kernel) for name, kernel in kernels.items()}
     abis = {name: kernel[0].abi for name, kernel in native.items() if kernel is not None}
-    made = _Generator(module, kernels, fallbacks, counters, abis, adapt)
+    made = _Generator(module, kernels, fallbacks, counters, abis, adapt, graphs or {})
+    made.is_quick = not on_tape
     plan = made.plan()
+    plan.graphs = tuple((graphs or {}).values())
     plan.intermediates = made.inner
     if donated:
         plan.donations = donations(module.main, made.destined, abis, donated)
@@ -115,6 +130,8 @@ def build_plan(
 
 
 class _Generator:
+    is_quick = True  # guards begin with a comparison that holds for plain arrays
+
     def __init__(
         self,
         module: Module,
@@ -123,8 +140,10 @@ class _Generator:
         counters: Counters,
         abis: dict[str, KernelABI],
         adapt: Adapt | None = None,
+        graphs: Mapping[str, Any] | None = None,
     ) -> None:
         self.adapt = adapt
+        self.graphs = graphs or {}
         self.abis = abis
         self.module, self.main = module, module.main
         self.liveness = Liveness(module.main)
@@ -132,7 +151,9 @@ class _Generator:
         self.destined = destined(module.main)
         self.inner = intermediates(module.main, abis)
         self.kernels, self.fallbacks = kernels, fallbacks
-        self.scope: dict[str, Any] = {"C": counters, "holds": holds, "seen": seen_type}
+        self.scope: dict[str, Any] = {
+            "C": counters, "holds": holds, "flags_hold": flags_hold, "seen": seen_type,
+        }  # fmt: skip
         self.lines: list[str] = []
         self.guards: list[Guard] = []
         self.fresh: set[int] = set()
@@ -183,6 +204,8 @@ class _Generator:
             self.emit_group(instr, depth)
         elif instr.op is CallFallback:
             self.emit_fallback(instr, depth)
+        elif instr.op is DiffGraph:
+            self.emit_graph(instr, depth)
         elif "callee" in instr.op.attrs:
             raise InternalError(f"{instr.op.full_name()} in a final plan", loc=instr.loc)
         else:
@@ -195,13 +218,15 @@ class _Generator:
         index = len(self.guards)
         guard = Guard(types, behavior, operands=instr.operands)
         self.guards.append(guard)
-        checks = checks_of(types, relaxed=behavior == "relaxed")
+        flags = behavior == "gradients"
+        checks = checks_of(types, relaxed=behavior == "relaxed", flags=flags)
         g, t = self.bind("g", guard), self.bind("t", checks)
         *aliases, ok = instr.results
         values = [f"v{o}" for o in instr.operands]
-        quick = quick_check(types, checks, values, self.bind)
+        is_quick = self.is_quick and not flags
+        quick = quick_check(types, checks, values, self.bind) if is_quick else None
         listed = f"({', '.join(values)},)"
-        slow = f"holds({t}, {listed})"
+        slow = f"flags_hold({t}, {listed})" if flags else f"holds({t}, {listed})"
         if quick:
             # A guard never raises, whatever object the value is (R1.39).
             self.emit(depth, f"try: v{ok} = ({quick}) or {slow}")
@@ -260,6 +285,15 @@ class _Generator:
         """Give up the block, because a fallback may keep arrays that lie in it."""
         self.scope |= {"forfeit": thread_block.forfeit}
         self.emit(depth, "if block is not None: block, frame = forfeit(block, inner)")
+
+    def emit_graph(self, instr: Instr, depth: int) -> None:
+        """A differentiable subgraph; its results are arrays of their own, as an executor's are."""
+        graph = self.bind("d", self.graphs[instr.attrs["forward"]])
+        args = ", ".join(f"v{o}" for o in instr.operands)
+        outs = ", ".join(f"v{r}" for r in instr.results)
+        target = outs if len(instr.results) == 1 else f"[{outs}]"
+        self.emit(depth, f"{target} = {graph}({args})")
+        self.fresh.update(instr.results)
 
     # The results count as fresh: a fallback executor's results share no memory with its operands.
     def emit_fallback(self, instr: Instr, depth: int) -> None:
@@ -325,6 +359,8 @@ class _Generator:
         for inner in then.instrs:
             if inner.op is FusionGroup:
                 guard.callee = inner.attrs["callee"]
+            elif inner.op is DiffGraph:
+                guard.callee = inner.attrs["forward"]
         for inner in other.instrs:
             if inner.op is CallFallback:
                 guard.fallback = inner.attrs["callee"]

@@ -8,18 +8,21 @@ until the compile has ended.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
 from ...dialect.ir.program import Module
+from ...dialect.ops.speculation import DiffGraph
 from ...dialect.reasons import Kind, Reason
 from ..compile.pending import Pending, compile_now
 from ..compile.request import CompileRequest, CompileResult, compiler_errors
 from ..compile.timings import LINK, REQUEST, about, add, rest_of
+from ..interpret.evaluate import own
 from ..interpret.record import Record
+from ..memory.destinations import Destinations
 from ..plans.evaluated import evaluated_plan
 from ..plans.link import Linked
 from ..plans.options import Options
@@ -36,10 +39,12 @@ class Made(NamedTuple):
     Attributes:
         linked: the plan and the reasons that linking has collected.
         fallbacks: the fallback executors, by the name of the fallback function.
+        halves: the executors of halves of differentiable subgraphs, by the name of the function.
     """
 
     linked: Linked
     fallbacks: dict[str, Any]
+    halves: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,9 @@ class BaseExecutor:
     Attributes:
         reasons: reasons of all refusals and failures, oldest first.
         fallbacks: executors behind guards, by the name of the fallback function.
+        halves: executors of halves of differentiable subgraphs, by the name of the function.
+        on_tape: the executor of calls that are noted on the tape; None before the first one.
+        make: makes an executor of another graph, as this one was made.
         donated: indices of the inputs that calls may overwrite.
         input_names: the user's names of the inputs; empty where the names are unknown.
         notes: the importer's remarks about the graph.
@@ -88,6 +96,8 @@ class BaseExecutor:
     python_only: ClassVar[str] = ""  # why calls are never dispatched in emitted code
     many_plans: ClassVar[bool]  # True: one plan per argument spec; False: one plan with fallbacks
 
+    make: Callable[[Module, Options], Any] | None = None
+
     def __init__(self, options: Options, work: WorkLog | None = None) -> None:
         self._counters = new_counters(self)
         self._lock = ForkLock(self._start_over)
@@ -100,6 +110,8 @@ class BaseExecutor:
         """Forget everything learnt (R1.5, R1.14)."""
         self.reasons: list[Reason] = []
         self.fallbacks: dict[str, Any] = {}
+        self.halves: dict[str, Any] = {}
+        self.on_tape: Any = None
         self.device_failure = ""
         self._pending: dict[Hashable, Pending] = {}
 
@@ -126,8 +138,24 @@ class BaseExecutor:
         self.counters.evaluated_ops += 1
 
     def _evaluated_plan(self, kind: str, module: Module) -> Plan:
-        adapt = self.options.processor.adapter(module)
-        return evaluated_plan(kind, module, self.options.name, self._count_op, adapt)
+        adapt = self.options.adapter(module)
+        return self._ready(
+            evaluated_plan(kind, module, self.options.name, self._count_op, adapt)
+        )  # fmt: skip
+
+    def _own(self, out: Any, inputs: Sequence[Any]) -> Any:
+        """A result that shares no memory with an input; see `own`, or `on_tape.owned`."""
+        if self.options.gradients:
+            from ..plans.on_tape import owned
+
+            return owned(out, inputs)
+        return own(out, inputs)
+
+    def _ready(self, plan: Plan) -> Plan:
+        """A new plan, made to return what this executor's callers take."""
+        if self.options.gradients:
+            plan.own = self._own
+        return plan
 
     def evaluate(self, inputs: list) -> list:
         """Outputs of the graph for these inputs, op by op."""
@@ -138,6 +166,37 @@ class BaseExecutor:
         if reason not in self.reasons:
             self.reasons.append(reason)
             log("slower", self.options.name, str(reason))
+
+    # --- gradients ------------------------------------------------------------------------------
+
+    def run(self, inputs: list, into: Destinations | None = None) -> list:
+        """Run the graph on arrays; the outputs share memory with no input."""
+        raise NotImplementedError
+
+    def run_any(self, inputs: list) -> list:
+        """Run the graph on values any of which may be on the tape.
+
+        A call that is noted on the tape has an executor of its own, whose graph keeps all that
+        gradients depend on. Other calls are given the arrays alone.
+        """
+        from .on_tape import run_any
+
+        return run_any(self, inputs)
+
+    def made(self, module: Module, options: Options) -> Any:
+        """An executor of another graph, of the kind that this one is."""
+        make = self.make or type(self)
+        found = make(module, options)  # type: ignore[arg-type]
+        found.work = self.work
+        return found
+
+    def _halved(self, result: CompileResult) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What runs the differentiable subgraphs of a result, and the executors; see `halved`."""
+        if all(instr.op is not DiffGraph for instr in result.module.main.body.walk()):
+            return {}, {}
+        from .on_tape import halved
+
+        return halved(self, result.module)
 
     # --- state that callers read ----------------------------------------------------------------
 
@@ -306,8 +365,16 @@ class BaseExecutor:
     def chain(self) -> Iterator[Any]:
         """This executor and every fallback executor below it, outermost first."""
         yield self
-        for child in tuple(self.fallbacks.values()):
+        for child in self.children:
             yield from child.chain()
+
+    @property
+    def children(self) -> tuple[Any, ...]:
+        """The executors that this one hands calls to: fallbacks, halves, that of the tape."""
+        # Each field is read once, because another thread may flush the executor meanwhile.
+        on_tape = self.on_tape
+        every = (*self.fallbacks.values(), *self.halves.values())
+        return every if on_tape is None else (*every, on_tape)
 
     def under_way(self) -> list[Pending]:
         """Background compiles of the whole chain that have not ended."""
@@ -317,7 +384,7 @@ class BaseExecutor:
     def flush(self) -> None:
         """Drop record, plans, fallbacks and kernels; the next call starts from scratch (R1.14)."""
         with self._lock:
-            self._retire_fallbacks()
+            self._retire_children()
             self._cancel()
             self._reset()
             log("flush", self.options.name, "asked for by the user")
@@ -325,7 +392,7 @@ class BaseExecutor:
     def retire(self, into: Counters) -> None:
         """Add the counts of the whole chain to ``into``; no call will use this executor again."""
         with self._lock:
-            self._retire_fallbacks()
+            self._retire_children()
             self._cancel()
             absorb(into, self.counters)
 
@@ -335,8 +402,8 @@ class BaseExecutor:
             if (pending := self._pending.pop(key, None)) is not None:
                 pending.cancel()
 
-    def _retire_fallbacks(self) -> None:
-        for child in self.fallbacks.values():
-            child._retire_fallbacks()
+    def _retire_children(self) -> None:
+        for child in self.children:
+            child._retire_children()
             child._cancel()
             absorb(self.counters, child.counters)

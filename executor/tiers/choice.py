@@ -29,8 +29,12 @@ def make_executor(module: Module, options: Options, depths: Sequence[int] = ()) 
         options: per-function settings.
         depths: for each of the first inputs, the number of containers around it in the call.
     """
+    made: AnyExecutor
     if not knobs.executor_mode:
-        return Executor(module, options, profiles=False)
-    if not knobs.profiling_mode:
-        return KeyedExecutor(module, options, depths)
-    return Executor(module, options)
+        made = Executor(module, options, profiles=False)
+    elif not knobs.profiling_mode:
+        made = KeyedExecutor(module, options, depths)
+    else:
+        made = Executor(module, options)
+    made.make = make_executor
+    return made

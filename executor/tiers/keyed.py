@@ -22,23 +22,22 @@ from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType, type_of
 from ...dialect.profiling.input_types import with_input_types
-from ...dialect.reasons import Kind, Reason
+from ...dialect.reasons import Kind
 from ..arguments.argument_spec import ArgumentSpec, compile_recipe
 from ..compile.pending import make_request
 from ..compile.request import (
-    DIFFERENTIATED,
     CompileRequest,
     CompileResult,
     compiler_errors,
     keyed_pipeline,
 )
-from ..interpret.evaluate import Evaluator, own
+from ..interpret.evaluate import Evaluator
 from ..memory.destinations import Destinations
-from ..plans.link import link, refuse, run_plan
+from ..plans.link import link, run_plan
 from ..plans.options import Options
 from ..plans.plan import Plan
 from ..settings.events import log
-from ..settings.gradient_mode import needs_gradient
+from ..settings.gradient_mode import inlines_subgraphs, needs_gradient
 from ..settings.knobs import knobs
 from ..settings.user_passes import registered
 from .base import BaseExecutor, Made, Specialised
@@ -185,7 +184,9 @@ class KeyedExecutor(BaseExecutor):
         pipeline = keyed_pipeline(
             knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
             *size_hints(inputs),
-            fuse=not needs_gradient(self.module, types), before=before, after=after,
+            gradients=needs_gradient(self.module, types),
+            inlines=inlines_subgraphs(), on_tape=self.options.gradients, before=before,
+            after=after,
         )  # fmt: skip
         return self._request(with_input_types(self.module, types), pipeline)
 
@@ -195,9 +196,8 @@ class KeyedExecutor(BaseExecutor):
     def _adopt(
         self, spec: ArgumentSpec, request: CompileRequest, made: Made, seconds: float
     ) -> Plan:
-        if request.pipeline == DIFFERENTIATED:
-            refuse(Reason(Kind.GRADIENTS), self.counters, self.reasons, self.options.name)
         linked = made.linked
+        self.halves |= made.halves
         entry = Specialised(linked.plan, request, linked.result, seconds, about=str(spec))
         self.cache[spec] = self.current = entry
         self.counters.cache_misses += 1
@@ -208,18 +208,21 @@ class KeyedExecutor(BaseExecutor):
 
     def _link(self, result: CompileResult) -> Made:
         """Load the kernels, and make an evaluator for the failing side of each guard."""
+        graphs, halves = self._halved(result)
         linked = link(
             result,
             self.counters,
             self.options,
             lambda f: self._evaluated(f, result.module),
+            graphs=graphs,
             strict=self._strict,
         )
-        return Made(linked, {})
+        self._ready(linked.plan)
+        return Made(linked, {}, halves)
 
     def _evaluated(self, name: str, module: Module) -> Callable[[list], list]:
         """A function that runs the failing side of a guard op by op; its first call is logged."""
-        adapt = self.options.processor.adapter(module)
+        adapt = self.options.adapter(module)
         evaluator = Evaluator(module.functions[name], module, on_op=self._count_op, adapt=adapt)
         told = threading.Event()
 
@@ -229,7 +232,7 @@ class KeyedExecutor(BaseExecutor):
                 shapes = [getattr(value, "shape", ()) for value in inputs]
                 reason = "sizes or layout do not fit the kernel: runs op by op"
                 log("guard-miss", self.options.name, reason, group=name, shapes=shapes)
-            return [own(out, inputs) for out in evaluator(inputs)]
+            return [self._own(out, inputs) for out in evaluator(inputs)]
 
         return run
 

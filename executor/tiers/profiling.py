@@ -29,6 +29,7 @@ from ..plans.link import link, run_plan
 from ..plans.options import Options
 from ..plans.plan import PLANS, Plan
 from ..settings.events import log
+from ..settings.gradient_mode import inlines_subgraphs, was_differentiated
 from ..settings.knobs import knobs
 from ..settings.strategy import behavior_at, get_fusion_strategy, normalize, total_depth
 from ..settings.user_passes import registered
@@ -243,8 +244,10 @@ class Executor(BaseExecutor):
                 warm_up(self.options.background)  # not earlier: a warm start may need no compile
 
         self.record = record
-        adapt = self.options.processor.adapter(record.module)
-        self._profiling = profiling_plan(record, self.options.name, self._count_op, on_run, adapt)
+        adapt = self.options.adapter(record.module)
+        self._profiling = self._ready(
+            profiling_plan(record, self.options.name, self._count_op, on_run, adapt)
+        )  # fmt: skip
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
 
     @property
@@ -303,10 +306,18 @@ class Executor(BaseExecutor):
         pipeline = optimizing_pipeline(
             self._behavior, knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
             stable_sizes((*self.history, *self._seen)),
-            fuse=knobs.general_fuser, before=before, after=after,
+            fuse=knobs.general_fuser, gradients=self._differentiates,
+            inlines=inlines_subgraphs(), on_tape=self.options.gradients, before=before,
+            after=after,
         )  # fmt: skip
         self.request = make_request(text, pipeline, self.options)
         return self.request
+
+    @property
+    def _differentiates(self) -> bool:
+        """Whether subgraphs are differentiated, and not fused here (R1.27)."""
+        assert self.record is not None
+        return self.options.gradients and was_differentiated(self.record.module)
 
     def _meanwhile(self) -> Plan:
         """Request a background compile unless one is under way; the plan to run until it ends."""
@@ -320,8 +331,8 @@ class Executor(BaseExecutor):
 
     def _fail(self, key: None, error: ProfuseError) -> Plan:
         """Pin this graph to tier 0 and keep the reason."""
-        self._retire_fallbacks()
-        self.fallbacks, self.result = {}, None
+        self._retire_children()
+        self.fallbacks, self.halves, self.result = {}, {}, None
         self._note_failure(Kind.NOT_COMPILED, error)
         plan = self._evaluated_plan("simple", self.module)
         return self._install(plan, f"not compiled: {error.what}")
@@ -345,18 +356,23 @@ class Executor(BaseExecutor):
             body, options = result.module.part(callee), self.options.of_fallback(callee)
             depth = self.depth - 1
             child = Executor(body, options, history, self._clock, self.work, depth=depth)
+            child.make = self.make
             child.plan()  # the child stores its depth and makes its first plan before it runs
             fallbacks[callee] = child
             return child.run
 
+        graphs, halves = self._halved(result)
         linked = link(
-            result, self.counters, self.options, fallback, self.donated, strict=self._strict
+            result, self.counters, self.options, fallback, self.donated, graphs,
+            strict=self._strict,
         )  # fmt: skip
-        return Made(linked, fallbacks)
+        self._ready(linked.plan)
+        return Made(linked, fallbacks, halves)
 
     def _adopt(self, key: None, request: CompileRequest, made: Made, seconds: float) -> Plan:
         result = made.linked.result
         self.result, self.fallbacks, self.seconds = result, made.fallbacks, seconds
+        self.halves = made.halves
         self._dump(OPTIMISED, lambda: result.ir)
         return self._install(made.linked.plan, f"specialised, {self._behavior}")
 

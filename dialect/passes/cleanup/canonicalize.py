@@ -61,15 +61,19 @@ class Canonicalize(PatternPass):
     """Peephole rewrites: neutral operands, ops that undo each other, moves that move nothing.
 
     ``numbers``: 0-d constants become Python numbers in fusion functions, too, where
-    `insert-casts` has yet to make promotion explicit.
+    `insert-casts` has yet to make promotion explicit. ``gradients``: ops that give an operand as it
+    is, but with another gradient, stay.
     """
 
     name: ClassVar[str] = "canonicalize-profuse"
     patterns: ClassVar[Sequence[Pattern]] = RULES
     order = staticmethod(walk_inner_first)
     numbers: bool = False
+    gradients: bool = False
 
     def wants(self, match: Match) -> bool:
+        if self.gradients and issubclass(match.cls, (StopGradient, FlatAtZero, CustomResult)):
+            return False
         return len(match.op.results) == 1 and not match.function.memory.is_touched(match.op)
 
 

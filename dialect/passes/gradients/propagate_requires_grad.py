@@ -10,6 +10,7 @@ from mlir import ir
 
 from ...ir.op import Op
 from ...ir.types import TensorType, Type
+from ...mlir.memory import Memory
 from ...mlir.propagation import Propagation
 from ...mlir.rewrite import type_of, types_of
 from ...mlir.values import main_functions
@@ -21,7 +22,8 @@ from ..base import Pass, register_pass
 class PropagateRequiresGrad(Pass):
     """Say of every tensor whether it requires gradients, as far as the inputs' types tell.
 
-    A result does if it is floating-point and an operand does; constants never do.
+    A result does if it is floating-point and an operand does; constants never do. What is in memory
+    that is written may require them, as what is written may.
     """
 
     name: ClassVar[str] = "propagate-requires-grad"
@@ -34,12 +36,17 @@ class PropagateRequiresGrad(Pass):
 
 
 class _Gradients(Propagation):
+    def __init__(self, func: ir.Operation) -> None:
+        super().__init__(func)
+        self.memory = Memory(func)
+
     def transfer(self, op: ir.Operation, cls: type[Op]) -> Sequence[Type]:
         wanted = [t.requires_grad for t in self.of(op.operands) if isinstance(t, TensorType)]
         if True in wanted:
             needs: bool | None = True
         else:
-            needs = None if None in wanted else False
+            is_written = any(map(self.memory.is_written, op.results))
+            needs = None if None in wanted or is_written else False
         return [_marked(t, needs) for t in types_of(op.results)]
 
     def constant(self, value: ir.Value) -> Type:

@@ -1,31 +1,30 @@
-"""Gradient arithmetic where definedness is known (R1.43, the part that needs no speculation)."""
+"""Gradient arithmetic where definedness is known, or was observed and is guarded (R1.43)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mlir import ir
 
-from ...ir.op import Fusion
 from ...ir.types import BOOL_SCALAR, TensorType
 from ...mlir.facts import CONSTANTS, behind_observers, constant_value, source_of
 from ...mlir.rewrite import create, op_class, replace, terminator_of, type_of
-from ...ops.control_flow.control import If
+from ...mlir.values import main_functions
+from ...ops.control_flow.control import ControlFlow, If
 from ...ops.create import Constant
 from ...ops.elementwise.binary import Add
 from ...ops.gradients import AutogradAdd, AutogradZero, Definedness
-from ...ops.speculation import Profile
+from ...ops.speculation import DiffGraph, Guard, Profile, Subgraph
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
-
-_COMPUTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
+from .definedness import observed_definedness
 
 
 def _sum(m: Match) -> int:
-    op, (a, b) = m.op, m.op.operands
-    defined = [_is_defined(a), _is_defined(b)]
+    op, (a, b), known = m.op, m.op.operands, m.options.known
+    defined = [_is_defined(a, known), _is_defined(b, known)]
     if False in defined:
         new = b if defined[0] is False else a
     elif all(defined):
@@ -37,7 +36,7 @@ def _sum(m: Match) -> int:
 
 def _test(m: Match) -> int:
     assert issubclass(m.cls, Definedness)
-    found = m.cls.decide([_is_defined(v) for v in m.op.operands])
+    found = m.cls.decide([_is_defined(v, m.options.known) for v in m.op.operands])
     if found is None:
         return 0
     made = create(Constant, [], {"value": found}, [BOOL_SCALAR], m.op)
@@ -59,39 +58,76 @@ class SpecializeAutogradZero(PatternPass):
     """Drop undefined addends, add defined ones plainly, and decide ``any_nonzero`` where known.
 
     An undefined tensor is the result of ``autograd_zero`` or of a type that says so. Defined are
-    results of computing ops and types that say so; arguments may be either.
+    results of ops that compute or view, and types that say so; arguments may be either.
+
+    With ``speculate``, an argument that was always observed to be defined, or never, is taken to be
+    so on one side of a branch that tests it. The other side is a fallback graph of everything.
     """
 
     name: ClassVar[str] = "specialize-autograd-zero"
+    speculate: bool = False
+    known: dict[ir.Value, bool] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # what is taken to be so of arguments
     patterns: ClassVar[Sequence[Pattern]] = (
         Pattern("ops-specialized", (AutogradAdd,), _sum),
         Pattern("ops-specialized", (Definedness,), _test),
     )
 
+    def run(self, module: ir.Module) -> None:
+        found = main_functions(module) if self.speculate else []
+        guards = [guard for func in found if (guard := observed_definedness(module, func))]
+        for guard in guards:
+            self.known.update(guard.known)
+        super().run(module)
+        self.known.clear()
+        for guard in guards:
+            guard.insert()
+            self.count("definedness-guards")
 
-def _is_defined(value: ir.Value) -> bool | None:
-    """True or False where it is known, else None."""
-    type_, source = type_of(value), source_of(value)
-    if isinstance(type_, TensorType) and type_.defined is not None:
-        return type_.defined
+
+def _is_defined(value: ir.Value, known: Mapping[ir.Value, bool]) -> bool | None:
+    """True or False where it is known, of arguments by ``known``; else None."""
+    source = source_of(value)
+    if source is None and behind_observers(value) in known:
+        return known[behind_observers(value)]
+    for type_ in (type_of(value), type_of(behind_observers(value))):
+        if isinstance(type_, TensorType) and type_.defined is not None:
+            return type_.defined
     if source is None or source.name in CONSTANTS:
         return None if source is None else True
     cls = op_class(source)
     if cls is AutogradZero:
         return False
     if cls is AutogradAdd:
-        return True if True in map(_is_defined, source.operands) else None
+        return _added(source, known)
     if cls is If:
-        return _chosen(source, list(source.results).index(behind_observers(value)))
-    # Loops, calls and views pass on what they get.
-    return True if cls is not None and cls.fusion in _COMPUTING else None
+        return _chosen(source, list(source.results).index(behind_observers(value)), known)
+    # Loops, calls and guards pass on what they get.
+    passes_on = cls is None or issubclass(cls, (ControlFlow, Subgraph, DiffGraph, Guard))
+    return None if passes_on else True
 
 
-def _chosen(branch: ir.Operation, index: int) -> bool | None:
+def _added(source: ir.Operation, known: Mapping[ir.Value, bool]) -> bool | None:
+    """Definedness of a sum of any number of terms: that of one of them is enough."""
+    found: set[bool | None] = set()
+    todo, seen = list(source.operands), set[ir.Value]()
+    while todo:
+        value = todo.pop()
+        made = source_of(value)
+        if made is not None and op_class(made) is AutogradAdd:
+            todo += [v for v in made.operands if v not in seen]
+            seen.update(made.operands)
+        else:
+            found.add(_is_defined(value, known))
+    return True if True in found else None if None in found else False
+
+
+def _chosen(branch: ir.Operation, index: int, known: Mapping[ir.Value, bool]) -> bool | None:
     """Definedness of a result of a branch: that of the block taken, or of both if they agree."""
     yielded = [terminator_of(region.blocks[0]).operands[index] for region in branch.regions]
     taken = constant_value(branch.operands[0])
     if taken is not None:
-        return _is_defined(yielded[0 if taken else 1])
-    a, b = map(_is_defined, yielded)
+        return _is_defined(yielded[0 if taken else 1], known)
+    a, b = (_is_defined(v, known) for v in yielded)
     return a if a == b else None

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...analysis.grouping import Groups, chain
 from ...errors import ProfuseError
 from ...guards.checks import devices_of
 from ...ir.op import Fusion, Op
 from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...mlir.block_graph import BlockGraph
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
 from ...mlir.memory import Memory
@@ -20,16 +20,15 @@ from ...mlir.rewrite import (
     attrs_of,
     body_of,
     is_pure,
-    is_terminator,
     op_class,
     ops_in,
     short_name,
-    terminator_of,
     type_of,
     walk,
 )
 from ...mlir.values import Types, clone_op, constant_type, main_functions
 from ...ops.control_flow.effects import Warn
+from ...ops.gradients import Definedness
 from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
@@ -40,7 +39,7 @@ from .outline import outline
 MAX_EMBEDDED = 64
 MAX_COPIES = 4  # of numbers for groups, per op of a block
 _COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
-_SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn)
+_SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn, Definedness)
 
 
 @register_pass
@@ -122,7 +121,6 @@ class _BlockFuser:
         if not self.fusible:
             return
         self._split_scalars()
-        self.ops = ops_in(self.block)
         self._analyse()
         self._merge()
         self._outline()
@@ -203,23 +201,10 @@ class _BlockFuser:
     # --- which groups -------------------------------------------------------------------------
 
     def _analyse(self) -> None:
-        """Edges of the block's graph, and per op what it reads and makes."""
-        home = {r: n for n, op in enumerate(self.ops) for r in op.results}
-        self.home = home
-        self.users: dict[ir.Value, set[int]] = {}
-        edges: set[tuple[int, int]] = set()
-        for n, op in enumerate(self.ops):
-            for user in (op, *walk(op)):
-                for value in user.operands:
-                    self.users.setdefault(value, set()).add(n)
-                    if value in home and home[value] != n:
-                        edges.add((home[value], n))
-        # The reads of memory and its writes keep their order (R3.17).
-        edges.update(Memory(self.func).order(self.block))
-        edges.update(chain([n for n, op in enumerate(self.ops) if self._is_ordered(op)]))
-        last = len(self.ops) - 1
-        edges.update((n, last) for n in range(last))
-        self.groups = Groups(len(self.ops), edges)
+        """The graph of the block, and per op what it reads and makes."""
+        self.graph = graph = BlockGraph(self.func, self.block)
+        self.ops, self.home, self.users = graph.ops, graph.home, graph.users
+        self.groups = graph.groups
         self.sets: dict[int, _Set] = {}
         self.scalars: set[ir.Value] = set()
         fusible = {n for n, op in enumerate(self.ops) if self._is_fusible(op)}
@@ -232,9 +217,6 @@ class _BlockFuser:
                 self.scalars.update(v for v in defs if isinstance(type_of(v), ScalarType))
                 kept = sum(not self.users[v] <= fusible for v in outs)
                 self.sets[n] = _Set(uses, defs, outs, devices_of(self.types.of(op)), size, kept)
-
-    def _is_ordered(self, op: ir.Operation) -> bool:
-        return not is_terminator(op) and not is_pure(op)
 
     def _embedded(self, value: ir.Value) -> bool:
         """True for constants that are copied into the group."""
@@ -368,13 +350,7 @@ class _BlockFuser:
                     self.options.refuse(self.ops[n], Reason(Kind.FEW_NEIGHBOURS))
         if not chosen:
             return
-        order = self.groups.order()
-        end = terminator_of(self.block)
-        for g in order:
-            for n in self.groups.members[g]:
-                if self.ops[n] != end:
-                    self.ops[n].move_before(end)
-        for g in (g for g in order if g in set(chosen)):
+        for g in (g for g in self.graph.arrange() if g in set(chosen)):
             self._outline_group(g)
 
     def _outline_group(self, g: int) -> None:

@@ -8,41 +8,35 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...errors import IRError, ProfuseError
+from ...errors import ProfuseError
 from ...guards.checks import generalize
 from ...ir.op import Op
-from ...ir.types import BOOL_SCALAR, ScalarType, TensorType, Type
+from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS, is_constant
 from ...mlir.observed_sizes import note_sizes
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
-    create,
     defining_op,
     erase,
-    function_named,
-    is_terminator,
     op_class,
     ops_in,
     refresh_signature,
-    replace,
     set_type,
     short_name,
     symbol_of,
     terminator_of,
     type_of,
     types_of,
-    unique_symbol,
     walk,
 )
-from ...mlir.values import Types, clone_op, constant_type, main_functions, map_types
-from ...ops.control_flow.control import If
-from ...ops.speculation import DynamicGuard, FallbackGraph, FusionGroup, Guard, TypeCheck
-from ...profiling.observers import erased
+from ...mlir.values import Types, constant_type, main_functions
+from ...ops.speculation import DynamicGuard, FusionGroup, Guard, TypeCheck
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..shapes.erase_types import erase_types
+from .alternatives import callee_of, guarded, put_back, unspecialised
 
 _ALL = range(2**63)
 
@@ -76,13 +70,13 @@ class InsertGuards(Pass):
 
     def _guard(self, module: ir.Module, op: ir.Operation, made: dict[ir.Value, Type]) -> None:
         """Guard one group; ``made`` has the types of what groups before it return."""
-        callee = _callee(module, op)
-        fallback = _fallback_of(module, callee)
+        callee = callee_of(module, op)
+        fallback = unspecialised(module, callee, "fusion")
         if self.dynamic:
             reason = self._make_symbolic(op, callee, made)
             if reason is not None:
                 self.note(dataclasses.replace(reason, effect=Effect.DISSOLVED))
-                _dissolve(op, fallback)
+                put_back(op, fallback)
                 erase(fallback)
                 if not _is_called(module, symbol_of(callee)):
                     erase(callee)
@@ -98,7 +92,7 @@ class InsertGuards(Pass):
             made.update(zip(op.results, returned, strict=True))
             return
         guard: type[Op] = DynamicGuard if self.dynamic else TypeCheck
-        results = _build(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
+        results = guarded(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
         made.update(zip(results, returned, strict=True))
         self.count("guards")
 
@@ -128,48 +122,6 @@ class InsertGuards(Pass):
         if reason is None:
             note_sizes(callee, profiled, types_of(tensors))  # type: ignore[arg-type]
         return reason
-
-
-def _build(
-    op: ir.Operation, guard: type[Op], checked: list[int], expected: list[Type], fallback: str
-) -> list[ir.Value]:
-    """``guard(…)``, then ``scf.if`` with the group or its fallback, in place of the group.
-
-    Returns what stands for the group's results.
-    """
-    loc = op.location
-    operands = list(op.operands)
-    attrs = {"types": tuple(expected)}
-    check = create(
-        guard, [operands[k] for k in checked], attrs, [*expected, BOOL_SCALAR], op, loc
-    )  # fmt: skip
-    refined = list(operands)
-    for k, value in zip(checked, check.results, strict=False):
-        refined[k] = value
-    bare = [erased(t) for t in types_of(op.results)]
-    branch = create(If, [check.results[len(checked)]], {}, bare, op, loc)
-    for region, cls, callee, args in (
-        (branch.regions[0], FusionGroup, attrs_of(op)["callee"], refined),
-        (branch.regions[1], FallbackGraph, fallback, operands),
-    ):
-        block = region.blocks.append()
-        inner = create(cls, args, {"callee": callee}, bare, block, loc)
-        ir.Operation.create(
-            "scf.yield", operands=list(inner.results), loc=loc, ip=ir.InsertionPoint(block)
-        )
-    replace(op, list(branch.results))
-    return list(branch.results)
-
-
-def _fallback_of(module: ir.Module, callee: ir.Operation) -> ir.Operation:
-    """A private copy of a fusion function without anything known of its types."""
-    name = symbol_of(callee).replace("fusion", "fallback")
-    if function_named(module, name) is not None:
-        name = unique_symbol(module, "fallback")
-    copy = callee.clone(ip=ir.InsertionPoint(module.body)).operation
-    copy.attributes["sym_name"] = ir.StringAttr.get(name)
-    map_types(copy, erased)
-    return copy
 
 
 def _try_symbolic(
@@ -232,16 +184,6 @@ def _made_sizes(callee: ir.Operation) -> set[int]:
     return {d for shape in shapes for d in shape if isinstance(d, int)}
 
 
-def _dissolve(op: ir.Operation, source: ir.Operation) -> None:
-    """Put the body of a function back in place of the call."""
-    body = body_of(source)
-    mapping = dict(zip(body.arguments, op.operands, strict=True))
-    for inner in ops_in(body):
-        if not is_terminator(inner):
-            clone_op(inner, mapping, ir.InsertionPoint(op))
-    replace(op, [mapping[v] for v in terminator_of(body).operands])
-
-
 def _is_guarded(op: ir.Operation) -> bool:
     """True if an operand comes from a check: the group has been through this pass."""
     sources = [op_class(s) for v in op.operands if (s := defining_op(v)) is not None]
@@ -252,11 +194,3 @@ def _is_called(module: ir.Module, name: str) -> bool:
     return any(
         op_class(op) is FusionGroup and attrs_of(op)["callee"] == name for op in walk(module)
     )
-
-
-def _callee(module: ir.Module, op: ir.Operation) -> ir.Operation:
-    name = attrs_of(op)["callee"]
-    found = function_named(module, name)
-    if found is None:
-        raise IRError(f"no function @{name} in this module", loc=loc_of(op.location))
-    return found

@@ -94,6 +94,8 @@ def _recorded(func: ir.Operation) -> dict[ir.Value, TensorType]:
         while (inner := defining_op(value)) is not None and op_class(inner) is Profile:
             value = inner.operands[0]
         known, new = found.setdefault(value, TENSOR), attrs_of(op)["profiled_type"] or TENSOR
+        if new.dtype is None:  # an undefined tensor, of which no type tells anything
+            new = TENSOR
         if new != TENSOR:
             found[value] = new if known == TENSOR else merge_types(known, new)
     return found

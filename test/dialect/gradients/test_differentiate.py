@@ -11,7 +11,9 @@ from profuse.dialect.ir.program import Module
 from profuse.dialect.ir.types import ScalarType, TensorType
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
+from profuse.dialect.pipeline.run import run_pipeline
 from profuse.executor.interpret.evaluate import evaluate
+from random_functions import function
 
 EACH = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -59,18 +61,33 @@ def test_joint_graphs_of_programs_give_what_vjp_gives(case, known):
         np.testing.assert_array_equal(got, want)
     for got, want in zip(found[len(results) :], wanted, strict=False):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
-    for got, want in zip(halves, found, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    real, gradients = halves
+    assert len(real) == len(results)
+    for got, want in zip(real, results, strict=True):
+        np.testing.assert_array_equal(got, want)
+    floats = [k for k, a in enumerate(args) if np.asarray(a).dtype.kind in "fc"]
+    assert set(gradients) <= set(floats)
+    for k, want in zip(floats, found[len(results) :], strict=True):
+        # R2.29: an input that no gradient flows into has none in the reverse half.
+        np.testing.assert_allclose(gradients.get(k, 0.0), want, rtol=1e-12, atol=1e-12)
 
 
 def run(parts, args, given):
-    """What the joint graph gives, by a graph's two halves, from what their indices name."""
+    """The results of a graph's two halves, from what their indices name; gradients by input."""
     outputs = evaluate(Module(parts.forward), args)
     real = outputs[: parts.real_outputs]
     assert len(parts.input_vjps) == len(given)
     captured = [args[k] for k in parts.captured_inputs]
     captured += [outputs[k] for k in parts.captured_outputs]
-    return [*real, *evaluate(Module(parts.reverse), [*given, *captured])]
+    found = evaluate(lowered(parts.reverse), [*given, *captured])
+    return real, dict(zip(parts.output_vjps, found, strict=True))
+
+
+def lowered(reverse):
+    """A reverse half with branches in place of gradient blocks, which cannot be evaluated."""
+    module = parse_module(Module(reverse).to_mlir())
+    run_pipeline(module, "lower-grad-blocks,dce", verify_each=True)
+    return decode_module(module)
 
 
 def test_the_program_stays_and_the_joint_graph_survives_a_round_trip_as_text():
@@ -146,3 +163,89 @@ def test_sizes_of_captured_arrays_are_computed_again():
     parts = parts_of(lambda a: a * a / a.shape[0], X, known=False)
     assert parts.captured_inputs == (0,) and parts.captured_outputs == ()
     assert any(i.op.name == "dim" for i in parts.reverse.body.instrs)
+
+
+def two(a, b):
+    """Two results that share a part, and one that is no float."""
+    shared = np.exp(a * b)
+    return shared + a, (shared * shared).sum(axis=0), np.argmax(b)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["sizes", "ranks"])
+@pytest.mark.parametrize("defined", [(True, True), (True, False), (False, True)], ids=str)
+def test_any_incoming_gradient_may_be_undefined(defined, known):
+    """R2.30: then what it would add is absent, and what nothing flows into is undefined."""
+    parts = parts_of(two, X, Y, known=known)
+    given = [np.full((4, 3), 2.0), np.arange(3.0)]
+    _, back = pf.vjp(lambda a, b: two(a, b)[:2], X, Y)
+    wanted = back(tuple(g if d else None for g, d in zip(given, defined, strict=True)))
+    _, found = run(parts, [X, Y], [g if d else None for g, d in zip(given, defined, strict=True)])
+    for k, want in enumerate(wanted):
+        np.testing.assert_allclose(found[k], want, rtol=1e-12, atol=1e-12)
+
+
+def test_what_no_defined_gradient_flows_into_is_undefined():
+    """R2.30: the result of a block is undefined where no gradient of its op is defined."""
+    parts = parts_of(lambda a, b: (np.sin(a), np.cos(b)), X, Y)
+    _, found = run(parts, [X, Y], [X, None])
+    assert found[1] is None
+    np.testing.assert_allclose(found[0], X * np.cos(X))
+
+
+def test_blocks_are_named_after_their_ops_and_meet_in_additions():
+    """R2.30"""
+    parts = parts_of(lambda a, b: (np.sin(a) * b, a), X, Y)
+    blocks = [i for i in parts.reverse.body.instrs if i.op.name == "grad_of"]
+    assert [i.attrs["forward"] for i in blocks] == ["mul", "sin"]
+    assert parts.reverse.body.instrs[-1].op.name == "autograd_add"
+
+
+def test_an_op_with_several_results_is_given_zeros_for_undefined_gradients():
+    """R2.30"""
+    parts = parts_of(lambda a: tuple(np.split(a * a, 2)), X)
+    _, found = run(parts, [X], [None, np.ones((2, 3))])
+    np.testing.assert_allclose(found[0], 2 * X * np.array([[0.0], [0.0], [1.0], [1.0]]))
+
+
+def test_one_value_returned_twice_has_both_gradients():
+    """R2.28: each of the two outputs has an incoming gradient, which may be undefined."""
+
+    def twice(a):
+        y = a * a
+        return y, y
+
+    parts = parts_of(twice, X)
+    assert parts.input_vjps == (0, 1)
+    one, both = (run(parts, [X], g)[1][0] for g in ([Y, None], [Y, Z]))
+    np.testing.assert_allclose(one, 2 * X * Y)
+    np.testing.assert_allclose(both, 2 * X * (Y + Z))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_halves_of_random_functions_give_what_the_joint_graph_gives(seed):
+    """R2.29, R2.30: with branches, loops and writes, whichever gradients are undefined."""
+    made = function(seed, bool(seed % 4 > 1))
+    f, args = made.compiled(), made.args
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        traced = trace(lambda *a: (f(np, pf, *a), np.tanh(a[0]), a[-1] * 2.0), args)
+    inputs = [*args, *traced.captured]
+    program = typed(traced.module.main, inputs, known=bool(seed % 2))
+    try:
+        joint = differentiate(program)
+    except pf.TraceError:
+        with pytest.raises(pf.TraceError):
+            split(program)
+        return
+    given = seeds(evaluate(Module(program), inputs))
+    chosen = [bool(rng.integers(2)) for _ in given]
+    zeros = [g if c else np.zeros_like(g) for g, c in zip(given, chosen, strict=True)]
+    count = len(program.outputs)
+    wanted = evaluate(Module(joint), [*inputs, *zeros])[count:]
+    some = [g if c else None for g, c in zip(given, chosen, strict=True)]
+    parts = split(program)
+    _, found = run(parts, inputs, some)
+    floats = [k for k, a in enumerate(inputs) if np.asarray(a).dtype.kind in "fc"]
+    for k, want in zip(floats, wanted, strict=True):
+        got = 0.0 if found.get(k) is None else found[k]
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)

@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import profuse as pf
 import pytest
+from internals import executor_of
+from profuse.executor.settings.gradient_mode import subgraph_inlining
 from random_functions import Plain, function
 
 STEPS = (1e-6, 1e-5, 1e-7)
@@ -107,3 +109,39 @@ def test_tiers_agree_and_repeat_their_bits(mode, seed):
     for one, other in zip(runs[3][1], runs[4][1], strict=True):
         assert one.tobytes() == other.tobytes()
     assert not made.state().counters["compile_failures"]
+
+
+TAPE_MODES = {
+    "profiling": {},
+    "keyed": {"profiling_mode": False},
+    "stress": {"stress": "guards:k=2,seed=7"},
+    "keyed stress": {"profiling_mode": False, "stress": "guards:k=3,seed=5"},
+    "every subgraph": {},
+}
+
+
+@pytest.mark.parametrize("mode", TAPE_MODES)
+def test_calls_on_the_tape_give_the_gradients_of_the_joint_graph(mode):
+    """R1.31, R1.44, R2.15, R2.30: at every call, on the way to compiled halves and after it."""
+    graphs = 0
+    for seed in range(100, 112):
+        traced, _, args, _ = drawn(seed, bool(seed % 2))
+        every = tuple(range(len(args)))
+        want_value, want = pf.value_and_grad(traced, wrt=every, profiled_runs=9)(*args)
+        with pf.knobs.override(**TAPE_MODES[mode], background=False), (
+            subgraph_inlining(mode != "every subgraph")
+        ):  # fmt: skip
+            f = pf.jit(traced)
+            for call in range(5):
+                leaves = [pf.array(x, requires_grad=True) for x in args]
+                value = f(*leaves)
+                value.backward()
+                note = f"seed {seed}, call {call}"
+                np.testing.assert_allclose(value.data, want_value, rtol=1e-9, err_msg=note)
+                for leaf, w in zip(leaves, want, strict=True):
+                    got = np.zeros_like(w) if leaf.grad is None else leaf.grad
+                    np.testing.assert_allclose(got, w, rtol=1e-7, atol=1e-8, err_msg=note)
+        made = [s.plan for e in executor_of(f).chain() for s in e.compiled()]
+        graphs += sum(len(plan.graphs) for plan in made)
+        assert f.state().counters["compile_failures"] == 0
+    assert graphs > 5

@@ -136,7 +136,7 @@ BLOCK = [
 
 def kept_bytes(budget, fn=block, args=BLOCK):
     """Of what is computed, not of copies of arguments."""
-    _, values, _ = pf.jit(Forward(fn, budget))(*args)
+    _, values, _ = pf.jit(Forward(fn, budget=budget))(*args)
     given = {a.tobytes() for a in args}
     return sum(v.nbytes for v in values if np.ndim(v) and np.asarray(v).tobytes() not in given)
 

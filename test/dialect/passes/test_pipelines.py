@@ -9,6 +9,7 @@ import profuse as pf
 import pytest
 from internals import executor_of
 from profuse.dialect.errors import PipelineError
+from profuse.dialect.importers.gradients.passes import DifferentiateDiffGraphs
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.base import PASSES
@@ -19,6 +20,7 @@ from profuse.executor.settings.knobs import KNOBS
 from profuse.tools.opt import main
 
 load_passes()
+assert DifferentiateDiffGraphs.name in PASSES  # which importing it has declared
 
 TEXT = """
 func.func @f(%x: !profuse.tensor) -> !profuse.tensor {
@@ -55,6 +57,18 @@ WRITTEN = ["specialize", "functionalize"]
 R1_36 = [LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "erase-types"]
 R1_36_NO_FUSER = [LISTS, *WRITTEN, "batch-matmul", "erase-types"]
 R1_27 = [*R1_26, *R1_36, DCE]
+# Halves are cleaned before their ops are counted, and have branches in place of gradient blocks.
+R1_34 = [
+    "form-diff-graphs", "guard-diff-graphs", "differentiate-diff-graphs", DCE,
+    "inline-diff-graphs", GRAD, "convert-fallbacks", "remove-profiling",
+]  # fmt: skip
+PROPAGATE = [FOLD, "propagate-shapes", "propagate-requires-grad"]
+R2_9 = [ZERO, GRAD, EXPAND, CANON, DCE]
+R2_11 = [DCE, CSE, POOL, PEEPHOLE, FOLD, UNROLL, CSE, CHECK]
+R2_15 = [
+    *R2_9, *PROPAGATE, *R2_11, "functionalize", *PROPAGATE, "form-diff-graphs",
+    "differentiate-diff-graphs", DCE, "inline-diff-graphs", GRAD, DCE,
+]  # fmt: skip
 R1_45 = ["convert-fallbacks", "if-then-else"]
 # Once more what needs types, in fusion functions: see "Departures" in docs/architecture.md.
 TYPED = [EXPAND, CANON, DECOMPOSE, PEEPHOLE]
@@ -77,6 +91,9 @@ def trace_of(pipeline: str) -> list[str]:
         ("no-grad", R1_36),
         ("no-grad{general-fuser=no-fuser}", R1_36_NO_FUSER),
         ("profile-driven", R1_27),
+        ("grad", R1_34),
+        ("profile-driven{no-grad=grad}", [*R1_26, *R1_34, DCE]),
+        ("spec-driven-grad", R2_15),
         ("final", R1_45),
         ("prepare-kernels", KERNELS),
     ],
@@ -101,10 +118,11 @@ def test_users_passes_run_before_and_after_fusion():
     assert names[names.index("cse") - 1 : names.index("cse") + 3] == [CHECK, "cse", FOLD, LISTS]
 
 
+TYPED_INPUTS = {"differentiate"}
 LOWERING = {"to-linalg", "to-gpu"}  # which take typed functions alone
 
 
-@pytest.mark.parametrize("name", sorted({*PASSES, *PIPELINES} - LOWERING))
+@pytest.mark.parametrize("name", sorted({*PASSES, *PIPELINES} - LOWERING - TYPED_INPUTS))
 def test_every_pass_and_pipeline_runs_alone(name, tmp_path, capsys):
     """R1.49: each by its name in `profuse-opt`, on a graph that all of them take."""
     graph = tmp_path / "f.mlir"

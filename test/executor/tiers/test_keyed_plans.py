@@ -13,7 +13,6 @@ from keyed_graphs import add_executor, f32
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.passes.base import Pass, register_pass
-from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.settings.events import events
 from profuse.executor.settings.user_passes import register_pass_before_fusion
 from profuse.executor.tiers import keyed
@@ -97,15 +96,23 @@ def test_custom_passes_run_first():
     assert "tensor<?xf32" in text, "types are known by then"
 
 
-def test_needing_gradients_fuses_nothing(monkeypatch):
-    """R2.10, R2.13: such a graph takes the other path after the differentiable optimisation."""
+def test_needing_gradients_takes_the_differentiable_path(monkeypatch):
+    """R2.10, R2.13, R2.15: subgraphs are differentiated after the differentiable optimisation."""
     monkeypatch.setattr(keyed, "needs_gradient", lambda module, types: True)
     executor = add_executor()
     np.testing.assert_allclose(executor.run([f32(2), f32(2)])[0], np.tanh(f32(2) * 2), rtol=1e-6)
     (made,) = executor.compiled()
-    assert made.result.trace == [*REQUIRED, *PROPAGATE, *DIFFERENTIABLE, "dce"]
+    path = [
+        "functionalize",
+        *PROPAGATE,
+        "form-diff-graphs",
+        "differentiate-diff-graphs",
+        "dce",
+        "inline-diff-graphs",
+    ]
+    ends = ["lower-grad-blocks", "dce", "convert-fallbacks", "if-then-else", "dce"]
+    assert made.result.trace == [*REQUIRED, *PROPAGATE, *DIFFERENTIABLE, *path, *ends]
     assert executor.counters.kernels_compiled == 0
-    assert executor.reasons == [Reason(Kind.GRADIENTS)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

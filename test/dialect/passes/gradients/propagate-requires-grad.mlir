@@ -34,3 +34,15 @@ func.func @branch(%w: tensor<2xf32, {requires_grad = true}>, %c: i1) -> tensor<2
   }
   return %r : tensor<2xf32>
 }
+
+// What is in memory that is written may require gradients, as what is written may.
+// CHECK-LABEL: func.func @written(
+// CHECK:         "profuse.full"{{.*}} -> tensor<3xf32>
+// CHECK:         "profuse.copy_"
+// CHECK:         return %{{.*}} : tensor<3xf32>
+func.func @written(%w: tensor<3xf32, {requires_grad = true}>) -> tensor<3xf32> {
+  %zero = "profuse.constant"() {value = 0.0 : f64} : () -> f64
+  %m = "profuse.full"(%zero) {dtype = f32, shape = array<i64: 3>} : (f64) -> tensor<3xf32>
+  %c = "profuse.copy_"(%m, %w) : (tensor<3xf32>, tensor<3xf32, {requires_grad = true}>) -> tensor<3xf32>
+  return %m : tensor<3xf32>
+}

@@ -1,0 +1,134 @@
+"""Guard differentiable subgraphs by what was profiled of their operands (R1.30 - R1.32)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...ir.types import TENSOR, ScalarType, TensorType, Type
+from ...mlir.facts import is_constant
+from ...mlir.rewrite import (
+    attrs_of,
+    body_of,
+    defining_op,
+    erase,
+    op_class,
+    ops_in,
+    refresh_signature,
+    set_type,
+    short_name,
+    symbol_of,
+    terminator_of,
+    type_of,
+    walk,
+)
+from ...mlir.values import constant_type, main_functions
+from ...ops.speculation import DiffGraph, Profile, RgCheck
+from ...reasons import Effect, Kind, Reason
+from ..base import Pass, register_pass
+from ..speculate.alternatives import callee_of, guarded, put_back, unspecialised
+from ..speculate.remove_profiling import remove_observers
+
+
+@register_pass
+@dataclass(frozen=True)
+class GuardDiffGraphs(Pass):
+    """Run a differentiable subgraph only if its tensor operands are as they were profiled.
+
+    An operand's type is that of its first observer in the subgraph, of the observer that made it,
+    or of the one that made the result of an earlier subgraph which it is. The guard compares
+    dtypes, ranks and whether gradients are required, where not known counts as yes; its other side
+    is a fallback graph. A subgraph of which an operand was never observed is dissolved.
+    """
+
+    name: ClassVar[str] = "guard-diff-graphs"
+    counts_changes: ClassVar[bool] = True
+
+    def run(self, module: ir.Module) -> None:
+        for func in main_functions(module):
+            returned: dict[ir.Value, TensorType] = {}
+            for op in [op for op in walk(func) if op_class(op) is DiffGraph]:
+                if attrs_of(op)["callee"] is not None and not _is_guarded(op):
+                    self._guard(module, op, returned)
+
+    def _guard(
+        self, module: ir.Module, op: ir.Operation, returned: dict[ir.Value, TensorType]
+    ) -> None:
+        """Guard one subgraph; ``returned`` has the observed types of what earlier ones return."""
+        callee = callee_of(module, op)
+        body = body_of(callee)
+        types: list[Type] = []
+        for value, arg in zip(op.operands, body.arguments, strict=True):
+            found = _wanted(value, arg, returned)
+            if found is None:
+                self.note(Reason(
+                    Kind.UNOBSERVED, short_name(op), len(types), effect=Effect.DISSOLVED,
+                ))  # fmt: skip
+                self._dissolve(op, callee)
+                return
+            types.append(found)
+        checked = [
+            k for k, v in enumerate(op.operands)
+            if isinstance(types[k], TensorType) and not is_constant(v)
+        ]  # fmt: skip
+        if not checked:  # nothing that it reads can require gradients
+            self._dissolve(op, callee)
+            return
+        fallback = unspecialised(module, callee, "diff")
+        remove_observers(fallback)
+        for arg, type_ in zip(body.arguments, types, strict=True):
+            set_type(arg, type_)
+        refresh_signature(callee)
+        seen = [_observed(v) for v in terminator_of(body).operands]
+        results = guarded(op, RgCheck, checked, [types[k] for k in checked], symbol_of(fallback))
+        returned.update((v, t) for v, t in zip(results, seen, strict=True) if t is not None)
+        self.count("guards")
+
+    def _dissolve(self, op: ir.Operation, callee: ir.Operation) -> None:
+        put_back(op, callee)
+        erase(callee)
+        self.count("dissolved")
+
+
+def _wanted(value: ir.Value, arg: ir.Value, returned: dict[ir.Value, TensorType]) -> Type | None:
+    """What a subgraph is differentiated for of one operand; None = too little was observed."""
+    type_ = type_of(value)
+    if isinstance(type_, ScalarType):
+        return type_
+    if is_constant(value):
+        found = constant_type(value)
+        seen = found if isinstance(found, TensorType) else None
+    else:
+        seen = _observed_inside(arg) or _observed(value) or returned.get(value)
+    if seen is None or seen.dtype is None or seen.shape is None or seen.defined is False:
+        return None
+    flag = seen.dtype.kind in "fc" and seen.requires_grad is not False and not is_constant(value)
+    return TensorType(seen.dtype, (None,) * len(seen.shape), requires_grad=flag)
+
+
+def _observed_inside(arg: ir.Value) -> TensorType | None:
+    """What the first observer of an argument has seen."""
+    block = ir.BlockArgument(arg).owner
+    for op in ops_in(block):
+        if op_class(op) is Profile and op.operands[0] == arg:
+            return _observed(op.results[0])
+    return None
+
+
+def _observed(value: ir.Value) -> TensorType | None:
+    """What the observer that makes a value has seen; None if it is made by something else."""
+    source = defining_op(value)
+    if source is None or op_class(source) is not Profile:
+        return None
+    found = attrs_of(source)["profiled_type"]
+    return None if found in (None, TENSOR) else found
+
+
+def _is_guarded(op: ir.Operation) -> bool:
+    sources = [op_class(s) for v in op.operands if (s := defining_op(v)) is not None]
+    return RgCheck in sources
+
+
+__all__ = ["GuardDiffGraphs"]

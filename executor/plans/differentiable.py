@@ -1,0 +1,209 @@
+"""A differentiable subgraph as one node of the tape (R2.19 - R2.28)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.ir.gradient_mode import gradient_mode
+from ...dialect.ir.op import op_named
+from ...dialect.ir.program import Block, Module, Program
+from ...dialect.ops.speculation import Gradient
+from ..interpret.evaluate import Evaluator
+from ..tape.array import FLOATS, Array
+from ..tape.engine import run
+from ..tape.node import Edge, Meta, Node, users_place
+from ..tape.operations import apply
+from ..tape.saved import Packed, Versions, check, freed, keep
+from .on_tape import is_noted, on_tape
+
+_VALUES = (np.ndarray, np.generic)
+Run = Callable[[list], list]
+
+
+class DiffOp:
+    """What runs one ``diff_graph`` of a plan; made once, and shared by all runs (R2.19, R2.20).
+
+    Args:
+        gradient: the two halves, with the indices of what passes between them.
+        name: of the subgraph, for messages.
+        forward, reverse: the executors of the halves.
+    """
+
+    def __init__(self, gradient: Gradient, name: str, forward: Any, reverse: Any) -> None:
+        self.name, self.forward, self.reverse = name, forward, reverse
+        self.real = gradient.real_outputs
+        self.input_vjps, self.output_vjps = gradient.input_vjps, gradient.output_vjps
+        self.captured_inputs = gradient.captured_inputs
+        self.captured_outputs = gradient.captured_outputs
+        self._forward = gradient.forward
+        self._on_tape: Evaluator | None = None
+
+    def on_tape(self, inputs: Sequence[Any]) -> list[Any]:
+        """The real outputs, computed op by op on the tape."""
+        if self._on_tape is None:
+            f = self._forward
+            body = Block(f.inputs, f.body.instrs, f.outputs[: self.real])
+            module = Module(Program(f.name, body, f.types, f.count))
+            self._on_tape = Evaluator(module.main, module, adapt=on_tape(module))
+        return self._on_tape(inputs)
+
+    def __call__(self, *args: Any) -> Any:
+        """The results of the subgraph, one bare; a node is made where gradients are required.
+
+        Where none are, or gradient mode is off, the forward half alone runs, and what it computes
+        for the reverse half is dropped.
+        """
+        values = [x.data if type(x) is Array else x for x in args]
+        found = self.forward.run(values)
+        out = found[: self.real]
+        if gradient_mode():
+            edges = [_edge(args[k]) for k in self.output_vjps]
+            if any(edge is not None for edge in edges):
+                out = self._noted(args, values, found, edges)
+        return out[0] if self.real == 1 else out
+
+    def _noted(
+        self, args: Sequence[Any], values: list[Any], found: list[Any], edges: list[Edge]
+    ) -> list[Any]:
+        """The real outputs with a node of theirs (R2.20 - R2.25)."""
+        real = found[: self.real]
+        node = DiffNode(self, edges, [_meta(y) for y in real])
+        node.place = users_place()
+        out = [
+            Array(y, node, k) if k in self.input_vjps and _is_float(y) else y
+            for k, y in enumerate(real)
+        ]
+        captures: list[tuple[Any, Any]] = [
+            (keep(values[k], args[k], node.versions), _edge(args[k])) for k in self.captured_inputs
+        ]
+        if any(k >= self.real and _is_float(found[k]) for k in self.captured_outputs):
+            kept = dict(zip(self.captured_inputs, captures, strict=True))
+            node.inputs = [
+                kept.get(k) or (keep(values[k], x, node.others), _edge(x))
+                for k, x in enumerate(args)
+            ]
+        for k in self.captured_outputs:
+            y = out[k] if k < self.real else None
+            # A saved output belongs to the node, so that it has no reference to itself (R2.25).
+            edge = _OWN if type(y) is Array else None
+            captures.append((keep(found[k], y, node.versions, owned=y is None), edge))
+        node.captures = captures
+        return out
+
+
+_OWN: Any = object()  # in place of the edge of a captured output: the node itself has made it
+
+
+class DiffNode(Node):
+    """One run of a differentiable subgraph.
+
+    Attributes:
+        op: the subgraph.
+        captures: what the reverse half takes besides gradients, each with the edge it came by;
+            None once they are freed.
+        versions: the counters of writes to captured arrays, and what they have counted.
+        inputs: all operands with their edges, where temporaries are captured, through which
+            gradients of gradients flow as well; else None.
+        others: as ``versions``, of operands that only ``inputs`` has.
+    """
+
+    __slots__ = ("captures", "inputs", "op", "others", "versions")
+    captures: list[tuple[Any, Any]] | None
+    inputs: list[tuple[Any, Edge]] | None
+
+    def __init__(self, op: DiffOp, edges: list[Edge], metas: Sequence[Meta]) -> None:
+        Node.__init__(self, edges, metas)
+        self.op = op
+        self.versions: Versions = []
+        self.others: Versions = []
+        self.captures = self.inputs = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.name}_backward"
+
+    def backward(self, gradients: list[Any]) -> Sequence[Any]:
+        """The gradients of the operands, zeros where the reverse half leaves one undefined (R2.27).
+
+        Raises GradientError after `release`, and for what was captured and then written to.
+        """
+        captures = self.captures  # read once, as another thread may free it
+        if captures is None:
+            raise freed(self.op.name, self.loc)
+        check(self.versions, self.op.name, self.loc)
+        if gradient_mode() and self.inputs is not None:
+            return self._again(self.inputs, gradients)
+        inputs = [gradients[k] for k in self.op.input_vjps]
+        values = [x.array() if type(x) is Packed else x for x, _ in captures]
+        if gradient_mode():
+            values = self._unpacked(values, [edge for _, edge in captures])
+        inputs += values
+        found = self.op.reverse.run_any(inputs)
+        return [
+            None if edge is None else _zeros(edge) if g is None else g
+            for edge, g in zip(self.edges, found, strict=True)
+        ]
+
+    def _unpacked(self, values: list[Any], edges: list[Any]) -> list[Any]:
+        """What was captured, in its place on the tape, for gradients of gradients (R2.25)."""
+        first = len(values) - len(self.op.captured_outputs)
+        return [
+            value if edge is None
+            else Array(value, self, self.op.captured_outputs[k - first]) if edge is _OWN
+            else Array(value, *edge)
+            for k, (value, edge) in enumerate(zip(values, edges, strict=True))
+        ]  # fmt: skip
+
+    def _again(self, inputs: list[tuple[Any, Edge]], gradients: list[Any]) -> Sequence[Any]:
+        """Gradients that can be differentiated, by running the subgraph once more, op by op.
+
+        Temporaries depend on the operands in ways that the reverse half does not know.
+        """
+        check(self.others, self.op.name, self.loc)
+        copy = op_named("copy")
+        given = []
+        for packed, edge in inputs:
+            value = packed.array() if type(packed) is Packed else packed
+            # A copy has a node of its own, at which the gradients of this subgraph end.
+            given.append(value if edge is None else apply(copy, {}, [Array(value, *edge)]))
+        outputs = self.op.on_tape(given)
+        pairs = ((outputs[k], gradients[k]) for k in self.op.input_vjps)
+        roots = [(*y.edge(), g) for y, g in pairs if g is not None and is_noted(y)]
+        ends = {k: x.node for k, n in enumerate(self.op.output_vjps) if is_noted(x := given[n])}
+        captures = {node: [(0, n)] for n, node in enumerate(ends.values())}
+        found = run(roots, captures, create_graph=True, retain_graph=True)
+        pulled = dict(zip(ends, found, strict=True))
+        return [
+            None if edge is None else _zeros(edge) if (g := pulled.get(k)) is None else g
+            for k, edge in enumerate(self.edges)
+        ]
+
+    def release(self) -> None:
+        self.captures = self.inputs = None
+        self.versions = self.others = []
+
+
+def _edge(x: Any) -> Edge:
+    """Where an operand comes from (R2.21)."""
+    return x.edge() if type(x) is Array else None
+
+
+def _zeros(edge: Any) -> Any:
+    """Zeros of the shape and dtype of what an edge leads to."""
+    node, index = edge
+    shape, dtype = node.metas[index]
+    return np.zeros(shape, dtype)[()]
+
+
+def _meta(y: Any) -> Meta:
+    return (y.shape, y.dtype) if isinstance(y, _VALUES) else ((), np.dtype(type(y)))
+
+
+def _is_float(y: Any) -> bool:
+    return isinstance(y, _VALUES) and y.dtype.kind in FLOATS
+
+
+__all__ = ["DiffNode", "DiffOp"]
