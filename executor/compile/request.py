@@ -33,6 +33,7 @@ def optimizing_pipeline(
     fuse: bool = True,
     gradients: bool = False,
     inlines: bool = True,
+    budget: float = 1.0,
     on_tape: bool = False,
     before: str = "",
     after: str = "",
@@ -52,6 +53,7 @@ def optimizing_pipeline(
         fuse: False = form no groups, hence no guards and no fallbacks.
         gradients: True = differentiate subgraphs, which executors of their own fuse (R1.27).
         inlines: False = no differentiable subgraph is too small (R1.29, R1.34).
+        budget: share of what subgraphs would keep for their gradients that they may keep.
         on_tape: True = keep the ops that only gradients differ by.
         before: users' passes that run before fusion.
         after: users' passes that run after guards have been inserted.
@@ -59,7 +61,8 @@ def optimizing_pipeline(
     first = f"profile-insensitive{'{gradients=true}' if on_tape else ''}"
     options = ["gradients=true"] if on_tape else []
     if gradients:
-        options.append("no-grad=grad" if inlines else "no-grad=(grad{threshold=1})")
+        inner = [*([] if inlines else ["threshold=1"]), *_budget(budget)]
+        options.append(f"no-grad=(grad{{{' '.join(inner)}}})" if inner else "no-grad=grad")
         return f"{first},profile-driven{{{' '.join(options)}}},final,dce"
     if fuse:
         options += [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
@@ -87,6 +90,7 @@ def keyed_pipeline(
     *,
     gradients: bool = False,
     inlines: bool = True,
+    budget: float = 1.0,
     on_tape: bool = False,
     before: str = "",
     after: str = "",
@@ -101,12 +105,14 @@ def keyed_pipeline(
         contiguous: option of `assume-sizes`: C-contiguous inputs.
         gradients: True = differentiate subgraphs, which are fused by executors of their own.
         inlines: False = no differentiable subgraph is too small (R2.15).
+        budget: share of what subgraphs would keep for their gradients that they may keep.
         on_tape: True = keep the ops that only gradients differ by.
         before: users' passes that run before fusion (R2.12).
         after: users' passes that run after fusion (R2.12).
     """
     kept = ["gradients=true"] if on_tape else []
     if gradients:
+        kept += _budget(budget)
         if not inlines:
             kept += ["threshold=1", "inline-subgraphs=(inline-diff-graphs{threshold=1})"]
         return f"spec-driven-grad{{{' '.join(kept)}}},final,dce"
@@ -115,6 +121,11 @@ def keyed_pipeline(
     options = [*kept, f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
     options += [f"{name}={text}" for name, text in given.items() if text]
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
+
+
+def _budget(share: float) -> list[str]:
+    """The option of `differentiate-diff-graphs` for a budget."""
+    return [] if share >= 1 else [f"budget={round(100 * share)}"]
 
 
 @contextmanager

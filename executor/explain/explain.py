@@ -68,6 +68,7 @@ def _halves(executor: AnyExecutor) -> list[str]:
     lines = []
     for half in tuple(executor.halves.values()):
         inside = _keyed(half) if half.many_plans else _member(half, list(guards_of(half)))
+        inside += half.notes
         lines += [f"Half {half.options.name}:", *(f"  {text}" for text in inside)]
     return lines
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...dialect.ir.gradient_mode import gradient_mode
-from ...dialect.ir.op import op_named
-from ...dialect.ir.program import Block, Module, Program
+from ...dialect.ir.op import Fusion, op_named
+from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.speculation import Gradient
 from ..interpret.evaluate import Evaluator
 from ..tape.array import FLOATS, Array
@@ -39,6 +39,7 @@ class DiffOp:
         self.captured_inputs = gradient.captured_inputs
         self.captured_outputs = gradient.captured_outputs
         self._forward = gradient.forward
+        self._is_told = False
         self._on_tape: Evaluator | None = None
 
     def on_tape(self, inputs: Sequence[Any]) -> list[Any]:
@@ -91,7 +92,39 @@ class DiffOp:
             edge = _OWN if type(y) is Array else None
             captures.append((keep(found[k], y, node.versions, owned=y is None), edge))
         node.captures = captures
+        if not self._is_told:
+            self._is_told = True
+            self.forward.notes.append(self._told(found))
         return out
+
+    def _told(self, found: list[Any]) -> str:
+        """What a call keeps for its gradient, and why, in a sentence for ``explain``."""
+        f = self._forward
+        makers = {r: instr for instr in f.body.walk() for r in instr.results}
+        kept = [(k, np.asarray(found[k])) for k in self.captured_outputs]
+        taken = sum(y.nbytes for k, y in kept if k >= self.real)
+        text = (
+            f"A call of the sizes of the first one keeps {taken} bytes for its gradient, beside "
+            f"{len(self.captured_inputs)} of its inputs"
+        )
+        parts = [
+            f"{y.dtype}{list(y.shape)}: {_why(makers.get(f.outputs[k]), k < self.real)}"
+            for k, y in kept if y.ndim
+        ]  # fmt: skip
+        return "; ".join([text, *parts])
+
+
+def _why(made: Instr | None, is_result: bool) -> str:
+    """Why a value is kept for a gradient, and not computed again (`importers.gradients.residuals`).
+
+    ``made``: what has computed it.
+    """
+    if is_result or made is None:
+        return "a result, which is in memory anyway"
+    at = f" at {made.loc}" if made.loc is not None else ""
+    if made.op.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION):
+        return f"{made.op.name}{at}, which is not computed again"
+    return f"{made.op.name}{at}, which is smaller than what it is computed from, or decides"
 
 
 _OWN: Any = object()  # in place of the edge of a captured output: the node itself has made it

@@ -185,8 +185,8 @@ class KeyedExecutor(BaseExecutor):
             knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
             *size_hints(inputs),
             gradients=needs_gradient(self.module, types),
-            inlines=inlines_subgraphs(), on_tape=self.options.gradients, before=before,
-            after=after,
+            inlines=inlines_subgraphs(), budget=knobs.activation_budget,
+            on_tape=self.options.gradients, before=before, after=after,
         )  # fmt: skip
         return self._request(with_input_types(self.module, types), pipeline)
 

@@ -307,8 +307,8 @@ class Executor(BaseExecutor):
             self._behavior, knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
             stable_sizes((*self.history, *self._seen)),
             fuse=knobs.general_fuser, gradients=self._differentiates,
-            inlines=inlines_subgraphs(), on_tape=self.options.gradients, before=before,
-            after=after,
+            inlines=inlines_subgraphs(), budget=knobs.activation_budget,
+            on_tape=self.options.gradients, before=before, after=after,
         )  # fmt: skip
         self.request = make_request(text, pipeline, self.options)
         return self.request

@@ -67,11 +67,13 @@ class DifferentiateDiffGraphs(Pass):
     """Make a forward and a reverse half of each differentiable subgraph (R1.33, R2.15, R2.29).
 
     Gradients are those of the tensor operands that require them, or may. Types and observers of
-    the subgraph go. A subgraph that has no gradient is dissolved, with the reason.
+    the subgraph go. A subgraph that has no gradient is dissolved, with the reason. ``budget``: per
+    cent of what the forward half would keep for the reverse one that it may keep.
     """
 
     name: ClassVar[str] = "differentiate-diff-graphs"
     counts_changes: ClassVar[bool] = True
+    budget: int = 100
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -84,7 +86,7 @@ class DifferentiateDiffGraphs(Pass):
         remove_observers(callee)
         program = decode_function(callee)
         try:
-            halves = split(program, _wanted(program))
+            halves = split(program, _wanted(program), self.budget / 100)
         except ProfuseError as error:
             self.note(Reason(
                 Kind.NOT_DIFFERENTIATED, short_name(op), detail=error.what, loc=error.loc,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
 _SOURCE, _SINK = -1, -2
+_TYPICAL = 64  # in place of a size that is not known: what has size 1 for sure is smaller
 _FREE = (Constant, Full, Dim, Size)  # made of numbers alone, or of shapes
 
 
@@ -233,7 +234,7 @@ def _cost(rec: Recorder, value: int, is_written: bool) -> int:
 
 
 def _bytes(rec: Recorder, value: int) -> int:
-    """What a value takes; sizes that are not known count as 1."""
+    """What a value takes, with `_TYPICAL` for sizes that are not known."""
     hint = rec.hints[value]
     if not isinstance(hint, TensorType):
         return 8
@@ -243,7 +244,7 @@ def _bytes(rec: Recorder, value: int) -> int:
 def _elements(rec: Recorder, value: int) -> int:
     hint = rec.hints[value]
     shape = hint.shape or () if isinstance(hint, TensorType) else ()
-    return prod(d if isinstance(d, int) else 1 for d in shape)
+    return prod(d if isinstance(d, int) else _TYPICAL for d in shape)
 
 
 def _operations(rec: Recorder, made: Instr) -> float:
