@@ -26,7 +26,7 @@ NO_SUITE = {
     **dict.fromkeys(
         ["profuse.profile", "profuse.profile_value", "profuse.profile_counter",
          "profuse.type_check", "profuse.dynamic_guard", "profuse.cuda_guard", "profuse.size_eq",
-         "profuse.fusion_group",
+         "profuse.rg_check", "profuse.fusion_group", "profuse.diff_graph",
          "profuse.fallback_graph", "profuse.call_fallback"],
         "speculation: test/dialect/passes, test/executor",
     ),

@@ -182,7 +182,7 @@ def test_threads_share_one_compile():
 
 
 def test_what_cannot_be_linked_is_pinned(monkeypatch):
-    def fail(*args):
+    def fail(*args, **options):
         raise RuntimeError("no memory to map")
 
     monkeypatch.setattr(link, "build_plan", fail)

@@ -29,9 +29,9 @@ func.func @f(%x: !profuse.tensor) -> !profuse.tensor {
 
 
 def test_the_family():
-    assert GUARDS == ["cuda_guard", "dynamic_guard", "type_check"]
+    assert GUARDS == ["cuda_guard", "dynamic_guard", "rg_check", "type_check"]
     behaviors = {OPS[f"profuse.{name}"].behavior for name in GUARDS}
-    assert behaviors == {"relaxed", "dynamic", "static"}
+    assert behaviors == {"relaxed", "dynamic", "gradients", "static"}
 
 
 @pytest.mark.parametrize("name", GUARDS)
