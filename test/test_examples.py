@@ -94,6 +94,7 @@ def test_gradients_on_the_tape_are_those_of_the_traced_loss(chars, data):
     assert (late >= 4).all(), "each function's forward and reverse half is native"
     assert counted(chars, "guard_misses") == counted(chars, "fallback_calls") == [0, 0, 0]
     assert counted(chars, "compile_failures") == [0, 0, 0]
+    assert not any("was baked" in reason for reason in chars.block.state().reasons)
 
 
 def test_the_loss_falls_and_samples_are_text(chars, data):
