@@ -17,9 +17,10 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP) ## make the virtual environment and install
 
-run: $(STAMP) ## classify scikit-learn's digits through all tiers, then train a network on them
+run: $(STAMP) ## classify scikit-learn's digits through all tiers, train a network on them, and one on text
 	$(BIN)/python examples/digits.py
 	$(BIN)/python examples/digits_train.py
+	$(BIN)/python examples/chars.py
 
 lint: $(STAMP) ## ruff: lint and format check
 	$(BIN)/ruff check .

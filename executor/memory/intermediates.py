@@ -20,6 +20,7 @@ from ...dialect.analysis.alias import uses
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ShapeError
 from ...dialect.guards.checks import symbol_name
+from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.size_algebra import parse_dim, substitute
@@ -83,7 +84,7 @@ class Intermediates:
             found.append(f"(({shape}), d[{k}], t{place})")
         lines.append(f"    return t{len(self.placement.rooms)}, [{', '.join(found)}]")
         scope: dict[str, Any] = {"d": self.dtypes}
-        exec(compile("\n".join(lines), "<arrays between kernels>", "exec"), scope)
+        exec(compile("\n".join(lines), generated_file("arrays between kernels"), "exec"), scope)
         return scope["described"]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Program
 from ...dialect.ir.size_algebra import parse_dim
@@ -55,7 +56,7 @@ def kernel_runner(
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(loaded.address)
     source, scope = call_source(artifact)
     scope |= {"fn": function, "C": counters, "KEEP": loaded, "interpreted": interpreted}
-    exec(compile(source, f"<call of {artifact.name}>", "exec"), scope)
+    exec(compile(source, generated_file(f"call of {artifact.name}"), "exec"), scope)
     call = scope["call"]
     call.kernel = artifact, loaded
     return call

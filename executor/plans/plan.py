@@ -18,6 +18,7 @@ from ...dialect.errors import InternalError
 from ...dialect.guards.checks import checks_of
 from ...dialect.guards.mismatch import flags_hold, holds
 from ...dialect.guards.seen import seen_type
+from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
@@ -170,7 +171,7 @@ class _Generator:
         outs = ", ".join(f"v{o}" for o in self.main.outputs)
         self.lines.append(f"    return [{outs}]")
         source = "\n".join(self.lines)
-        exec(compile(source, f"<plan of {self.main.name}>", "exec"), self.scope)
+        exec(compile(source, generated_file(f"plan of {self.main.name}"), "exec"), self.scope)
         fresh = tuple(o in self.fresh for o in self.main.outputs)
         return Plan(
             "optimized", self.scope["run"], fresh, self.guards, source, self.module,

@@ -16,12 +16,20 @@ def _library_folders() -> tuple[str, ...]:
 
 
 _LIBRARIES = _library_folders()
+_GENERATED = "<profuse: "
+
+
+def generated_file(what: str) -> str:
+    """The file name for code that is made at run time, which is not the user's."""
+    return f"{_GENERATED}{what}>"
 
 
 @functools.lru_cache(maxsize=4096)
 def is_users_file(file: str) -> bool:
     """True for source outside of Python's library, of installed packages and of this one."""
-    if not file or file.startswith("<frozen") or file == "<__array_function__ internals>":
+    if not file or file.startswith(("<frozen", _GENERATED)):
+        return False
+    if file == "<__array_function__ internals>":
         return False
     return not file.startswith(_LIBRARIES) and "-packages/" not in file
 
@@ -36,4 +44,4 @@ def is_users_module(module: types.ModuleType) -> bool:
     return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
 
 
-__all__ = ["is_users_file", "is_users_module", "is_users_name"]
+__all__ = ["generated_file", "is_users_file", "is_users_module", "is_users_name"]

@@ -11,7 +11,7 @@ from ...ir.postorder import postorder
 from ...ir.symbolic import Dimension, Integer, Sym, symbol
 from ...ir.types import ScalarType, TensorType, Type
 from ...ops import create
-from ...ops.elementwise.binary import FloorDiv, Remainder
+from ...ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Pow, Remainder
 from ...ops.elementwise.families import Compare
 from ...ops.queries import Dim, Size
 from .trace_guards import Computed, Constant, Expr, constant, passed
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_OPS = 64  # of one expression; see `Derivation.expr`
 _DIVISIONS = (FloorDiv, Remainder)
 _FROM_TYPES = (Dim, Size)
+# Their results are not negative where no operand is.
+_KEEP_SIGN = (Add, Mul, Div, Pow, Maximum, Minimum, *_DIVISIONS)
 
 
 class Derivation:
@@ -31,6 +33,7 @@ class Derivation:
         self._recorder = recorder
         self._types: dict[int, Type] = {}
         self._found: dict[int, tuple[Expr | None, int]] = {}  # value -> expression, ops in it
+        self._signs: dict[int, bool] = {}  # see `never_negative`
 
     def expr(self, value: int) -> Expr | None:
         """How a known number follows from the leaves; None if that is not known.
@@ -44,6 +47,26 @@ class Derivation:
                 found = self._expr(number) if ops <= MAX_OPS else None
                 self._found[number] = found, 1 if isinstance(found, (int, Sym, Constant)) else ops
         return self._found[value][0]
+
+    def never_negative(self, value: int) -> bool:
+        """Whether a number is no less than 0 in any call: a size, or computed from such."""
+        signs = self._signs
+        for number in postorder([value], lambda n: () if n in signs else self._operands(n)):
+            if number not in signs:
+                signs[number] = self._never_negative(number)
+        return signs[value]
+
+    def _never_negative(self, value: int) -> bool:
+        rec = self._recorder
+        instr = None if value in rec.leaf_of else rec.defs.get(value)
+        if instr is None:
+            return False
+        if issubclass(instr.op, create.Constant):
+            number = rec.known.get(value)
+            return isinstance(number, (int, float)) and number >= 0
+        if issubclass(instr.op, _FROM_TYPES):
+            return True
+        return issubclass(instr.op, _KEEP_SIGN) and all(self._signs[o] for o in instr.operands)
 
     def _operands(self, value: int) -> tuple[int, ...]:
         """The numbers that a number is computed from."""

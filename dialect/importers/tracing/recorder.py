@@ -84,7 +84,7 @@ class Recorder:
         self.shaped: dict[int, int] = {}  # gradients that are given -> what they have the shape of
         # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
-        self._derivation = Derivation(self)
+        self.derivation = Derivation(self)
         self._resolved = 0
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
@@ -370,7 +370,7 @@ class Recorder:
         number = self.known[value]
         if isinstance(number, (np.generic, np.ndarray)):
             number = number.item()
-        expr = self._derivation.expr(value)
+        expr = self.derivation.expr(value)
         if expr is None:
             self.pin()
         else:

@@ -127,14 +127,20 @@ def _number_power(a: Any, b: Any) -> Any:
     """``a ** b``, where one is a traced number.
 
     The sign of the exponent decides whether a power of ints is an int or a float, and the sign of
-    the base whether a power of floats is complex: these signs are baked.
+    the base whether a power of floats is complex: signs are baked, unless they follow, as of sizes.
     """
     whole = _is_int(b) or (type(b) is float and b.is_integer())
-    if not whole and _is_real(a) and bool(op("lt", a, 0)):
+    if not whole and _is_real(a) and _is_negative(a):
         return _known(a) ** _known(b)
-    if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and bool(op("lt", b, 0)):
+    if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and _is_negative(b):
         a = a * 1.0
     return op("pow", a, b)
+
+
+def _is_negative(x: Any) -> bool:
+    if isinstance(x, TracedScalar) and x.rec.derivation.never_negative(x.value):
+        return False
+    return bool(op("lt", x, 0))
 
 
 def _known(x: Any) -> Any:

@@ -107,6 +107,34 @@ def test_sizes_that_cannot_be_told_are_guarded_by_all_sizes():
     assert {text(g.expr) for g in traced.guards} == {"a0.shape[0]", "a1.shape[0]"}
 
 
+@pytest.mark.parametrize("fn", [
+    lambda x: x / (x.shape[1] // 2) ** 0.5,
+    lambda x: x * (3 * x.size + 1) ** -0.5,
+    lambda x: x * (x + x[:1]).shape[0] ** 1.5,  # no expression of sizes of arguments
+    lambda x: x * 2 ** x.shape[0] * x.shape[1] ** x.shape[0],
+])  # fmt: skip
+def test_powers_of_sizes_bake_no_sign(fn):
+    """Sizes are not negative: such a power, as in attention, holds for all of them."""
+    traced = trace(fn, (A,))
+    assert not traced.guards
+    for x in (A, B, np.ones((6, 8))):
+        same(call(traced, x), fn(x))
+
+
+@pytest.mark.parametrize("fn, expr", [
+    (lambda x: x * abs((x.shape[0] - 3) ** 0.5), "(a0.shape[0] + -3) < 0"),
+    (lambda x: x * abs((x.shape[0] * -2) ** 0.5), "-2*a0.shape[0] < 0"),
+    (lambda x: x * 2 ** (3 - x.shape[0]), "(-1*a0.shape[0] + 3) < 0"),
+])  # fmt: skip
+def test_powers_of_what_may_be_negative_bake_the_sign(fn, expr):
+    traced = trace(fn, (A,))
+    assert expr in [text(g.expr) for g in traced.guards]
+    same(call(traced, A), fn(A))
+    for x in (B, np.ones((6, 3))):
+        if not traced.accepts([x]):
+            same(call(trace(fn, (x,)), x), fn(x))
+
+
 def test_divisions_by_zero_are_not_cancelled():
     traced = trace(lambda x, n: x + (1 if x.shape[0] * n // n == 2 else 2), (A, 4))
     assert traced.accepts([A, 5]) and not traced.accepts([A, 0])

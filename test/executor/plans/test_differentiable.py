@@ -336,11 +336,17 @@ def test_what_was_freed_or_written_to_is_an_error_that_leaves_everything_usable(
         value.backward()
     g, a = pf.jit(lambda a: (np.sin(a) * a).sum()), leaf(X)
     for _ in range(4):
-        value = g(a)
+        value = g(a)  # the call
     with pf.no_grad():
-        a *= 2.0
-    with pytest.raises(GradientError, match="was written to afterwards"):
+        a *= 2.0  # the write
+    with pytest.raises(GradientError, match="was written to afterwards") as caught:
         value.backward()
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    call, write = (
+        f"{__file__}:{1 + next(k for k, x in enumerate(lines) if x.endswith(end))}"
+        for end in ("# the call", "# the write")
+    )
+    assert call in str(caught.value) and write in str(caught.value), "both are the user's lines"
     w = leaf(W)
 
     def fails(gradient):
