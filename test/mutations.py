@@ -144,6 +144,22 @@ MUTATIONS = (
         ("executor/compile/test_demotion.py::test_chunks_are_those_of_programs",),
     ),
     Mutation(
+        "a guard takes any size for a multiple", "executor/dispatch/conditions/guards.py",
+        "return wanted == o.size(check) or [",
+        "return o.size(check) // times * times == wanted or [",
+        ("executor/test_sizes.py::test_r1_40_sizes_that_fitted_are_guarded_and_others_fall_back",),
+    ),
+    Mutation(
+        "what did not hold is assumed of sizes", "dialect/guards/assumed_sizes.py",
+        "            if observed[name] % times == 0:\n", "            if True:\n",
+        ("dialect/test_assumed_sizes.py",),
+    ),
+    Mutation(
+        "indices stay clamped in loops that are split", "lowering/emit/split.py",
+        "least - (stop - 1) - offset", "least - stop - offset",
+        ("lowering/test_split.py",),
+    ),
+    Mutation(
         "one run decides that a kernel is too slow", "executor/compile/proof/measure.py",
         "evaluated * _KEPT[min(number, len(_KEPT)) - 1]:", "evaluated or number == 1:",
         ("executor/compile/test_demotion.py::test_noise_demotes_no_kernel",),
@@ -317,7 +333,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the quick check forgets that sizes must be equal", "executor/plans/guard.py",
-        'return place if first == place else f"{place} == {first}"', "return place",
+        '{wanted}" if first == own else f"{place} == {wanted}"',
+        '{wanted}" if first == own else place',
         ("executor/explain/test_explain.py::test_sizes_that_were_equal_while_profiling",),
     ),
     Mutation(
