@@ -34,7 +34,7 @@ from ...ops.gradients import CustomResult
 from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim, Size
 from .builder import SHAPED_LIKE
-from .flow import values_read
+from .rerun import values_read
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder

@@ -19,7 +19,8 @@ from ..tracing.recorder import Recorder
 from .builder import TraceBuilder
 from .cancel import cancelling
 from .centred import gradient_of_mean, subtracted_mean
-from .flow import pull_flow, push_flow, values_read
+from .flow import pull_flow, push_flow
+from .rerun import values_read
 from .rules import partials_of, pulled, refused, stated_rule
 
 
