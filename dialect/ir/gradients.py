@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 # A derivative of an elementwise op: None = 0, a number, an array, a tuple of factors, or the
 # function that multiplies an array by it.
 Partial = Any
-LOOP_BYTES = 256 << 20
-"""What the gradient of a loop may keep of its rounds, where nothing else is said."""
 RULES = ("no_gradient", "partials", "linear", "vjp", "undifferentiable")
 
 

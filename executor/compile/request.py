@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError, ProfuseError
-from ...dialect.ir.gradients import LOOP_BYTES
+from ...dialect.ir.gradient_mode import LOOP_BYTES
 from ...dialect.ir.program import Module
 from ...dialect.reasons import Reason
 from .proof.verdict import Times, Verdict

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import KnobError
-from ...dialect.ir.gradients import LOOP_BYTES
+from ...dialect.ir.gradient_mode import LOOP_BYTES
 from .fork_lock import hold_over_forks
 from .stress import Stress, parse_stress
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from ...errors import IRError, PipelineError, ProfuseError
-from ...ir.gradients import LOOP_BYTES
+from ...ir.gradient_mode import LOOP_BYTES
 from ...ir.program import Program
 from ...ir.types import TensorType
 from ...mlir.context import loc_of
