@@ -65,6 +65,7 @@ class Kind(Enum):
     SIZES_WITHOUT_SYMBOLS = "sizes-without-symbols"
     UNOBSERVED = "unobserved"
     NOT_DIFFERENTIATED = "not-differentiated"
+    DIFFERENTIATED = "differentiated"
     # Of a write into an array.
     UNKNOWN_WRITER = "unknown-writer"
     SHARED_MEMORY = "shared-memory"
@@ -216,6 +217,7 @@ _WORDS = {
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",
     Kind.UNOBSERVED: "operand {operand} was never observed: its ops are differentiated one by one",
     Kind.NOT_DIFFERENTIATED: "{detail}: its ops are differentiated one by one",
+    Kind.DIFFERENTIATED: "{detail}",
     Kind.UNKNOWN_WRITER: "an unknown op writes it",
     Kind.SHARED_MEMORY: "it is not known which values share it",
     Kind.RUN_TIME_INDEX: "an index is known only at run time",

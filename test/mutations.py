@@ -1004,7 +1004,7 @@ MUTATIONS = (
     ),
     Mutation(
         "gradients that rounds of a loop give are not added to those of others",
-        "dialect/importers/gradients/flow.py",
+        "dialect/importers/gradients/loops.py",
         "result[value] = result[value] + g if value in result else g", "result[value] = g",
         ("dialect/gradients/test_flow.py",),
     ),
@@ -1044,10 +1044,21 @@ MUTATIONS = (
         ("dialect/gradients/test_operands.py::test_norms_of_zeros_have_the_gradient_0",),
     ),
     Mutation(
-        "loops pass for ones that keep their sizes", "dialect/importers/gradients/flow.py",
+        "loops pass for ones that keep their sizes", "dialect/importers/gradients/loops.py",
         "if after not in made or not issubclass(made[after].op, Scatter):\n"
         "            return False", "if after not in made:\n            return True",
         ("dialect/gradients/test_flow.py",),
+    ),
+    Mutation(
+        "the last segment of a loop runs on behind its end", "dialect/importers/gradients/loops.py",
+        'left = op("minimum", length, rounds - at * length)', "left = length",
+        ("dialect/gradients/test_segments.py",),
+    ),
+    Mutation(
+        "stacks are kept that nothing reads", "dialect/importers/gradients/loops.py",
+        "Needed(rec, [s for s in stacks if s in read]).block(apart)",
+        "Needed(rec, stacks).block(apart)",
+        ("dialect/gradients/test_segments.py::test_results_that_rounds_write_are_not_kept",),
     ),
     Mutation(
         "a pullback keeps results that the user may write to",

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+LOOP_BYTES = 256 << 20
+"""What the gradient of a loop may keep of its rounds, where nothing else is said."""
+
 
 class _Mode(threading.local):
     on = True

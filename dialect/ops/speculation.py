@@ -277,6 +277,7 @@ class Gradient:
         captured_inputs: the inputs of ``forward`` that ``reverse`` takes.
         captured_outputs: the outputs of ``forward`` that ``reverse`` takes.
         output_vjps: the inputs that ``reverse`` returns gradients for.
+        remarks: sentences on how it was differentiated.
     """
 
     forward: Program
@@ -286,6 +287,7 @@ class Gradient:
     captured_inputs: tuple[int, ...]
     captured_outputs: tuple[int, ...]
     output_vjps: tuple[int, ...]
+    remarks: tuple[str, ...] = ()
 
     def pack(self, forward: str, reverse: str) -> dict[str, Any]:
         """Attributes of a `DiffGraph` whose halves are functions of these names (R2.18)."""

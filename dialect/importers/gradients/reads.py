@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ProfuseError
-from ...ir.op import Fusion, Op
-from ...ir.program import Instr
+from ...ir.op import Op
 from ...ops.elementwise.families import Elementwise
 from ..python.journal import Journal
 from ..python.scope import Scope
@@ -21,8 +20,8 @@ from ..tracing.current import recording
 from ..tracing.leaves import NUMBERS
 from ..tracing.operators import wrap
 from ..tracing.recorder import Recorder
-from .builder import SHAPED_LIKE, TraceBuilder
-from .flow import values_read
+from .builder import TraceBuilder
+from .needed import contents_read
 from .rules import pulled
 
 Reads = tuple[frozenset[int], frozenset[int]]  # operands, results
@@ -68,7 +67,7 @@ def reads_of(
     given = set(values) | set(results)
     for instr in reversed(made[sum(g is not None for g in gs) :]):
         if not live.isdisjoint(instr.results):
-            live |= set(_contents(instr))
+            live |= set(contents_read(instr))
     read = live & given
     return (
         frozenset(k for k, v in enumerate(values) if v in read),
@@ -89,14 +88,6 @@ def _general(op: type[Op], number: Any) -> Any:
 
 def _is_float(y: Any) -> bool:
     return np.dtype(getattr(y, "dtype", np.int64)).kind in "fcV"
-
-
-def _contents(instr: Instr) -> Sequence[int]:
-    """The operands of which an instruction reads more than the shape and the dtype."""
-    if instr.op.fusion is Fusion.QUERY:
-        return ()
-    read = instr.operands[:1] if instr.op in SHAPED_LIKE else instr.operands
-    return (*read, *values_read(*instr.blocks)) if instr.blocks else read
 
 
 __all__ = ["Reads", "reads_of"]
