@@ -37,7 +37,7 @@ def array(
     check_array(data, "pf.array: ")
     made = Array(data)
     if requires_grad:
-        made.requires_grad = True
+        made.require_grad()
     return made
 
 
@@ -144,12 +144,13 @@ def _roots(
 
 def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
     if g is None:
-        if y.size != 1 or y.dtype.kind == "c":
+        if y.data.size != 1 or y.data.dtype.kind == "c":
             raise ArgumentError(
                 f"a result of {y.dtype} with shape {y.shape} has no gradient by itself",
                 hint="reduce it, as with .sum() or .mean(), or pass gradient=",
             )
-        return np.ones(y.shape, y.dtype)[()]
+        shape, dtype = y.data.shape, y.data.dtype
+        return np.ones(shape, dtype) if shape else dtype.type(1)
     if np.shape(g) != y.shape:
         raise ArgumentError(f"a gradient of shape {np.shape(g)} is given to a result of {y.shape}")
     if type(g) is Array:

@@ -6,14 +6,14 @@ hooks and sums of gradients come in the same order as there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Container, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any
 
 import numpy as np
 
 from ...dialect.errors import GradientError
-from ...dialect.ir import gradient_mode
+from ...dialect.ir.gradient_mode import MODE
 from .hooks import count
 from .node import TAPE, Accumulate, Node
 
@@ -38,33 +38,44 @@ def run(
 
     Hooks that are registered meanwhile count from the next run.
     """
-    made = _Run(captures, retain_graph)
-    waiting = _dependencies([root[0] for root in roots])
-    needed = None if captures is None else _leading_to(waiting, captures)
-    usual = None if TAPE.anomalies else waiting if needed is None else needed.difference(captures)  # type: ignore[arg-type]
+    limit = count()
+    anomalies = TAPE.anomalies
+    waiting, ends = _dependencies([root[0] for root in roots])
+    captures = captures or {}
+    # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
+    unusual: Container[Node] = captures
+    needed = None
+    if captures and (len(captures) != ends or any(n.edges or n not in waiting for n in captures)):
+        needed = _leading_to(waiting, captures)
+        unusual = waiting.keys() - needed.difference(captures)
+    found: list[Any] = [None] * sum(map(len, captures.values()))
     held: dict[Node, list[Any]] = {}
-    for node, index, g in roots:
-        _hold(held, node, index, g)
+    for root, index, g in roots:
+        _hold(held, root, index, g)
     roots = ()
     pushed = len(held)
-    ready = [(-node.seq, k, node) for k, node in enumerate(held) if not waiting[node]]
+    ready = [(-root.seq, k, root) for k, root in enumerate(held) if not waiting[root]]
     heapify(ready)
-    before = gradient_mode.set_gradient_mode(create_graph)
+    before, MODE.on = MODE.on, create_graph
     try:
         with np.errstate(all="ignore"):
-            while ready:
-                node = heappop(ready)[2]
+            node: Node | None = heappop(ready)[2] if ready else None
+            while node is not None:
                 gs = held.pop(node, None)
-                if usual is not None and node.hooked is None and node in usual and (
-                    gs is not None and gs[0] is not None
+                if gs is not None and gs[0] is not None and node.hooked is None and not (
+                    anomalies or node in unusual
                 ):  # fmt: skip
                     pulled = node.backward(gs)
                     if not retain_graph:
                         node.release()
                 else:
                     gs = gs or [None] * len(node.metas)
-                    pulled = made.pulled(node, gs, needed is None or node in needed)
+                    runs = node not in unusual if needed is None else node in needed
+                    place = captures.get(node, ())
+                    pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
                 del gs
+                # Of a chain of nodes each makes the next one ready, which needs no heap.
+                following = None
                 for edge, g in zip(node.edges, pulled, strict=True):
                     if edge is None:
                         continue
@@ -77,57 +88,73 @@ def run(
                             gs[index] = g if other is None else other + g
                         elif left or target.__class__ is not Accumulate or target.hooked is not (
                             None
-                        ) or usual is not waiting:  # fmt: skip
+                        ) or anomalies:  # fmt: skip
                             gs = held[target] = [None] * len(target.metas)
                             gs[index] = g
-                        else:
+                        elif target in captures:
+                            for _, position in captures[target]:
+                                found[position] = g
+                            continue
+                        elif target not in unusual:
                             # At once, as nobody sees the order. `pulled` and `zip` hold it, too.
                             target.take(g, 3)
                             continue
                     if not left:
-                        heappush(ready, (-target.seq, pushed, target))
+                        if following is None:
+                            following = target
+                            rank = pushed
+                        else:
+                            heappush(ready, (-target.seq, pushed, target))
                         pushed += 1
                 pulled, g, gs, other = (), None, None, None
+                if ready:
+                    node = (
+                        heappop(ready)
+                        if following is None
+                        else heappushpop(ready, (-following.seq, rank, following))
+                    )[2]
+                else:
+                    node = following
     finally:
-        gradient_mode.set_gradient_mode(before)
-    return made.found
+        MODE.on = before
+    return found
 
 
-class _Run:
-    """What one run does with nodes that are not usual: hooks, captures, undefined gradients."""
+def _pulled(
+    node: Node, gs: list[Any], runs: bool, captured: Sequence[tuple[int, int]], found: list[Any],
+    limit: int, retain_graph: bool,
+) -> Sequence[Any]:  # fmt: skip
+    """What the edges of a node are given that has hooks, is captured, or lacks a gradient.
 
-    def __init__(self, captures: Captures | None, retain_graph: bool) -> None:
-        self.captures, self.retain_graph = captures or {}, retain_graph
-        self.found: list[Any] = [None] * sum(map(len, self.captures.values()))
-        self.limit = count()
-        self.anomalies = TAPE.anomalies
-
-    def pulled(self, node: Node, gs: list[Any], runs: bool) -> Sequence[Any]:
-        """What the edges of a node are given; ``runs``: it is on the way to what is asked for."""
-        captured = self.captures.get(node)
-        hooks = node.hooked if runs or captured else None
-        if hooks is not None:
-            gs = hooks.before(gs, self.limit)
-        for index, position in captured or ():
-            self.found[position] = gs[index]
-        found: Sequence[Any] = (None,) * len(node.edges)
-        if not runs:
-            return found
-        if hooks is not None:
-            gs = hooks.prepare(gs, self.limit)
-        given = list(gs) if self.anomalies or (hooks is not None and hooks.post) else ()
-        if any(g is not None for g in gs):
-            found = node.backward(gs)
-            if self.anomalies:
-                _check_nan(node, found, given)
-            leaf = node.leaf() if type(node) is Accumulate else None
-            if leaf is not None and hooks is not None:
-                hooks.after_adding(leaf, self.limit)
-        if hooks is not None:
-            found = hooks.finish(found, given, self.limit)
-        if not self.retain_graph:
-            node.release()
-        return found
+    Args:
+        runs: it is on the way to what is asked for.
+        captured: as in `Captures`, for ``found``.
+        limit: of hooks' numbers.
+    """
+    hooks = node.hooked if runs or captured else None
+    if hooks is not None:
+        gs = hooks.before(gs, limit)
+    for index, position in captured:
+        found[position] = gs[index]
+    pulled: Sequence[Any] = (None,) * len(node.edges)
+    if not runs:
+        return pulled
+    if hooks is not None:
+        gs = hooks.prepare(gs, limit)
+    anomalies = TAPE.anomalies
+    given = list(gs) if anomalies or (hooks is not None and hooks.post) else ()
+    if any(g is not None for g in gs):
+        pulled = node.backward(gs)
+        if anomalies:
+            _check_nan(node, pulled, given)
+        leaf = node.leaf() if type(node) is Accumulate else None
+        if leaf is not None and hooks is not None:
+            hooks.after_adding(leaf, limit)
+    if hooks is not None:
+        pulled = hooks.finish(pulled, given, limit)
+    if not retain_graph:
+        node.release()
+    return pulled
 
 
 def _check_nan(node: Node, pulled: Sequence[Any], gs: Sequence[Any]) -> None:
@@ -151,13 +178,17 @@ def _hold(held: dict[Node, list[Any]], node: Node, index: int, g: Any) -> None:
     gs[index] = g if before is None else before + g
 
 
-def _dependencies(roots: Iterable[Node]) -> dict[Node, int]:
-    """For each node that the roots depend on, how many edges lead to it."""
+def _dependencies(roots: Iterable[Node]) -> tuple[dict[Node, int], int]:
+    """For each node that the roots depend on, how many edges lead to it; and how many have none."""
     count = dict.fromkeys(roots, 0)
     todo = list(count)
     pop, push = todo.pop, todo.append
+    inner = 0
     while todo:
-        for edge in pop().edges:
+        edges = pop().edges
+        if edges:
+            inner += 1
+        for edge in edges:
             if edge is not None:
                 node = edge[0]
                 if node in count:
@@ -166,7 +197,7 @@ def _dependencies(roots: Iterable[Node]) -> dict[Node, int]:
                     count[node] = 1
                     if node.edges:
                         push(node)
-    return count
+    return count, len(count) - inner
 
 
 def _leading_to(nodes: Mapping[Node, int], captures: Captures) -> set[Node]:

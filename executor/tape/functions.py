@@ -8,7 +8,6 @@ the arrays themselves. All other calls are NumPy's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,19 @@ from ...dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS
 from ...dialect.importers.tracing import operators
 from ...dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
 from ...dialect.importers.tracing.current import current, evaluate_with
-from ...dialect.importers.tracing.leaves import NUMBERS
 from ...dialect.importers.tracing.recorder import Recorder
 from ...dialect.importers.tracing.traced import Traced
 from ...dialect.importers.tracing.unsupported import name_of
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Op, op_named
 from .array import Array
+from .conversions import Conversions
 from .custom import call_custom
-from .elementwise import plans_of
+from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
-from .operations import apply, binary, note_shared, unary, write
+from .op_node import note_shared
+from .operations import apply, write
+from .plans import elementwise_plans
 
 
 class _Forgets(dict):
@@ -91,10 +92,7 @@ def _operand(x: Any) -> Any:
 
 evaluate_with(Tape())
 _NO_ATTRS: dict[str, Any] = {}
-# What operators take beside arrays of the tape, without further questions.
-_PLAIN = frozenset({
-    Array, np.ndarray, *NUMBERS, *(np.dtype(c).type for c in "?bhilqBHILQefdFD"),
-})  # fmt: skip
+_OPERANDS = PLAIN | {Array}
 # Functions that write to their first argument.
 _WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 _WRITING_METHODS = frozenset({"sort", "partition", "put", "fill", "resize", "itemset", "setfield"})
@@ -178,15 +176,15 @@ def _refused(name: str, error: TraceError | None = None) -> GradientError:
 
 def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if method == "__call__" and not kwargs:
-        plans = _ufunc_plans.get(ufunc)
-        if plans is not None and _PLAIN.issuperset(map(type, inputs)):
-            return unary(plans, *inputs) if len(inputs) == 1 else binary(plans, *inputs)
+        call = _ufunc_calls.get(ufunc)
+        if call is not None and (found := call(*inputs)) is not NotImplemented:
+            return found
     if not noted(inputs) and not noted(_outputs(kwargs)):
         call = ufunc if method == "__call__" else getattr(ufunc, method)
         return plainly(call, inputs, kwargs, method == "at")
     if method == "__call__" and not kwargs:
         op = _ufunc_ops.get(ufunc)
-        if op is not None and _PLAIN.issuperset(map(type, inputs)):
+        if op is not None and _OPERANDS.issuperset(map(type, inputs)):
             return apply(op, _NO_ATTRS, inputs)
     try:
         return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
@@ -310,22 +308,15 @@ def _set_item(self: Array, key: Any, value: Any) -> None:
 
 
 def _operator(op: type[Op]) -> tuple[Callable, Callable]:
-    plans = plans_of(op)
-    call: Callable[[Any, Any], Any] = lambda a, b: apply(op, _NO_ATTRS, (a, b))  # noqa: E731
-    if plans is not None:
-        call = partial(binary, plans)
+    def usual(a: Any, b: Any) -> Any:
+        self, other = (a, b) if type(a) is Array else (b, a)
+        if type(other) in _OPERANDS:
+            return apply(op, _NO_ATTRS, (a, b))
+        return operators.op(op.name, a, b) if self.takes(other) else NotImplemented
 
-    def forward(self: Array, other: Any) -> Any:
-        if type(other) in _PLAIN:
-            return call(self, other)
-        return operators.op(op.name, self, other) if self.takes(other) else NotImplemented
-
-    def reflected(self: Array, other: Any) -> Any:
-        if type(other) in _PLAIN:
-            return call(other, self)
-        return operators.op(op.name, other, self) if self.takes(other) else NotImplemented
-
-    return forward, reflected
+    plans = elementwise_plans(op)
+    call = usual if plans is None else binary(plans, usual)
+    return call, lambda self, other: call(other, self)
 
 
 _MATMUL, _PICK, _TRANSPOSE = (op_named(name) for name in ("matmul", "pick", "transpose"))
@@ -366,7 +357,7 @@ def _install() -> None:
     for python, name in operators.UNARY.items():
         setattr(Array, f"__{python}__", _unary(op_named(name)))
     for name in {*METHODS, *dir(np.ndarray)}:
-        own = name in vars(Array) or name in vars(Traced) or name.startswith("_")
+        own = name.startswith("_") or any(name in vars(c) for c in (Array, Conversions, Traced))
         if not own and (name in METHODS or callable(getattr(np.ndarray, name))):
             setattr(Array, name, _method(name))
     for name in _REDUCTIONS.values():
@@ -388,9 +379,9 @@ _ufunc_ops: dict[np.ufunc, type[Op]] = {
     and name in UFUNCS
     and name not in COMPOSED
 }
-_ufunc_plans = {
-    ufunc: plans
+_ufunc_calls: dict[np.ufunc, Callable[..., Any]] = {
+    ufunc: (unary if ufunc.nin == 1 else binary)(plans, lambda *_: NotImplemented)
     for ufunc, op in _ufunc_ops.items()
-    if (plans := plans_of(op)) is not None and plans.numpy is ufunc
+    if (plans := elementwise_plans(op)) is not None and plans.numpy is ufunc
 }
 _install()
