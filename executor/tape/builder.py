@@ -98,12 +98,20 @@ def absorbed(g: Any, partial: Any) -> Any:
 
 def repeated(x: Any, shape: tuple[int, ...]) -> Any:
     """`numpy.broadcast_to`, which is written in Python, for a shape to which ``x`` broadcasts."""
-    if x.dtype.kind == "V" or not x.flags.c_contiguous:
+    dtype = x.dtype
+    if dtype.kind == "V":
         return np.broadcast_to(x, shape)
-    steps = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]
-    lead = (0,) * (len(shape) - len(steps))
-    made: np.ndarray = np.ndarray(shape, x.dtype, x, 0, (*lead, *steps))
-    made.flags.writeable = False
+    if not x.shape:
+        steps = (0,) * len(shape)
+    elif x.flags.c_contiguous:
+        lead = (0,) * (len(shape) - x.ndim)
+        own = zip(x.shape, x.strides, strict=True)
+        steps = (*lead, *[0 if n == 1 else s for n, s in own])
+    else:
+        return np.broadcast_to(x, shape)
+    made: np.ndarray = np.ndarray(shape, dtype, x, 0, steps)
+    if isinstance(x, np.ndarray):  # others are read-only
+        made.flags.writeable = False
     return made
 
 

@@ -16,6 +16,7 @@ from ...dialect.importers.tracing.traced import Traced
 from ...dialect.ir.gradient_mode import MODE
 from .node import Node, user_line
 
+_STORE = dis.opmap["STORE_SUBSCR"]
 _OUTSIDE = "an Array of the tape is used in a function that is traced, which was not given it"
 
 
@@ -97,6 +98,11 @@ class Conversions(Traced):
         self.check_live()
         return self.data.item()
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # NumPy asks for several protocols before `__array__`
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         self.check_live()
         self._check_kept(sys._getframe(1))
@@ -147,7 +153,7 @@ class Conversions(Traced):
         if not MODE.on or self.node is None:
             return
         code = frame.f_code
-        stores = dis.opname[code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
+        stores = code.co_code[frame.f_lasti] == _STORE
         fills = code.co_name == "full" and frame.f_globals.get("__name__") == "numpy._core.numeric"
         if stores or fills:
             raise GradientError(

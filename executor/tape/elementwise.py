@@ -16,7 +16,7 @@ from ...dialect.ir.gradient_mode import MODE
 from .array import Array, Version
 from .node import TAPE, USERS, Edge, users_place
 from .op_node import OpNode, evaluated, noted
-from .plans import ElementwisePlans
+from .plans import ElementwisePlans, op_plans
 from .saved import Versions, keep
 
 _NO_ATTRS: dict[str, Any] = {}
@@ -36,7 +36,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         plans: of the op.
         otherwise: is called with an operand that is no array of the tape.
     """
-    op, numpy, known = plans.op, plans.numpy, plans.known
+    numpy, known = plans.numpy, plans.known
 
     def call(a: Any) -> Any:
         if type(a) is not Array:
@@ -52,7 +52,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
             key = dtype.num * 64 + 1
             plan = known.get(key) or plans.plan(key, (x,))
         if plan is None:
-            return noted(op, _NO_ATTRS, (a,), (x,), [(node, a.index)], (y,))[0]
+            return noted(op_plans(plans.op, _NO_ATTRS), (a,), (x,), [(node, a.index)], y)
         versions = _NOTHING
         if plan.kept:
             version = a._version or a.version
@@ -89,7 +89,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         otherwise: is called with operands of which one is neither an array nor a number, or none
             is an array.
     """
-    op, numpy, known = plans.op, plans.numpy, plans.known
+    numpy, known = plans.numpy, plans.known
 
     def call(a: Any, b: Any) -> Any:
         first: Edge = None
@@ -142,7 +142,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
                     key += dtype.num * 64
                     plan = known.get(key) or plans.plan(key, (x, z))
         if plan is None:
-            return noted(op, _NO_ATTRS, (a, b), (x, z), [first, second], (y,))[0]
+            return noted(op_plans(plans.op, _NO_ATTRS), (a, b), (x, z), [first, second], y)
         kept = plan.kept
         versions = _NOTHING
         if kept:
@@ -187,7 +187,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
 
 def otherwise(plans: ElementwisePlans) -> Otherwise:
     """What evaluates the op like any other one."""
-    return lambda *operands: evaluated(plans.op, _NO_ATTRS, operands)
+    return lambda *operands: evaluated(op_plans(plans.op, _NO_ATTRS), operands)
 
 
 __all__ = ["PLAIN", "binary", "otherwise", "unary"]

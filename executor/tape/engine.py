@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.errors import GradientError
+from ...dialect.errors import GradientError, InternalError
 from ...dialect.ir.gradient_mode import MODE
 from .hooks import count
 from .node import TAPE, Accumulate, Node
@@ -40,28 +40,35 @@ def run(
     """
     limit = count()
     anomalies = TAPE.anomalies
-    waiting, ends = _dependencies([root[0] for root in roots])
+    states, ends = _states([root[0] for root in roots])
+    for root, index, g in roots:
+        _hold(states[root], root, index, g)
     captures = captures or {}
+    found: list[Any] = []
     # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
     unusual: Container[Node] = captures
     needed = None
-    if captures and (len(captures) != ends or any(n.edges or n not in waiting for n in captures)):
-        needed = _leading_to(waiting, captures)
-        unusual = waiting.keys() - needed.difference(captures)
-    found: list[Any] = [None] * sum(map(len, captures.values()))
-    held: dict[Node, list[Any]] = {}
-    for root, index, g in roots:
-        _hold(held, root, index, g)
-    roots = ()
-    pushed = len(held)
-    ready = [(-root.seq, k, root) for k, root in enumerate(held) if not waiting[root]]
+    whole = len(captures) == ends
+    for node, places in captures.items():
+        found += [None] * len(places)
+        whole = whole and not node.edges and node in states
+    if captures and not whole:
+        needed = _leading_to(states, captures)
+        unusual = states.keys() - needed.difference(captures)
+    starts = dict.fromkeys(root[0] for root in roots)
+    ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not states[node][0]]
+    pushed = len(starts)
     heapify(ready)
+    roots = ()
     before, MODE.on = MODE.on, create_graph
     try:
         with np.errstate(all="ignore"):
-            node: Node | None = heappop(ready)[2] if ready else None
-            while node is not None:
-                gs = held.pop(node, None)
+            following: Node | None = heappop(ready)[2] if ready else None
+            while following is not None:
+                node = following
+                state = states[node]
+                gs = state[1]
+                state[1] = None
                 if gs is not None and gs[0] is not None and node.hooked is None and not (
                     anomalies or node in unusual
                 ):  # fmt: skip
@@ -73,24 +80,31 @@ def run(
                     runs = node not in unusual if needed is None else node in needed
                     place = captures.get(node, ())
                     pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
-                del gs
+                edges = node.edges
+                if len(edges) != len(pulled):
+                    raise InternalError(
+                        f"{node.name} gives {len(pulled)} of {len(edges)} gradients"
+                    )
                 # Of a chain of nodes each makes the next one ready, which needs no heap.
-                following = None
-                for edge, g in zip(node.edges, pulled, strict=True):
+                following = gs = None
+                for edge, g in zip(edges, pulled):  # noqa: B905 - as many of both
                     if edge is None:
                         continue
                     target, index = edge
-                    left = waiting[target] = waiting[target] - 1
+                    state = states[target]
+                    left = state[0] = state[0] - 1
                     if g is not None:
-                        gs = held.get(target)
+                        gs = state[1]
                         if gs is not None:
                             other = gs[index]
                             gs[index] = g if other is None else other + g
                         elif left or target.__class__ is not Accumulate or target.hooked is not (
                             None
                         ) or anomalies:  # fmt: skip
-                            gs = held[target] = [None] * len(target.metas)
-                            gs[index] = g
+                            if index or len(target.metas) > 1:
+                                _hold(state, target, index, g)
+                            else:
+                                state[1] = [g]
                         elif target in captures:
                             for _, position in captures[target]:
                                 found[position] = g
@@ -108,13 +122,11 @@ def run(
                         pushed += 1
                 pulled, g, gs, other = (), None, None, None
                 if ready:
-                    node = (
+                    following = (
                         heappop(ready)
                         if following is None
                         else heappushpop(ready, (-following.seq, rank, following))
                     )[2]
-                else:
-                    node = following
     finally:
         MODE.on = before
     return found
@@ -169,35 +181,40 @@ def _has_nan(g: Any) -> bool:
     return g is not None and bool(np.isnan(np.asarray(g)).any())
 
 
-def _hold(held: dict[Node, list[Any]], node: Node, index: int, g: Any) -> None:
+def _hold(state: list[Any], node: Node, index: int, g: Any) -> None:
     """Add a gradient to those that an output of a node has got."""
-    gs = held.get(node)
+    gs = state[1]
     if gs is None:
-        gs = held[node] = [None] * len(node.metas)
+        gs = state[1] = [None] * len(node.metas)
     before = gs[index]
     gs[index] = g if before is None else before + g
 
 
-def _dependencies(roots: Iterable[Node]) -> tuple[dict[Node, int], int]:
-    """For each node that the roots depend on, how many edges lead to it; and how many have none."""
-    count = dict.fromkeys(roots, 0)
-    todo = list(count)
-    pop, push = todo.pop, todo.append
+def _states(roots: Iterable[Node]) -> tuple[dict[Node, list[Any]], int]:
+    """For each node that the roots depend on a state; and how many of them lead nowhere.
+
+    A state is a list of the number of edges that lead to the node and have not given it a gradient
+    yet, and of the list of its gradients, None before the first one.
+    """
+    states: dict[Node, list[Any]] = {node: [0, None] for node in roots}
+    todo = list(states)
+    pop, push, known = todo.pop, todo.append, states.get
     inner = 0
     while todo:
-        edges = pop().edges
-        if edges:
-            inner += 1
-        for edge in edges:
+        node = None
+        for edge in pop().edges:
             if edge is not None:
                 node = edge[0]
-                if node in count:
-                    count[node] += 1
+                state = known(node)
+                if state is not None:
+                    state[0] += 1
                 else:
-                    count[node] = 1
+                    states[node] = [1, None]
                     if node.edges:
                         push(node)
-    return count, len(count) - inner
+        if node is not None:
+            inner += 1
+    return states, len(states) - inner
 
 
 def _leading_to(nodes: Mapping[Node, int], captures: Captures) -> set[Node]:

@@ -8,6 +8,7 @@ the arrays themselves. All other calls are NumPy's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,9 @@ from .conversions import Conversions
 from .custom import call_custom
 from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
-from .op_node import note_shared
+from .op_node import evaluated, note_shared
 from .operations import apply, write
-from .plans import elementwise_plans
+from .plans import OpPlans, elementwise_plans, op_plans
 
 
 class _Forgets(dict):
@@ -199,54 +200,6 @@ def _outputs(kwargs: dict[str, Any]) -> tuple:
     return out if isinstance(out, tuple) else (out,)
 
 
-def _reduced(op: type[Op], x: Array, axis: Any, keepdims: Any) -> Any:
-    """A reduction of an array along one axis or all, the usual way; None for any other one."""
-    if keepdims is not False and keepdims is not True:
-        return None
-    attrs: dict[str, Any] = {"keepdims": True} if keepdims else {}
-    if axis is not None:
-        rank = x.data.ndim
-        if type(axis) is not int or not -rank <= axis < rank:
-            return None
-        attrs["axes"] = (axis,)
-    return apply(op, attrs, (x,))
-
-
-def _reduction(name: str) -> Callable[..., Any]:
-    """The method of a reduction."""
-    op, other = op_named(name), _method(name)
-
-    def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
-        if not args and not how and self.data.ndim and current() is None:
-            found = _reduced(op, self, axis, keepdims)
-            if found is not None:
-                return found
-        return other(self, axis, *args, keepdims=keepdims, **how)
-
-    method.__name__ = method.__qualname__ = name
-    return method
-
-
-_REDUCTIONS = {np.sum: "sum", np.mean: "mean", np.max: "max", np.min: "min"}
-
-
-def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-    name = _REDUCTIONS.get(func)
-    if name is not None and len(args) == 1 and type(args[0]) is Array:
-        return getattr(args[0], name)(**kwargs)
-    if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
-        return plainly(func, args, kwargs, func in _WRITING)
-    handler = FUNCTIONS.get(func)
-    if handler is None:
-        raise _refused(name_of(func))
-    try:
-        return handler(*args, **kwargs)
-    except TraceError as error:
-        if current() is not None:
-            raise
-        raise _refused(name_of(func), error) from None
-
-
 def _method(name: str) -> Callable[..., Any]:
     handler = METHODS.get(name)
 
@@ -265,6 +218,51 @@ def _method(name: str) -> Callable[..., Any]:
 
     method.__name__ = method.__qualname__ = name
     return method
+
+
+@lru_cache(maxsize=4096)
+def _reduced_by(op: type[Op], axis: int | None, keepdims: bool) -> OpPlans:
+    """A reduction along one axis or all."""
+    return op_plans(op, {"axes": None if axis is None else (axis,), "keepdims": keepdims})
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    """The method of a reduction."""
+    op, other = op_named(name), _method(name)
+
+    def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
+        rank = self.data.ndim
+        if rank and not args and not how and (keepdims is False or keepdims is True) and (
+            axis is None or (type(axis) is int and -rank <= axis < rank)
+        ) and current() is None:  # fmt: skip
+            return evaluated(_reduced_by(op, axis, keepdims), (self,))
+        return other(self, axis, *args, keepdims=keepdims, **how)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+_REDUCTIONS = {
+    func: _reduction(name)
+    for name, func in {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}.items()
+}
+
+
+def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    method = _REDUCTIONS.get(func)
+    if method is not None and len(args) == 1 and type(args[0]) is Array:
+        return method(args[0], **kwargs)
+    if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
+        return plainly(func, args, kwargs, func in _WRITING)
+    handler = FUNCTIONS.get(func)
+    if handler is None:
+        raise _refused(name_of(func))
+    try:
+        return handler(*args, **kwargs)
+    except TraceError as error:
+        if current() is not None:
+            raise
+        raise _refused(name_of(func), error) from None
 
 
 def _by_masks(key: Any) -> Any:
@@ -319,25 +317,26 @@ def _operator(op: type[Op]) -> tuple[Callable, Callable]:
     return call, lambda self, other: call(other, self)
 
 
-_MATMUL, _PICK, _TRANSPOSE = (op_named(name) for name in ("matmul", "pick", "transpose"))
+_PICK = op_named("pick")
+_MATMUL, _TRANSPOSE = (op_plans(op_named(name), _NO_ATTRS) for name in ("matmul", "transpose"))
 _ARRAYS = (Array, np.ndarray)
 
 
 def _matmul(self: Array, other: Any) -> Any:
     if type(other) in _ARRAYS and self.ndim and other.ndim and current() is None:
-        return apply(_MATMUL, _NO_ATTRS, (self, other))
+        return evaluated(_MATMUL, (self, other))
     return Traced.__matmul__(self, other)
 
 
 def _rmatmul(self: Array, other: Any) -> Any:
     if type(other) in _ARRAYS and self.ndim and other.ndim and current() is None:
-        return apply(_MATMUL, _NO_ATTRS, (other, self))
+        return evaluated(_MATMUL, (other, self))
     return Traced.__rmatmul__(self, other)
 
 
 def _transposed(self: Array) -> Any:
     self.check_live()
-    return apply(_TRANSPOSE, _NO_ATTRS, (self,))
+    return evaluated(_TRANSPOSE, (self,))
 
 
 def _unary(op: type[Op]) -> Callable:
@@ -360,8 +359,8 @@ def _install() -> None:
         own = name.startswith("_") or any(name in vars(c) for c in (Array, Conversions, Traced))
         if not own and (name in METHODS or callable(getattr(np.ndarray, name))):
             setattr(Array, name, _method(name))
-    for name in _REDUCTIONS.values():
-        setattr(Array, name, _reduction(name))
+    for method in _REDUCTIONS.values():
+        setattr(Array, method.__name__, method)
     setattr(Array, "T", property(_transposed))  # noqa: B010 - beside the others
     for name, function in _SPECIAL.items():
         setattr(Array, f"__{name}__", function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +10,10 @@ import numpy as np
 from ...dialect.errors import InternalError
 from ...dialect.importers.gradients.rules import pulled
 from ...dialect.ir.gradient_mode import MODE
-from ...dialect.ir.op import Op
 from .array import FLOATS, Array
 from .builder import Unsaved
 from .node import TAPE, Edge, Node, users_place
-from .plans import PLANS, Plan
+from .plans import OpPlans, Plan
 from .saved import Packed, Versions, freed, keep, overwritten
 
 _VALUES = (np.ndarray, np.generic)
@@ -104,15 +103,13 @@ class PackedNode(OpNode):
     packed = True
 
 
-def evaluated(
-    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], place: Any = None
-) -> Any:
+def evaluated(plans: OpPlans, operands: Sequence[Any], place: Any = None) -> Any:
     """The result of an op that writes to nothing, or the tuple of its results.
 
-    Arguments are those of `operations.apply`.
+    Args:
+        plans: of the op with its attributes.
+        operands, place: as of `operations.apply`.
     """
-    if op.attrs and attrs.keys() != op.attrs.keys():
-        attrs = op.full_attrs(attrs)
     values: list[Any] = []
     edges: list[Edge] = []
     active = False
@@ -128,62 +125,91 @@ def evaluated(
         else:
             values.append(x)
             edges.append(None)
-    found = op.evaluate(attrs, *values)
+    op = plans.op
+    found = op.evaluate(plans.attrs, *values)
+    active = active and not op.no_gradient and MODE.on
+    if isinstance(found, _VALUES):
+        out = noted(plans, operands, values, edges, found, place) if active else Array(found)
+        if op.aliases and type(found) is np.ndarray:
+            for position in op.shared_operands(0, len(operands)):
+                note_shared(out, operands[position])
+        return out
     results = found if type(found) is tuple else (found,)
-    if active and not op.no_gradient and MODE.on:
-        out = noted(op, attrs, operands, values, edges, results, place)
-    else:
-        out = [Array(y) if isinstance(y, _VALUES) else y for y in results]
+    several = (
+        _all_noted(plans, operands, values, edges, results, place) if active
+        else [Array(y) if isinstance(y, _VALUES) else y for y in results]
+    )  # fmt: skip
     if op.aliases:
-        for k, y in enumerate(out):
+        for k, y in enumerate(several):
             for position in op.shared_operands(k, len(operands)):
                 note_shared(y, operands[position])
-    return tuple(out) if type(found) is tuple else out[0]
+    return tuple(several) if type(found) is tuple else several[0]
 
 
 def noted(
-    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], values: Sequence[Any],
-    edges: list[Edge], results: Sequence[Any], place: Any = None,
-) -> list[Any]:  # fmt: skip
-    """The results of an op with a node of theirs, if one of them is a float.
+    plans: OpPlans, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], y: Any,
+    place: Any = None,
+) -> Array:  # fmt: skip
+    """The one result of an op, with a node if it is a float.
 
     Args:
-        attrs: of the op, with defaults.
+        plans: of the op.
         operands: as users gave them.
         values, edges: their elements, and where they come from.
-        results: what was computed.
+        y: what was computed, an ndarray or a NumPy scalar.
         place: where the user's code called the op; None = look for that.
     """
+    dtype = y.dtype
+    if dtype.kind not in FLOATS:
+        return Array(y)
+    node, versions = _node(plans.of(values, edges), operands, values, edges, place)
+    node.metas = ((y.shape, dtype),)
+    out = Array(y, node)
+    if node.plan.kept_results:
+        node.saved = node.saved[0], (keep(y, out, versions),), versions  # type: ignore[index]
+    return out
+
+
+def _all_noted(
+    plans: OpPlans, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge],
+    results: Sequence[Any], place: Any,
+) -> list[Any]:  # fmt: skip
+    """`noted` for several results, numbers among them; without a node if none is a float."""
     metas = [
         (y.shape, y.dtype) if isinstance(y, _VALUES) else ((), np.dtype(type(y))) for y in results
     ]
     is_float = [dtype.kind in FLOATS for _, dtype in metas]
     if True not in is_float:
         return [Array(y) if isinstance(y, _VALUES) else y for y in results]
-    plan = PLANS.of(op, attrs, values, edges)
-    node: OpNode = _new(PackedNode if TAPE.packing else OpNode)
-    node.seq = TAPE.next_seq()
-    node.edges, node.metas = edges, metas
-    node.hooked, node.place = None, place or users_place(3)
-    node.plan = plan
-    versions: Versions = []
-    kept: list[Any] = list(plan.blank)
-    for k in plan.kept:
-        kept[k] = keep(values[k], operands[k], versions)
-    y = results[0]
-    if len(results) == 1 and isinstance(y, _VALUES):
-        out = Array(y, node)
-        node.saved = kept, (keep(y, out, versions),) if plan.kept_results else _NONE, versions
-        return [out]
-    several = [
+    node, versions = _node(plans.of(values, edges), operands, values, edges, place)
+    node.metas = metas
+    out = [
         Array(y, node if flows else None, k) if isinstance(y, _VALUES) else y
         for k, (y, flows) in enumerate(zip(results, is_float, strict=True))
     ]
-    kept_results: list[Any] = [None] * len(results)
-    for k in plan.kept_results:
-        kept_results[k] = keep(results[k], several[k], versions)
-    node.saved = kept, kept_results, versions
-    return several
+    kept: list[Any] = [None] * len(results)
+    for k in node.plan.kept_results:
+        kept[k] = keep(results[k], out[k], versions)
+    node.saved = node.saved[0], kept, versions  # type: ignore[index]
+    return out
+
+
+def _node(
+    plan: Plan, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], place: Any
+) -> tuple[OpNode, Versions]:
+    """A node that keeps of the operands what it needs, and the counts of writes to that."""
+    node: OpNode = _new(PackedNode if TAPE.packing else OpNode)
+    node.seq = TAPE.next_seq()
+    node.edges, node.hooked, node.plan = edges, None, plan
+    node.place = place or users_place(4)
+    versions: Versions = []
+    kept = plan.blank
+    if plan.kept:
+        kept = kept.copy()
+        for k in plan.kept:
+            kept[k] = keep(values[k], operands[k], versions)
+    node.saved = kept, _NONE, versions
+    return node, versions
 
 
 def note_shared(y: Any, x: Any) -> None:

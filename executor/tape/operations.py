@@ -18,7 +18,7 @@ from .builder import ArrayBuilder
 from .elementwise import binary, otherwise, unary
 from .node import user_line, users_place
 from .op_node import evaluated, note_shared
-from .plans import elementwise_plans
+from .plans import elementwise_plans, op_plans
 
 _CONFORM = op_named("conform")
 _short: dict[type[Op], Callable[..., Any] | None] = {}
@@ -46,7 +46,7 @@ def apply(
         return short(*operands)
     if op.writes:
         return _written(op, op.full_attrs(attrs), operands)
-    return evaluated(op, attrs, operands, place)
+    return evaluated(op_plans(op, attrs), operands, place)
 
 
 def _short_way(op: type[Op]) -> Callable[..., Any] | None:

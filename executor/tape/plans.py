@@ -22,6 +22,7 @@ from .node import Edge
 from .straight import Pull, straight
 
 OFTEN = 8  # runs of a rule with operands of the same types, after which it is recorded
+_ARRAYS = (np.ndarray, np.generic)
 _LIMIT = 4096  # plans that are kept: what comes in ever other sizes fills no memory
 
 
@@ -67,60 +68,91 @@ class Plan:
         return straight(self.op, self.attrs, self._given, self.wanted)
 
 
-class Plans:
-    """The plans of all ops, by what operands are."""
+class OpPlans:
+    """The plans of an op with attributes, by what operands are.
 
-    def __init__(self) -> None:
-        self._known: dict[Any, Plan] = {}
-        self._reads: dict[Any, Reads] = {}
+    Attributes:
+        op, attrs: the op; its attributes, with defaults.
+        known: the plans.
+    """
 
-    def of(
-        self, op: type[Op], attrs: Mapping[str, Any], values: Sequence[Any], edges: Sequence[Edge]
-    ) -> Plan:
-        """The plan of an op for operands with these edges."""
-        wanted = [e is not None for e in edges]
-        kinds = [(type(x), repr(x)) if type(x) in NUMBERS else (x.shape, x.dtype) for x in values]
-        key = (op, *wanted, *kinds, *_attributes(attrs)) if attrs else (op, *wanted, *kinds)
-        try:
-            found = self._known.get(key)
-        except TypeError:  # an attribute that is not hashed
-            return Plan(op, attrs, values, wanted, reads_of(op, attrs, values, wanted))
-        if found is None:
-            if len(self._known) >= _LIMIT:
-                self._known.clear()
-            found = Plan(op, attrs, values, wanted, self.read(op, attrs, values, wanted))
-            self._known[key] = found
-        return found
+    __slots__ = ("attrs", "known", "op")
 
-    def forget(self) -> None:
-        """Drop all plans, those of elementwise ops too."""
-        self._known.clear()
-        for plans in _elementwise.values():
-            if plans is not None:
-                plans.known.clear()
+    def __init__(self, op: type[Op], attrs: Mapping[str, Any]) -> None:
+        self.op, self.attrs = op, op.full_attrs(attrs)
+        self.known: dict[Any, Plan] = {}
 
-    def read(
-        self, op: type[Op], attrs: Mapping[str, Any], values: Sequence[Any], wanted: Sequence[bool]
-    ) -> Reads:
-        """What the gradient reads; looked up by what can decide it, which sizes do not."""
-        if op.linear:  # operands decide alone, by which of them require gradients
-            key: Any = (op, *wanted)
+    def of(self, values: Sequence[Any], edges: Sequence[Edge]) -> Plan:
+        """The plan for operands with these edges."""
+        if len(values) == 1:
+            x = values[0]
+            key: Any = x.shape, x.dtype
         else:
-            kinds = [type(x) if type(x) in NUMBERS else (x.dtype.kind, x.ndim) for x in values]
-            key = (op, *_attributes(attrs), *wanted, *kinds)
-        found = self._reads.get(key)
+            key = tuple([
+                (e is None, x.shape, x.dtype) if isinstance(x, _ARRAYS) else (type(x), repr(x))
+                for x, e in zip(values, edges, strict=True)
+            ])  # fmt: skip
+        found = self.known.get(key)
         if found is None:
-            found = self._reads[key] = reads_of(op, attrs, values, wanted)
+            if len(self.known) >= _LIMIT:
+                self.known.clear()
+            wanted = [e is not None for e in edges]
+            reads = _reads(self.op, self.attrs, values, wanted)
+            found = self.known[key] = Plan(self.op, self.attrs, values, wanted, reads)
         return found
+
+
+_known: dict[Any, OpPlans] = {}
+_known_reads: dict[Any, Reads] = {}
+
+
+def op_plans(op: type[Op], attrs: Mapping[str, Any]) -> OpPlans:
+    """The plans of an op with attributes; those that are left out have their defaults."""
+    try:
+        # A float among them as text, in which 0.0 is not -0.0.
+        key = (
+            (op, *attrs, *[repr(v) if type(v) in (float, complex) else v for v in attrs.values()])
+            if attrs else op
+        )  # fmt: skip
+        return _known[key]
+    except KeyError:
+        if len(_known) >= _LIMIT:
+            _known.clear()
+        found = _known[key] = OpPlans(op, attrs)
+        return found
+    except TypeError:  # an attribute that is not hashed
+        return OpPlans(op, attrs)
+
+
+def _reads(
+    op: type[Op], attrs: Mapping[str, Any], values: Sequence[Any], wanted: Sequence[bool]
+) -> Reads:
+    """What the gradient of an op reads; looked up by what can decide it, which sizes do not."""
+    if op.linear:  # operands decide alone, by which of them require gradients
+        key: Any = (op, *wanted)
+    else:
+        kinds = [type(x) if type(x) in NUMBERS else (x.dtype.kind, x.ndim) for x in values]
+        key = (op, *attrs.values(), *wanted, *kinds)
+    try:
+        found = _known_reads.get(key)
+    except TypeError:
+        return reads_of(op, attrs, values, wanted)
+    if found is None:
+        if len(_known_reads) >= _LIMIT:
+            _known_reads.clear()
+        found = _known_reads[key] = reads_of(op, attrs, values, wanted)
+    return found
+
+
+def forget() -> None:
+    """Drop all plans."""
+    for known in (*_known.values(), *_elementwise.values()):
+        if known is not None:
+            known.known.clear()
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, (np.ndarray, np.generic))
-
-
-def _attributes(attrs: Mapping[str, Any]) -> list[Any]:
-    """Attributes as a part of a key, in which 0.0 is not -0.0."""
-    return [repr(v) if type(v) in (float, complex) else v for v in attrs.values()]
+    return isinstance(x, _ARRAYS)
 
 
 class _AnySizes(Plan):
@@ -137,7 +169,7 @@ class _AnySizes(Plan):
         self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], table: dict, key: Any
     ) -> None:
         given = [np.zeros(2, x.dtype) if _is_array(x) else x for x in operands]
-        super().__init__(op, {}, given, wanted, PLANS.read(op, {}, given, wanted))
+        super().__init__(op, {}, given, wanted, _reads(op, {}, given, wanted))
         self._table, self._key = table, key
 
     def _recorded(self) -> Pull | None:
@@ -174,7 +206,6 @@ class ElementwisePlans:
         return made
 
 
-PLANS = Plans()
 _elementwise: dict[type[Op], ElementwisePlans | None] = {}
 
 
@@ -198,4 +229,6 @@ def _is_plain(op: type[Op]) -> bool:
     return isinstance(found, TensorType) and found.dtype is C128
 
 
-__all__ = ["OFTEN", "PLANS", "ElementwisePlans", "Plan", "elementwise_plans"]
+__all__ = [
+    "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget", "op_plans",
+]  # fmt: skip

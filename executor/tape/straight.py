@@ -6,6 +6,7 @@ instructions become the lines of a function. It computes what the rule computes,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ from .builder import absorbed, repeated
 
 # Of the gradient of the one result, the operands and the results that are kept: the gradients.
 Pull = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
+_NAME = re.compile(r"v\d+")
 _RESHAPING = (Reshape, ExpandDims, Squeeze)
 # What computes ops of one array from that and the shape of the result.
 _SHAPED: dict[type[Op], Callable[[Any, tuple[int, ...]], Any]] = {
@@ -89,10 +91,21 @@ class _Writer:
             if g is not None and not hasattr(g, "value"):
                 return None
             found.append("None" if g is None else self._name(g.value))
-        lines = ["def pull(g, xs, ys):", *self._lines, f" return ({', '.join(found)},)"]
+        last = f" return ({', '.join(found)},)"
+        lines = ["def pull(g, xs, ys):", *self._used(last), last]
         exec(compile("\n".join(lines), generated_file(what), "exec"), self._scope)
         pull: Pull = self._scope["pull"]
         return pull
+
+    def _used(self, last: str) -> list[str]:
+        """The lines that compute what the last one reads."""
+        used, lines = set(_NAME.findall(last)), []
+        for line in reversed(self._lines):
+            made, _, text = line.partition(" = ")
+            if used.intersection(_NAME.findall(made)):
+                used.update(_NAME.findall(text))
+                lines.append(line)
+        return lines[::-1]
 
     def _line(self, value: int, text: str) -> None:
         name = self._names[value] = f"v{value}"
@@ -144,6 +157,8 @@ class _Writer:
             if x is not None and issubclass(op, Permutation):
                 return f"{x}.transpose({op.permutation(len(shape), op.full_attrs(instr.attrs))})"
             if x is not None and op in _SHAPED:
+                if op is BroadcastTo:  # of one element it does not matter which axes it has
+                    x = self._number(instr.operands[0]) or x
                 return f"{self._bound(_SHAPED[op])}({x}, {shape})"
             if op is Matmul:
                 a, b = map(self._name, instr.operands)
@@ -151,6 +166,13 @@ class _Writer:
         given = [] if op.fusion is Fusion.QUERY else map(self._name, instr.operands)
         attrs = self._bound(op.full_attrs(instr.attrs))
         return f"{self._bound(op.evaluate)}({', '.join([attrs, *given])})"
+
+    def _number(self, value: int) -> str | None:
+        """What a value of one element is a reshape of, where that has no axes."""
+        made = self._rec.defs.get(value)
+        if made is None or made.op not in _RESHAPING or self._rec.shape(made.operands[0]) != ():
+            return None
+        return self._names.get(made.operands[0])
 
     def _elementwise(self, op: type[Elementwise], instr: Instr) -> str:
         made = self._rec.dtype(instr.results[0])

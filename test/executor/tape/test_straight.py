@@ -17,10 +17,10 @@ def anew(monkeypatch):
 
     def forget(often):
         monkeypatch.setattr(plans, "OFTEN", often)
-        plans.PLANS.forget()
+        plans.forget()
 
     yield forget
-    plans.PLANS.forget()
+    plans.forget()
 
 
 @pytest.fixture
