@@ -217,7 +217,7 @@ def _states(roots: Iterable[Node]) -> tuple[dict[Node, list[Any]], int]:
     return states, len(states) - inner
 
 
-def _leading_to(nodes: Mapping[Node, int], captures: Captures) -> set[Node]:
+def _leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
     """The nodes that a captured gradient depends on."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:

@@ -221,21 +221,23 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=4096)
-def _reduced_by(op: type[Op], axis: int | None, keepdims: bool) -> OpPlans:
+def _reduced_by(name: str, axis: int | None, keepdims: bool) -> OpPlans:
     """A reduction along one axis or all."""
-    return op_plans(op, {"axes": None if axis is None else (axis,), "keepdims": keepdims})
+    return op_plans(
+        op_named(name), {"axes": None if axis is None else (axis,), "keepdims": keepdims}
+    )
 
 
 def _reduction(name: str) -> Callable[..., Any]:
     """The method of a reduction."""
-    op, other = op_named(name), _method(name)
+    other = _method(name)
 
     def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
         rank = self.data.ndim
         if rank and not args and not how and (keepdims is False or keepdims is True) and (
             axis is None or (type(axis) is int and -rank <= axis < rank)
         ) and current() is None:  # fmt: skip
-            return evaluated(_reduced_by(op, axis, keepdims), (self,))
+            return evaluated(_reduced_by(name, axis, keepdims), (self,))
         return other(self, axis, *args, keepdims=keepdims, **how)
 
     method.__name__ = method.__qualname__ = name
