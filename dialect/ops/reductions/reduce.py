@@ -164,11 +164,13 @@ class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
+        axes, keepdims = axis_argument(attrs.get("axes")), bool(attrs.get("keepdims"))
+        if x.dtype.char in "fd" and attrs.get("dtype") is None:  # the usual case, and its result
+            return cls.ufunc.reduce(x, axes, keepdims=keepdims)
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         acc = wide(out)
         if acc is not out:
             x = x.astype(out.numpy, copy=False)
-        axes, keepdims = axis_argument(attrs.get("axes")), bool(attrs.get("keepdims"))
         found = cls.ufunc.reduce(x, axis=axes, dtype=acc.numpy, keepdims=keepdims)
         return found if acc is out else found.astype(out.numpy)
 
