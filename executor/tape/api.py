@@ -149,7 +149,7 @@ def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
                 f"a result of {y.dtype} with shape {y.shape} has no gradient by itself",
                 hint="reduce it, as with .sum() or .mean(), or pass gradient=",
             )
-        return np.ones(y.shape, y.dtype)[()]
+        return np.ones(y.shape, y.dtype)[()] if y.data.ndim else y.data.dtype.type(1)
     if np.shape(g) != y.shape:
         raise ArgumentError(f"a gradient of shape {np.shape(g)} is given to a result of {y.shape}")
     if type(g) is Array:
