@@ -49,7 +49,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         shape, dtype = y.shape, y.dtype
         plan = None
         if dtype.kind == "f" and x.dtype is dtype and not TAPE.special:
-            key = dtype.num * 64 + 1
+            key = dtype.num * 64 + (9 if shape else 1)
             plan = known.get(key) or plans.plan(key, (x,))
         if plan is None:
             return noted(op_plans(plans.op, _NO_ATTRS), (a,), (x,), [(node, a.index)], y)
@@ -129,18 +129,18 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         shape, dtype = y.shape, y.dtype
         plan = None
         if dtype.kind == "f" and not TAPE.special:
+            known_by = key + dtype.num * 64 + (8 if shape else 0)
             if key & 16:
                 if z.dtype is dtype and x:  # not for 0.0 and -0.0, which are one key
-                    key = key + dtype.num * 64, type(x), x
+                    key = known_by, type(x), x
                     plan = known.get(key) or plans.plan(key, (x, z))
             elif x.dtype is dtype and x.shape == shape:
                 if key & 32:
                     if z:
-                        key = key + dtype.num * 64, type(z), z
+                        key = known_by, type(z), z
                         plan = known.get(key) or plans.plan(key, (x, z))
                 elif z.dtype is dtype and z.shape == shape:
-                    key += dtype.num * 64
-                    plan = known.get(key) or plans.plan(key, (x, z))
+                    plan = known.get(known_by) or plans.plan(known_by, (x, z))
         if plan is None:
             return noted(op_plans(plans.op, _NO_ATTRS), (a, b), (x, z), [first, second], y)
         kept = plan.kept
