@@ -11,6 +11,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+LOOP_BYTES = 256 << 20
+"""What the gradient of a loop may keep of its rounds, where nothing else is said."""
+
 
 class _Mode(threading.local):
     """Gradient mode of each thread; ``on`` is read where a call of `gradient_mode` would count."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import ProfuseError
-from ...ir.op import Fusion, Op
+from ...ir.op import Op
 from ...ir.program import Instr
 from ...ops.elementwise.families import Elementwise
 from ..python.journal import Journal
@@ -22,8 +22,8 @@ from ..tracing.current import recording
 from ..tracing.leaves import NUMBERS
 from ..tracing.operators import wrap
 from ..tracing.recorder import Recorder
-from .builder import SHAPED_LIKE, TraceBuilder
-from .flow import values_read
+from .builder import TraceBuilder
+from .needed import contents_read
 from .rules import pulled
 
 Reads = tuple[frozenset[int], frozenset[int]]  # operands, results
@@ -55,7 +55,7 @@ class RecordedRule:
         if self.found is None:
             return frozenset(range(len(self.operands))), frozenset(range(len(self.results)))
         read = {g.value for g in self.found if hasattr(g, "value")}
-        read.update(v for instr in self.instrs for v in contents(instr))
+        read.update(v for instr in self.instrs for v in contents_read(instr))
         return _positions(self.operands, read), _positions(self.results, read)
 
 
@@ -102,7 +102,7 @@ def record_rule(
     instrs: list[Instr] = []
     for instr in reversed(rec.program.body.instrs[start:]):
         if not live.isdisjoint(instr.results):
-            live.update(contents(instr))
+            live.update(contents_read(instr))
             instrs.append(instr)
     return RecordedRule(rec, values, results, given, found, tuple(reversed(instrs)))
 
@@ -144,12 +144,4 @@ def _is_float(y: Any) -> bool:
     return np.dtype(getattr(y, "dtype", np.int64)).kind in "fcV"
 
 
-def contents(instr: Instr) -> Sequence[int]:
-    """The operands of which an instruction reads more than the shape and the dtype."""
-    if instr.op.fusion is Fusion.QUERY:
-        return ()
-    read = instr.operands[:1] if instr.op in SHAPED_LIKE else instr.operands
-    return (*read, *values_read(*instr.blocks)) if instr.blocks else read
-
-
-__all__ = ["Reads", "RecordedRule", "contents", "reads_of", "record_rule"]
+__all__ = ["Reads", "RecordedRule", "reads_of", "record_rule"]
