@@ -6,7 +6,7 @@ Nothing here has results of its own: whatever is not usual goes the way of all o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ import numpy as np
 from ...dialect.importers.tracing.leaves import NUMBERS
 from ...dialect.ir.gradient_mode import MODE
 from .array import Array, Version
-from .node import TAPE, USERS, Edge, users_place
+from .node import TAPE, USERS, Edge, Meta, users_place
 from .op_node import OpNode, evaluated, noted
-from .plans import ElementwisePlans, op_plans
+from .plans import ElementwisePlans, Plan, op_plans
 from .saved import Versions, keep
 
 _NO_ATTRS: dict[str, Any] = {}
@@ -55,28 +55,13 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
             return noted(op_plans(plans.op, _NO_ATTRS), (a,), (x,), [(node, a.index)], y)
         versions = _NOTHING
         if plan.kept:
-            version = a._version or a.version
+            version = a._version
+            if version is None:
+                version = a._version = Version()
             versions = [(version, version.count)]
         else:
             x = None
-        made: OpNode = _new(OpNode)
-        made.seq = TAPE.next_seq()
-        made.edges = [(node, a.index)]
-        made.metas = ((shape, dtype),)
-        made.hooked = None
-        frame = _frame(1)
-        code = frame.f_code
-        made.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place()
-        made.plan = plan
-        out: Array = _new(Array)
-        out.data, out._node, out.index, out.base, out._more = y, made, 0, None, None
-        if plan.kept_results:
-            version = out._version = Version()
-            made.saved = (x,), (y,), [*versions, (version, 0)]
-        else:
-            out._version = None
-            made.saved = (x,), _NONE, versions
-        return out
+        return _with_node(plan, [(node, a.index)], (x,), y, ((shape, dtype),), versions)
 
     return call
 
@@ -150,39 +135,49 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
             if 0 not in kept:
                 x = None
             elif type(a) is Array:
-                version = a._version or a.version
+                version = a._version
+                if version is None:
+                    version = a._version = Version()
                 versions.append((version, version.count))
             else:
                 x = keep(x, a, versions)
             if 1 not in kept:
                 z = None
             elif type(b) is Array:
-                version = b._version or b.version
+                version = b._version
+                if version is None:
+                    version = b._version = Version()
                 versions.append((version, version.count))
             else:
                 z = keep(z, b, versions)
         else:
             x = z = None
-        made: OpNode = _new(OpNode)
-        made.seq = TAPE.next_seq()
-        made.edges = [first, second]
-        made.metas = ((shape, dtype),)
-        made.hooked = None
-        frame = _frame(1)
-        code = frame.f_code
-        made.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place()
-        made.plan = plan
-        out: Array = _new(Array)
-        out.data, out._node, out.index, out.base, out._more = y, made, 0, None, None
-        if plan.kept_results:
-            version = out._version = Version()
-            made.saved = (x, z), (y,), [*versions, (version, 0)]
-        else:
-            out._version = None
-            made.saved = (x, z), _NONE, versions
-        return out
+        return _with_node(plan, [first, second], (x, z), y, ((shape, dtype),), versions)
 
     return call
+
+
+def _with_node(
+    plan: Plan, edges: list[Edge], kept: Sequence[Any], y: Any, metas: Sequence[Meta],
+    versions: Versions,
+) -> Array:  # fmt: skip
+    """The result of an op with its node; called by what the user's code has called."""
+    node: OpNode = _new(OpNode)
+    node.seq = TAPE.next_seq()
+    node.edges, node.metas, node.plan = edges, metas, plan
+    node.hooked = None
+    frame = _frame(2)
+    code = frame.f_code
+    node.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place(3)
+    out: Array = _new(Array)  # all that its initialiser does, without a call
+    out.data, out._node, out.index, out.base, out._more = y, node, 0, None, None
+    if plan.kept_results:
+        version = out._version = Version()
+        node.saved = kept, (y,), [*versions, (version, 0)]
+    else:
+        out._version = None
+        node.saved = kept, _NONE, versions
+    return out
 
 
 def otherwise(plans: ElementwisePlans) -> Otherwise:

@@ -60,8 +60,8 @@ class Plan:
 
     def ran(self) -> None:
         """Count a run of the rule; one that runs often is recorded."""
-        self._left -= 1
-        if self._left == 0:
+        left = self._left = self._left - 1
+        if left == 0:
             self.pull = self._recorded()
 
     def _recorded(self) -> Pull | None:
