@@ -36,7 +36,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         plans: of the op.
         otherwise: is called with an operand that is no array of the tape.
     """
-    numpy, known = plans.numpy, plans.known
+    numpy, known, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
 
     def call(a: Any) -> Any:
         if type(a) is not Array:
@@ -52,7 +52,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
             key = dtype.num * 64 + (9 if shape else 1)
             plan = known.get(key) or plans.plan(key, (x,))
         if plan is None:
-            return noted(op_plans(plans.op, _NO_ATTRS), (a,), (x,), [(node, a.index)], y)
+            return noted(others, (a,), (x,), [(node, a.index)], y)
         versions = _NOTHING
         if plan.kept:
             version = a._version
@@ -74,7 +74,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         otherwise: is called with operands of which one is neither an array nor a number, or none
             is an array.
     """
-    numpy, known = plans.numpy, plans.known
+    numpy, known, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
 
     def call(a: Any, b: Any) -> Any:
         first: Edge = None
@@ -116,24 +116,25 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         if dtype.kind == "f" and not TAPE.special:
             known_by = key + dtype.num * 64 + (8 if shape else 0)
             if key & 16:
-                if z.dtype is dtype and x:  # not for 0.0 and -0.0, which are one key
-                    key = known_by, type(x), x
+                if z.dtype is dtype:  # as text, 0.0 and -0.0 are two keys
+                    key = known_by, type(x), x or repr(x)
                     plan = known.get(key) or plans.plan(key, (x, z))
             elif x.dtype is dtype and x.shape == shape:
                 if key & 32:
-                    if z:
-                        key = known_by, type(z), z
-                        plan = known.get(key) or plans.plan(key, (x, z))
+                    key = known_by, type(z), z or repr(z)
+                    plan = known.get(key) or plans.plan(key, (x, z))
                 elif z.dtype is dtype and z.shape == shape:
                     plan = known.get(known_by) or plans.plan(known_by, (x, z))
+            if plan is None:
+                plan = others.of((x, z), [first, second])
         if plan is None:
-            return noted(op_plans(plans.op, _NO_ATTRS), (a, b), (x, z), [first, second], y)
-        kept = plan.kept
+            return noted(others, (a, b), (x, z), [first, second], y)
+        kept, blank = plan.kept, plan.blank
         versions = _NOTHING
         if kept:
             versions = []
             if 0 not in kept:
-                x = None
+                x = blank[0]
             elif type(a) is Array:
                 version = a._version
                 if version is None:
@@ -142,7 +143,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
             else:
                 x = keep(x, a, versions)
             if 1 not in kept:
-                z = None
+                z = blank[1]
             elif type(b) is Array:
                 version = b._version
                 if version is None:
@@ -151,7 +152,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
             else:
                 z = keep(z, b, versions)
         else:
-            x = z = None
+            x, z = blank
         return _with_node(plan, [first, second], (x, z), y, ((shape, dtype),), versions)
 
     return call

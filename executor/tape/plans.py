@@ -177,6 +177,7 @@ class _AnySizes(Plan):
         shape = (2,) if _bits(key) & 8 else ()
         given = [np.zeros(shape, x.dtype) if _is_array(x) else x for x in operands]
         super().__init__(op, {}, given, wanted, _reads(op, {}, given, wanted))
+        self.blank = [None] * len(operands)  # their sizes are not known
         self._table, self._key = table, key
 
     def _recorded(self) -> Pull | None:
