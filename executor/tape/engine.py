@@ -55,15 +55,20 @@ def run(
     if captures and not whole:
         needed = _leading_to(states, captures)
         unusual = states.keys() - needed.difference(captures)
-    starts = dict.fromkeys(root[0] for root in roots)
-    ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not states[node][0]]
-    pushed = len(starts)
-    heapify(ready)
+    following: Node | None = None
+    ready: list[tuple[float, int, Node]] = []
+    pushed = len(roots)
+    if pushed == 1:
+        following = roots[0][0]
+    else:
+        starts = dict.fromkeys(root[0] for root in roots)
+        ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not states[node][0]]
+        heapify(ready)
+        following = heappop(ready)[2] if ready else None
     roots = ()
     before, MODE.on = MODE.on, create_graph
     try:
         with np.errstate(all="ignore"):
-            following: Node | None = heappop(ready)[2] if ready else None
             while following is not None:
                 node = following
                 state = states[node]

@@ -60,8 +60,8 @@ class Plan:
 
     def ran(self) -> None:
         """Count a run of the rule; one that runs often is recorded."""
-        self._left -= 1
-        if self._left == 0:
+        left = self._left = self._left - 1
+        if left == 0:
             self.pull = self._recorded()
 
     def _recorded(self) -> Pull | None:
@@ -155,6 +155,12 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, _ARRAYS)
 
 
+def _bits(key: Any) -> int:
+    """The number in a key of `ElementwisePlans`."""
+    found: int = key[0] if type(key) is tuple else key
+    return found
+
+
 class _AnySizes(Plan):
     """The plan of an elementwise op for operands of all sizes that are the same.
 
@@ -168,8 +174,10 @@ class _AnySizes(Plan):
     def __init__(
         self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], table: dict, key: Any
     ) -> None:
-        given = [np.zeros(2, x.dtype) if _is_array(x) else x for x in operands]
+        shape = (2,) if _bits(key) & 8 else ()
+        given = [np.zeros(shape, x.dtype) if _is_array(x) else x for x in operands]
         super().__init__(op, {}, given, wanted, _reads(op, {}, given, wanted))
+        self.blank = [None] * len(operands)  # their sizes are not known
         self._table, self._key = table, key
 
     def _recorded(self) -> Pull | None:
@@ -184,8 +192,8 @@ class ElementwisePlans:
 
     Attributes:
         known: by a number, the 64-fold of that of the dtype, plus 1 and 2 for the operands that
-            require gradients, 16 and 32 for those that are numbers; then also by type and value of
-            the number. None where there is no such plan.
+            require gradients, 8 for arrays with axes, 16 and 32 for operands that are numbers;
+            then also by type and value of the number. None where there is no such plan.
     """
 
     __slots__ = ("known", "numpy", "op")
@@ -200,8 +208,7 @@ class ElementwisePlans:
             return self.known[key]
         if len(self.known) >= _LIMIT:
             self.known.clear()
-        bits = key[0] if type(key) is tuple else key
-        wanted = [bool(bits >> k & 1) for k in range(len(operands))]
+        wanted = [bool(_bits(key) >> k & 1) for k in range(len(operands))]
         made = self.known[key] = _AnySizes(self.op, operands, wanted, self.known, key)
         return made
 
