@@ -11,8 +11,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
+LOOP_BYTES = 256 << 20
+"""What the gradient of a loop may keep of its rounds, where nothing else is said."""
+
 
 class _Mode(threading.local):
+    """Gradient mode of each thread; ``on`` is read where a call of `gradient_mode` would count."""
+
     on = True
 
 
@@ -50,4 +55,4 @@ def requires_grad(value: object) -> bool:
     return bool(getattr(value, "requires_grad", False)) and MODE.on
 
 
-__all__ = ["gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]
+__all__ = ["MODE", "gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]
