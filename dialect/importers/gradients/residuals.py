@@ -93,17 +93,25 @@ def residuals(
 
 
 def _compute(reverse: Block, again: Sequence[Instr]) -> None:
-    """Insert instructions into a block, each before the first one that needs it."""
+    """Insert instructions into a block, each before the first one that needs it.
+
+    Sizes are taken as soon as an array is there, as they would else keep it until they are needed.
+    """
     makers = {r: instr for instr in again for r in instr.results}
+    sizes: dict[int, list[Instr]] = {}
+    for instr in again:
+        if issubclass(instr.op, (Dim, Size)):
+            sizes.setdefault(instr.operands[0], []).append(instr)
     instrs: list[Instr] = []
 
     def place(wanted: Iterable[int]) -> None:
         for value in postorder(wanted, lambda v: makers[v].operands if v in makers else ()):
             if value in makers:
                 made = makers[value]
-                instrs.append(made)
-                for r in made.results:
-                    del makers[r]
+                for instr in (made, *(s for r in made.results for s in sizes.get(r, ()))):
+                    instrs.append(instr)
+                    for r in instr.results:
+                        del makers[r]
 
     for instr in reverse.instrs:
         place((*instr.operands, *values_read(*instr.blocks)))
@@ -182,7 +190,7 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
         hint = rec.hints[value]
         if value in shapes and isinstance(hint, TensorType):
             rank = len(rec.shape(value))
-            sizes = [rec.dim(value, axis) for axis in range(rank)]
+            sizes = [_size(rec, value, axis) for axis in range(rank)]
             with rec.nested(made):
                 (zero,) = rec.emit(Constant, [], {"value": np.zeros((), rec.dtype(value))})
                 attrs = {"shape": (DYNAMIC,) * rank}
@@ -192,6 +200,23 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
             x, like = instr.operands
             instr.operands = (x, zeros.get(like, like))
     _compute(reverse, made.instrs)
+
+
+def _size(rec: Recorder, value: int, axis: int) -> int:
+    """A size of a value of the forward half, which is taken as soon as the value is there.
+
+    At the end of the half it would keep the array until then.
+    """
+    instrs = rec.blocks[-1].instrs
+    end = len(instrs)
+    size = rec.dim(value, axis)
+    taken = instrs[end:]
+    maker = rec.defs.get(value)
+    place = next((k for k, instr in enumerate(instrs) if instr is maker), None)
+    if taken and place is not None:
+        instrs[end:] = []
+        instrs[place + 1 : place + 1] = taken
+    return size
 
 
 def _is_like(instr: Instr) -> bool:
