@@ -38,9 +38,12 @@ def run(
 
     Hooks that are registered meanwhile count from the next run.
     """
+    captured = TAPE.captured
+    if captured is not None and not create_graph and not TAPE.anomalies:
+        return captured(roots, captures, retain_graph)
     made = _Run(captures, retain_graph)
     waiting = _dependencies([root[0] for root in roots])
-    needed = None if captures is None else _leading_to(waiting, captures)
+    needed = None if captures is None else leading_to(waiting, captures)
     usual = None if TAPE.anomalies else waiting if needed is None else needed.difference(captures)  # type: ignore[arg-type]
     held: dict[Node, list[Any]] = {}
     for node, index, g in roots:
@@ -169,7 +172,7 @@ def _dependencies(roots: Iterable[Node]) -> dict[Node, int]:
     return count
 
 
-def _leading_to(nodes: Mapping[Node, int], captures: Captures) -> set[Node]:
+def leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
     """The nodes that a captured gradient depends on."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:
@@ -186,4 +189,4 @@ def _leading_to(nodes: Mapping[Node, int], captures: Captures) -> set[Node]:
     return needed
 
 
-__all__ = ["Captures", "run"]
+__all__ = ["Captures", "leading_to", "run"]

@@ -1,0 +1,236 @@
+"""The walk over the nodes of a backward run: what tells runs apart, and what is handed to them.
+
+Each class of nodes says by a *lift* what is its part of the key, and appends what is no part of it:
+arrays, shapes, hooks, packed data (R4.8). A run whose walk has been met before traces nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import GradientError
+from ..plans.differentiable import DiffNode
+from ..tape.builder import Unsaved
+from ..tape.custom import CustomNode
+from ..tape.engine import Captures, leading_to
+from ..tape.node import Accumulate, Node
+from ..tape.operations import ElementwiseNode, OpNode
+from ..tape.saved import Packed, check, freed
+from .hooks import (
+    CustomCall,
+    NodeCall,
+    accumulated_hook,
+    post_hook,
+    pre_hook,
+    tensor_hook,
+    unpack_hook,
+)
+
+Roots = Sequence[tuple[Node, int, Any]]
+Shape = tuple[int, ...]
+_seq = attrgetter("seq")
+
+
+class Walk:
+    """What a backward run is given, in the order in which its nodes are walked.
+
+    The nodes come in the order in which they run, leaves in front.
+
+    Attributes:
+        nodes: all that the roots depend on.
+        needed: those that run; None = all.
+        steps: the part of the key of each node, after that of the roots.
+        arrays: lifted arrays, one entry for each use.
+        shapes: of lifted arrays, of gradients and of what was not saved.
+        scalars, hooks, packed, leaves: what else is lifted.
+        marks: if recorded, how long these lists were in front of each node.
+        opaque: nodes that run as they are, so that they are released after the run.
+    """
+
+    __slots__ = (
+        "arrays", "captures", "hooks", "leaves", "marks", "needed", "nodes", "opaque", "packed",
+        "places", "roots", "scalars", "shapes", "steps",
+    )  # fmt: skip
+
+    def __init__(self, roots: Roots, captures: Captures | None, *, marked: bool = False) -> None:
+        self.roots, self.captures = roots, captures
+        self.arrays: list[Any] = []
+        self.shapes: list[Shape] = []
+        self.scalars: list[Any] = []
+        self.hooks: list[Any] = []
+        self.packed: list[Any] = []
+        self.leaves: list[Any] = []
+        self.opaque: list[Node] = []
+        self.marks: list[tuple[int, ...]] | None = [] if marked else None
+        self.places = places = dict[Node, int].fromkeys((root[0] for root in roots), 0)
+        todo = list(places)
+        pop, push = todo.pop, todo.append
+        while todo:
+            for edge in pop().edges:
+                if edge is not None:
+                    node = edge[0]
+                    if node not in places:
+                        places[node] = 0
+                        push(node)
+        self.nodes = nodes = sorted(places, key=_seq, reverse=True)
+        for k, node in enumerate(nodes):
+            places[node] = k
+        self.needed = None if captures is None else leading_to(nodes, captures)
+        self.steps: list[Hashable] = []
+        self._lift_all()
+
+    def _lift_all(self) -> None:
+        places, shapes, arrays = self.places, self.shapes, self.arrays
+        first = []
+        for node, index, g in self.roots:
+            arrays.append(g)
+            shapes.append(g.shape)
+            first.append((places[node], index, g.dtype))
+        wanted = None
+        if self.captures is not None:
+            wanted = tuple((places.get(node), *at) for node, at in self.captures.items())
+        steps = self.steps
+        steps.append((*first, wanted))
+        marks, needed = self.marks, self.needed
+        for node in self.nodes:
+            if marks is not None:
+                marks.append(self.lengths())
+            for shape, _ in node.metas:
+                shapes.append(shape)
+            hooks = None if node.hooked is None else self._hooked(node)
+            edges = tuple([e and (places[e[0]], e[1]) for e in node.edges])
+            if needed is not None and node not in needed:
+                steps.append((edges, hooks, "not needed"))
+                continue
+            lift = LIFTS.get(node.__class__, lift_opaque)
+            steps.append((lift(node, self), edges, hooks))
+        if marks is not None:
+            marks.append(self.lengths())
+
+    def lengths(self) -> tuple[int, ...]:
+        """How much has been lifted: arrays, shapes, scalars, hooks, packed data, leaves."""
+        lists = (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves)
+        return tuple(map(len, lists))
+
+    def _hooked(self, node: Node) -> Hashable:
+        """The counts and positions of a node's hooks (R4.8); the hooks themselves are lifted."""
+        hooks, found = node.hooked, self.hooks
+        assert hooks is not None
+        if hooks.retained:
+            raise GradientError(
+                f"compiled_autograd meets an array that retains its gradient, of {node.name}",
+                loc=node.loc, hint="write y.register_hook(f), and keep the gradient in f",
+            )  # fmt: skip
+        outputs = []
+        for key, (index, hook) in hooks.outputs.items():
+            outputs.append(index)
+            found.append(tensor_hook(hooks.outputs, key, hook))
+        found += [pre_hook(hooks.pre, key, hook) for key, hook in hooks.pre.items()]
+        found += [
+            accumulated_hook(hooks.accumulated, key, hook)
+            for key, hook in hooks.accumulated.items()
+        ]
+        found += [post_hook(hooks.post, key, hook) for key, hook in hooks.post.items()]
+        return (*outputs, -1, len(hooks.pre), len(hooks.accumulated), len(hooks.post))
+
+    def keep(self, x: Any) -> Hashable:
+        """Lift one saved value; its part of the key."""
+        kind = x.__class__
+        if x is None:
+            return None
+        if kind is np.ndarray or isinstance(x, np.generic):
+            self.arrays.append(x)
+            self.shapes.append(x.shape)
+            return x.dtype
+        if kind is Unsaved:
+            self.shapes.append(() if x.is_unknown else x.shape)
+            return "unsaved", x.dtype, x.is_unknown
+        if kind is Packed:
+            self.packed.append(x)
+            self.hooks.append(unpack_hook)
+            self.shapes.append(x.shape)
+            return "packed", x.dtype
+        return kind, repr(x) if kind is float or kind is complex else x
+
+
+def lift_op(node: OpNode, walk: Walk) -> Hashable:
+    """The lift of an op of the table."""
+    saved = node.saved
+    if saved is None:
+        raise freed(node.op.name, node.loc)
+    operands, results, versions = saved
+    if versions:
+        check(versions, node.op.name, node.loc)
+    keep = walk.keep
+    return (
+        node.op, _exact(node.attrs), tuple([m[1] for m in node.metas]),
+        tuple([keep(x) for x in operands]), tuple([keep(y) for y in results]),
+    )  # fmt: skip
+
+
+def _exact(attrs: Mapping[str, Any]) -> Hashable:
+    """Attributes as a part of a key; the sizes among them follow from shapes."""
+    if not attrs:
+        return None
+    found = tuple([(name, repr(v) if isinstance(v, (float, np.ndarray)) else v)
+                   for name, v in attrs.items() if name != "shape"])  # fmt: skip
+    try:
+        hash(found)
+    except TypeError:
+        return repr(found)
+    return found
+
+
+def lift_leaf(node: Accumulate, walk: Walk) -> Hashable:
+    """The lift of a leaf: whether it has a gradient yet is no part of the key."""
+    walk.leaves.append(node.leaf())
+    return node.metas[0][1]
+
+
+def lift_diff(node: DiffNode, walk: Walk) -> Hashable:
+    """The lift of a differentiable subgraph: what its reverse half takes besides gradients."""
+    captures = node.captures
+    if captures is None:
+        raise freed(node.op.name, node.loc)
+    check(node.versions, node.op.name, node.loc)
+    dtypes = tuple([m[1] for m in node.metas])
+    return node.op, dtypes, tuple([walk.keep(x) for x, _ in captures])
+
+
+def lift_custom(node: CustomNode, walk: Walk) -> Hashable:
+    """The lift of a function with a gradient of its own (R4.22): numbers among its data as well."""
+    saved = node.saved
+    if saved is None:
+        raise freed(node.what, node.loc)
+    check(saved[2], node.what, node.loc)
+    walk.hooks.append(CustomCall(node))
+    kinds: list[Hashable] = []
+    for group in saved[:2]:
+        for x in group:
+            if type(x) in (int, float):
+                walk.scalars.append(x)
+                kinds.append(type(x).__name__)
+            elif isinstance(x, (np.ndarray, np.generic, Packed)):
+                kinds.append(walk.keep(x))
+            else:
+                kinds.append("given")  # the call holds it
+    return node.custom, tuple(kinds), len(saved[0]), tuple([m[1] for m in node.metas])
+
+
+def lift_opaque(node: Node, walk: Walk) -> Hashable:
+    """The lift of a node that nobody knows more of: it is called as it is."""
+    walk.hooks.append(NodeCall(node))
+    walk.opaque.append(node)
+    return node.__class__, tuple([m[1] for m in node.metas])
+
+
+LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
+    OpNode: lift_op, ElementwiseNode: lift_op, Accumulate: lift_leaf, DiffNode: lift_diff,
+    CustomNode: lift_custom,
+}  # fmt: skip
+
+__all__ = ["LIFTS", "Roots", "Shape", "Walk", "lift_opaque"]
