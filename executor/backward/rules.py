@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...dialect.analysis.tidy import tidied
 from ...dialect.errors import InternalError
 from ...dialect.importers.gradients.builder import TraceBuilder
 from ...dialect.importers.gradients.rules import pulled
@@ -103,6 +104,7 @@ def function_of(
     if rec.captured or rec.guards:
         raise InternalError(f"the gradient of {cls.name} depends on more than its operands")
     rec.finish(inputs, outputs)
+    tidied(rec.program)
     types = {v: t for v, t in rec.hints.items() if v in inputs or v in outputs}
     rec.program.types.update(types)
     return Function(rec.program, [g is not None for g in made], [rec.hints[v] for v in outputs])

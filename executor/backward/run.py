@@ -18,7 +18,7 @@ from ..settings.fork_lock import ForkLock
 from ..tape.engine import Captures
 from ..tape.node import TAPE
 from .backward import Backward
-from .capture import Capture
+from .capture import Capture, Captured
 from .finish import finish
 from .key import Cache, Entry
 from .state import STATE, check_not_capturing
@@ -111,8 +111,7 @@ def _captured(
     STATE.capturing = True
     try:
         captured = Capture(number, walk, pattern, entry.dynamic).run()
-        made = Backward(name, captured, [miss.text for miss in misses])
-        made.stages["captured"] = made.module
+        made = Backward(name, captured, [miss.text for miss in misses], _signature(walk, captured))
         finish(made)
     finally:
         STATE.capturing = False
@@ -122,6 +121,12 @@ def _captured(
     cache.count += 1
     PROCESS.captured.append(made)
     return walk, entry
+
+
+def _signature(walk: Walk, captured: Captured) -> str:
+    """Dtypes and ranks of the inputs, by which stored code is told apart."""
+    arrays = [walk.arrays[k] for k in captured.arrays]
+    return " ".join(f"{x.dtype.name}[{x.ndim}]" for x in arrays)
 
 
 @contextmanager
