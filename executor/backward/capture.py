@@ -12,6 +12,7 @@ from typing import Any
 from ...dialect.errors import Loc
 from ...dialect.ir.op import Op, op_named
 from ...dialect.ir.program import Instr, Module, Program
+from ...dialect.ir.symbolic import Dim, symbol
 from ...dialect.ir.types import FLOAT_SCALAR, INT_SCALAR, TENSOR, ListType, Type
 from ...dialect.ops.backward import (
     LISTS,
@@ -26,7 +27,8 @@ from .record import RECORDS, record_opaque
 from .rules import Function, tensor
 from .walk import Walk
 
-Dims = frozenset[tuple[int, int]]  # sizes that change: which shape of the walk, and which axis
+Place = tuple[int, int]  # of a size: which shape of the walk, and which axis
+Dims = dict[Place, int]  # sizes that change, with the numbers of their symbols
 _ADD = op_named("add")
 
 
@@ -43,7 +45,7 @@ class Captured:
     """
 
     def __init__(
-        self, module: Module, sizes: Sequence[tuple[int, int]], arrays: Sequence[int],
+        self, module: Module, sizes: Sequence[Place], arrays: Sequence[int],
         origins: dict[int, str], defined: Sequence[bool], leaves: int,
     ) -> None:  # fmt: skip
         self.module, self.sizes, self.arrays, self.origins = module, sizes, arrays, origins
@@ -57,7 +59,7 @@ class Capture:
         number: of the capture (R4.12).
         walk: of the run, marked.
         pattern: for each lifted array, the number of its first occurrence among different ones.
-        dynamic: the sizes that change from run to run.
+        dynamic: the sizes that change from run to run, with the numbers of their symbols.
     """
 
     def __init__(self, number: int, walk: Walk, pattern: Sequence[int], dynamic: Dims) -> None:
@@ -74,7 +76,7 @@ class Capture:
         self.origin = ""
         self.loc: Loc | None = None
         self.next_hook = 0
-        self.node: Node | None = None
+        self.opaque = set(walk.opaque)
         self.dynamic = dynamic
         self._index_ops()
 
@@ -93,11 +95,12 @@ class Capture:
         self.leaf_values = [
             self._get(0, count + k, TENSOR, owners[5][k]) for k in range(len(walk.leaves))
         ]
-        self.size_slots = sorted(self.dynamic)
-        self.sizes = {
-            at: self._get(1, k, INT_SCALAR, owners[1][at[0]])
-            for k, at in enumerate(self.size_slots)
-        }
+        first_of = {symbol: at for at, symbol in sorted(self.dynamic.items(), reverse=True)}
+        self.size_slots = [first_of[symbol] for symbol in sorted(first_of)]
+        made = [
+            self._get(1, k, INT_SCALAR, owners[1][at[0]]) for k, at in enumerate(self.size_slots)
+        ]
+        self.sizes = {at: made[symbol] for at, symbol in self.dynamic.items()}
         self.scalars = [
             self._get(2, k, INT_SCALAR if type(x) is int else FLOAT_SCALAR, owners[2][k])
             for k, x in enumerate(walk.scalars)
@@ -173,11 +176,12 @@ class Capture:
 
     # --- sizes ------------------------------------------------------------------------------------
 
-    def shape(self, at: int) -> tuple[int | None, ...]:
-        """A shape of the walk, with None for sizes that change."""
+    def shape(self, at: int) -> tuple[Dim, ...]:
+        """A shape of the walk, with symbols for sizes that change."""
         dynamic = self.dynamic
         return tuple(
-            None if (at, axis) in dynamic else d for axis, d in enumerate(self.walk.shapes[at])
+            d if (symbol_ := dynamic.get((at, axis))) is None else symbol(f"s{symbol_}")
+            for axis, d in enumerate(self.walk.shapes[at])
         )
 
     def sizes_of(self, at: int) -> list[int]:
@@ -236,7 +240,6 @@ class Capture:
             node = heappop(ready)[2]
             self.origin, self.loc = f"{node.name} (NodeCall {calls})", node.loc
             calls += 1
-            self.node = node
             before = held.pop(node, None)
             pulled = self._node(node, before or [None] * len(node.metas), found)
             later = []
@@ -329,9 +332,10 @@ class Capture:
             assert g is not None
             self.emit(AccumulateGrad, (self._leaf(node), g), ())
             return ()
-        record, validates = RECORDS.get(type(node), (record_opaque, True))
+        known = None if node in self.opaque else RECORDS.get(type(node))
+        record, validates = known or (record_opaque, True)
         pulled = record(self, node, gs)
         return self.validate(pulled, node.edges) if validates else pulled
 
 
-__all__ = ["Capture", "Captured", "Dims"]
+__all__ = ["Capture", "Captured", "Dims", "Place"]

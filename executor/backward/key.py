@@ -6,16 +6,17 @@ one that has changed is passed from then on, for good, and the graph captured an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
-from .capture import Captured, Dims
+from .capture import Captured, Dims, Place
 from .walk import Shape, Walk
 
 Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
+Made = tuple[Captured, Compiled]
 
 
 class Entry:
@@ -25,17 +26,46 @@ class Entry:
         shapes: of the last run that it served.
         pattern: which lifted arrays are the same one.
         ranks: of the shapes.
-        dynamic: sizes that have changed, and so are passed.
-        captured, compiled: what the last capture has made; None before it.
+        dynamic: sizes that have changed, and so are passed, each with the number of its symbol:
+            sizes have one symbol while they have been equal in all runs.
+        made: what the last capture has made, and what runs it; None before it.
     """
 
-    __slots__ = ("captured", "compiled", "dynamic", "pattern", "ranks", "shapes")
+    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes")
 
-    def __init__(self, shapes: list[Shape], pattern: list[int], dynamic: Dims) -> None:
-        self.shapes, self.pattern, self.dynamic = shapes, pattern, dynamic
+    def __init__(self, shapes: list[Shape], pattern: list[int]) -> None:
+        self.shapes, self.pattern = shapes, pattern
+        self.dynamic: Dims = {}
         self.ranks = list(map(len, shapes))
-        self.captured: Captured | None = None
-        self.compiled: Compiled | None = None
+        self.made: Made | None = None
+
+    def changed(self, shapes: list[Shape]) -> set[Place] | None:
+        """Which sizes are others than those of the last run; None for other ranks."""
+        if list(map(len, shapes)) != self.ranks:
+            return None
+        return {
+            (k, axis)
+            for k, (new, old) in enumerate(zip(shapes, self.shapes, strict=True)) if new != old
+            for axis, (a, b) in enumerate(zip(new, old, strict=True)) if a != b
+        }  # fmt: skip
+
+    def split(self, shapes: list[Shape]) -> list[Place]:
+        """Sizes of which others with the same symbol are not equal any more."""
+        values: dict[int, int] = {}
+        return [
+            (k, axis) for (k, axis), symbol in self.dynamic.items()
+            if values.setdefault(symbol, shapes[k][axis]) != shapes[k][axis]
+        ]  # fmt: skip
+
+    def widen(self, places: Iterable[Place], shapes: list[Shape]) -> None:
+        """Make sizes dynamic, and give one symbol to those that have always been equal."""
+        known: dict[Any, int] = {}
+        found: Dims = {}
+        for k, axis in sorted({*self.dynamic, *places}):
+            before = self.dynamic.get((k, axis))
+            key = before, None if before is not None else self.shapes[k][axis], shapes[k][axis]
+            found[k, axis] = known.setdefault(key, len(known))
+        self.dynamic = found
 
 
 @dataclass(frozen=True)
@@ -44,7 +74,7 @@ class Miss:
 
     Attributes:
         kind: ``"node"`` for a new node, ``"arrays"`` where other lifted arrays are the same one,
-            or of other ranks, ``"size"`` for a size that has changed.
+            or of other ranks, ``"size"`` for a size that has changed, ``"failed"`` for another try.
         text: the reason, as a sentence.
     """
 
@@ -70,8 +100,8 @@ class Cache:
         self.root = _Step()
         self.count = 0
 
-    def find(self, walk: Walk, pattern: list[int]) -> Entry | None:
-        """The entry that serves a walk; None where it has to be captured."""
+    def find(self, walk: Walk, pattern: list[int]) -> Made | None:
+        """What serves a walk; None where it has to be captured."""
         at: _Step | None = self.root
         for step in walk.steps:
             at = at.next.get(step)  # type: ignore[union-attr]
@@ -79,13 +109,16 @@ class Cache:
                 return None
         shapes = walk.shapes
         for entry in at.entries:  # type: ignore[union-attr]
-            if entry.pattern == pattern and entry.compiled is not None:
+            made = entry.made
+            if made is not None and entry.pattern == pattern:
                 if entry.shapes == shapes:
-                    return entry
-                changed = _changed(entry, shapes)
-                if changed is not None and changed <= entry.dynamic:
+                    return made
+                changed = entry.changed(shapes)
+                if changed is not None and changed <= entry.dynamic.keys() and (
+                    not entry.split(shapes)
+                ):  # fmt: skip
                     entry.shapes = shapes
-                    return entry
+                    return made
         return None
 
     def missed(self, walk: Walk, pattern: list[int]) -> tuple[Entry, list[Miss]]:
@@ -101,33 +134,24 @@ class Cache:
             at = found
         shapes = walk.shapes
         for entry in at.entries:
-            changed = _changed(entry, shapes) if entry.pattern == pattern else None
+            changed = entry.changed(shapes) if entry.pattern == pattern else None
             if changed is not None:
-                new = sorted(changed - entry.dynamic)
-                misses += [_new_size(walk, place, axis) for place, axis in new]
-                entry.dynamic |= changed
-                entry.shapes, entry.compiled = shapes, None
+                new = sorted(changed - entry.dynamic.keys())
+                misses += [_new_size(walk, *place) for place in new]
+                misses += [_split_size(walk, *place) for place in entry.split(shapes)]
+                if not misses and entry.made is None:
+                    misses.append(Miss("failed", "capture that has failed before"))
+                entry.widen(changed, shapes)
+                entry.shapes, entry.made = shapes, None
                 return entry, _told(misses)
         if not misses:
             misses.append(Miss("arrays", "other lifted arrays are the same, or have other ranks"))
-        dynamic = frozenset(
-            (k, axis)
-            for k, shape in enumerate(shapes) for axis, size in enumerate(shape) if size > 1
-        ) if self.dynamic else frozenset()  # fmt: skip
-        made = Entry(shapes, pattern, dynamic)
+        made = Entry(shapes, pattern)
+        if self.dynamic:
+            made.widen([(k, a) for k, s in enumerate(shapes) for a, n in enumerate(s) if n > 1],
+                       shapes)  # fmt: skip
         at.entries.append(made)
         return made, _told(misses)
-
-
-def _changed(entry: Entry, shapes: list[Shape]) -> Dims | None:
-    """Which sizes are others than those of an entry; None for other ranks."""
-    if list(map(len, shapes)) != entry.ranks:
-        return None
-    return frozenset(
-        (k, axis)
-        for k, (new, old) in enumerate(zip(shapes, entry.shapes, strict=True)) if new != old
-        for axis, (a, b) in enumerate(zip(new, old, strict=True)) if a != b
-    )  # fmt: skip
 
 
 def _new_node(walk: Walk, k: int, at: _Step) -> Miss:
@@ -147,6 +171,11 @@ def _new_size(walk: Walk, place: int, axis: int) -> Miss:
     return Miss("size", f"size {axis} of shape {place}, of {_owner(walk, place)}, became dynamic")
 
 
+def _split_size(walk: Walk, place: int, axis: int) -> Miss:
+    owner = _owner(walk, place)
+    return Miss("size", f"size {axis} of shape {place}, of {owner}, equals others no longer")
+
+
 def _owner(walk: Walk, place: int) -> str:
     assert walk.marks is not None
     ends = [*(m[1] for m in walk.marks[1:])]
@@ -164,4 +193,4 @@ def _told(misses: list[Miss]) -> list[Miss]:
     return misses
 
 
-__all__ = ["Cache", "Compiled", "Entry", "Miss"]
+__all__ = ["Cache", "Compiled", "Entry", "Made", "Miss"]

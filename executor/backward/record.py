@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dialect.errors import ProfuseError
+from ...dialect.errors import ProfuseError, ShapeError
 from ...dialect.ir.attrs import DYNAMIC
 from ...dialect.ir.program import Block, Instr
 from ...dialect.ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type, type_of
@@ -21,7 +21,7 @@ from ..tape.custom import CustomNode
 from ..tape.node import Node
 from ..tape.operations import ElementwiseNode, OpNode
 from ..tape.saved import Packed
-from .rules import Lifted, Sized, camel, function_of, tensor
+from .rules import Function, Lifted, Sized, camel, function_of, tensor
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -65,7 +65,7 @@ class _Reader:
 
 
 def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | None]:
-    """An op of the table, by its rule (R4.21); as it is where the rule cannot be recorded."""
+    """An op of the table, by its rule (R4.21)."""
     assert node.saved is not None
     operands, results, _ = node.saved
     reader = _Reader(c, node)
@@ -94,10 +94,7 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
     if made is None:
         base = f"{camel(node.op.name)}Backward"
         count = c.counts.get(base, 0)
-        try:
-            made = function_of(f"{base}{count}", node.op, node.attrs, wanted, xs, ys, types)  # type: ignore[arg-type]
-        except (ProfuseError, TypeError, ValueError):
-            return record_opaque(c, node, gs)
+        made = _recorded(c, f"{base}{count}", node, wanted, xs, ys, types)
         c.counts[base] = count + 1
         c.made[key] = made
         c.functions[made.program.name] = made.program
@@ -106,6 +103,45 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
         CallGradient, (*given, *values, *sizes), made.types, callee=made.program.name
     ))  # fmt: skip
     return [next(found) if there else None for there in made.given]
+
+
+def _recorded(
+    c: Capture, name: str, node: OpNode, wanted: Sequence[bool], xs: Any, ys: Any, types: Any
+) -> Function:
+    """The function of a node; with nothing known of sizes where symbols may be equal or not.
+
+    Raises Unrecorded where the rule asks for what is known in a run alone.
+    """
+    try:
+        return function_of(name, node.op, node.attrs, wanted, xs, ys, types)
+    except ShapeError:
+        pass
+    except (ProfuseError, TypeError, ValueError) as error:
+        raise Unrecorded(node) from error
+    xs, ys = ([_without_symbols(x) for x in group] for group in (xs, ys))
+    types = [None if t is None else _unknown(t) for t in types]
+    try:
+        return function_of(name, node.op, node.attrs, wanted, xs, ys, types)
+    except (ProfuseError, TypeError, ValueError) as error:
+        raise Unrecorded(node) from error
+
+
+class Unrecorded(Exception):
+    """A node cannot be recorded, and has to be called as it is."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node.name)
+        self.node = node
+
+
+def _unknown(type_: TensorType) -> TensorType:
+    """A type with unknown sizes in the place of symbols."""
+    shape = tuple(d if isinstance(d, int) else None for d in type_.shape or ())
+    return TensorType(type_.dtype, shape)
+
+
+def _without_symbols(x: Any) -> Any:
+    return type(x)(_unknown(x.type)) if isinstance(x, (Lifted, Sized)) else x
 
 
 def _key(node: OpNode, wanted: Sequence[bool], xs: Any, ys: Any, types: Any) -> Any:
@@ -226,7 +262,7 @@ def _defined(c: Capture, g: int, edge: tuple[Node, int]) -> int:
     type_ = tensor(c.shape(at), node.metas[index][1])
     (there,) = c.emit(AnyNonzero, (g,), [BOOL_SCALAR])
     (zero,) = c.emit(Constant, (), [_scalar(0)], value=0)
-    shape = tuple(DYNAMIC if d is None else d for d in type_.shape or ())
+    shape = tuple(d if isinstance(d, int) else DYNAMIC for d in type_.shape or ())
     body, c.body = c.body, []
     (zeros,) = c.emit(Full, (zero, *c.sizes_of(at)), [TENSOR], shape=shape, dtype=type_.dtype)
     other, c.body = c.body, body
@@ -244,4 +280,4 @@ RECORDS: dict[type[Node], tuple[Record, bool]] = {
 }  # fmt: skip
 """Per class of nodes: what records it, and whether what it computes is validated (R4.19)."""
 
-__all__ = ["RECORDS", "record_opaque"]
+__all__ = ["RECORDS", "Unrecorded", "record_opaque"]

@@ -15,10 +15,11 @@ from ...dialect.importers.tracing.current import recording
 from ...dialect.importers.tracing.operators import as_value, op, wrap
 from ...dialect.importers.tracing.recorder import Recorder
 from ...dialect.ir.attrs import DYNAMIC
-from ...dialect.ir.dtypes import dtype_of
+from ...dialect.ir.dtypes import I64, dtype_of
 from ...dialect.ir.op import Op
 from ...dialect.ir.program import Program
-from ...dialect.ir.types import INT_SCALAR, Shape, TensorType, Type
+from ...dialect.ir.symbolic import Dim
+from ...dialect.ir.types import ScalarType, Shape, TensorType, Type
 
 
 class Lifted:
@@ -41,7 +42,7 @@ class Sized:
     @property
     def unknown(self) -> int:
         """How many sizes are inputs."""
-        return sum(d is None for d in self.type.shape or ())
+        return sum(not isinstance(d, int) for d in self.type.shape or ())
 
 
 class Function:
@@ -91,7 +92,10 @@ def function_of(
                 values[k] = wrap(rec, inputs[-1])
         for k, x in enumerate(parts):
             if isinstance(x, Sized):
-                sizes = [rec.new_value(INT_SCALAR) for _ in range(x.unknown)]
+                sizes = [
+                    rec.new_value(ScalarType(I64, d))
+                    for d in x.type.shape or () if not isinstance(d, int)
+                ]  # fmt: skip
                 inputs += sizes
                 values[k] = _stand_in(rec, x.type, sizes)
         b = TraceBuilder(rec)
@@ -105,22 +109,27 @@ def function_of(
         raise InternalError(f"the gradient of {cls.name} depends on more than its operands")
     rec.finish(inputs, outputs)
     tidied(rec.program)
-    types = {v: t for v, t in rec.hints.items() if v in inputs or v in outputs}
-    rec.program.types.update(types)
-    return Function(rec.program, [g is not None for g in made], [rec.hints[v] for v in outputs])
+    known = {v: _bare(t) for v, t in rec.hints.items() if v in inputs or v in outputs}
+    rec.program.types.update(known)
+    return Function(rec.program, [g is not None for g in made], [known[v] for v in outputs])
+
+
+def _bare(type_: Type) -> Type:
+    """A type as IR spells it: a number without its value."""
+    return ScalarType(type_.dtype) if isinstance(type_, ScalarType) else type_
 
 
 def _stand_in(rec: Recorder, type_: TensorType, sizes: Sequence[int]) -> Any:
     """An array of zeros of a type: a rule asks for its shape alone."""
     shape: Shape = type_.shape or ()
-    listed = tuple(DYNAMIC if d is None else d for d in shape)
+    listed = tuple(d if isinstance(d, int) else DYNAMIC for d in shape)
     zero = rec.constant(0)
     rest = [wrap(rec, v) for v in sizes]
     return op("full", wrap(rec, zero), *rest, shape=listed, dtype=type_.dtype)
 
 
-def tensor(shape: Sequence[int | None], dtype: Any) -> TensorType:
-    """The type of an array of these sizes, None for one that changes from run to run."""
+def tensor(shape: Sequence[Dim], dtype: Any) -> TensorType:
+    """The type of an array of these sizes, symbols for those that change from run to run."""
     return TensorType(dtype_of(dtype), tuple(shape))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
+from ...dialect.errors import InternalError
 from ...dialect.ir import gradient_mode
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
@@ -20,9 +21,10 @@ from ..tape.node import TAPE
 from .backward import Backward
 from .capture import Capture, Captured
 from .finish import finish
-from .key import Cache, Entry
+from .key import Cache, Made
+from .record import Unrecorded
 from .state import STATE, check_not_capturing
-from .walk import Roots, Walk
+from .walk import LIFTS, UNRECORDED, Roots, Walk
 
 _lock = ForkLock()
 _caches: dict[tuple[Any, bool], Cache] = {}
@@ -53,6 +55,7 @@ def forget() -> None:
         PROCESS.captured.clear()
         PROCESS.counts = Counts()
         PROCESS.number = count()
+        UNRECORDED.clear()
 
 
 def captured_runs() -> tuple[Backward, ...]:
@@ -72,13 +75,19 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
     walk = Walk(roots, captures)
     pattern = _pattern(walk.arrays)
     cache = _cache()
-    entry = cache.find(walk, pattern)
-    if entry is None:
+    made = cache.find(walk, pattern)
+    if made is None:
         with _lock:
-            walk, entry = _captured(cache, roots, captures, pattern)
+            made = cache.find(walk, pattern)  # another thread may have captured the like meanwhile
+            if made is None:
+                walk, made = _captured(cache, roots, captures)
+                hits = 0
+            else:
+                hits = 1
     else:
-        PROCESS.counts.hits += 1
-    return _run(entry, walk, retain_graph)
+        hits = 1
+    PROCESS.counts.hits += hits
+    return _run(made, walk, retain_graph)
 
 
 def _pattern(arrays: list[Any]) -> list[int]:
@@ -97,11 +106,26 @@ def _cache() -> Cache:
     return found
 
 
-def _captured(
-    cache: Cache, roots: Roots, captures: Captures | None, pattern: list[int]
-) -> tuple[Walk, Entry]:
-    """Capture a run, finish the graph and have it compiled; the lock is held (R4.12, R4.29)."""
+def _captured(cache: Cache, roots: Roots, captures: Captures | None) -> tuple[Walk, Made]:
+    """Capture a run, finish the graph and have it compiled; the lock is held (R4.12, R4.29).
+
+    A node that cannot be recorded is called as it is, in this run and in those that are like it.
+    """
+    while True:
+        try:
+            return _captured_once(cache, roots, captures)
+        except Unrecorded as error:
+            node = error.node
+            log("backward-opaque", node.name, str(error.__cause__))
+            key = LIFTS[type(node)](node, Walk((), None))
+            if key in UNRECORDED:
+                raise InternalError(f"{node.name} is recorded, and cannot be") from error
+            UNRECORDED.add(key)
+
+
+def _captured_once(cache: Cache, roots: Roots, captures: Captures | None) -> tuple[Walk, Made]:
     walk = Walk(roots, captures, marked=True)
+    pattern = _pattern(walk.arrays)
     entry, misses = cache.missed(walk, pattern)
     number = next(PROCESS.number)
     PROCESS.counts.captures += 1
@@ -117,10 +141,10 @@ def _captured(
         STATE.capturing = False
         log("backward-end", name, "", time.time() - start, graph=number)
     assert STATE.compiler is not None
-    entry.captured, entry.compiled = captured, STATE.compiler(made)
+    entry.made = captured, STATE.compiler(made)
     cache.count += 1
     PROCESS.captured.append(made)
-    return walk, entry
+    return walk, entry.made
 
 
 def _signature(walk: Walk, captured: Captured) -> str:
@@ -144,9 +168,8 @@ def _region() -> Iterator[None]:
         TAPE.captured = before
 
 
-def _run(entry: Entry, walk: Walk, retain_graph: bool) -> list[Any]:
-    captured, compiled = entry.captured, entry.compiled
-    assert captured is not None and compiled is not None
+def _run(made: Made, walk: Walk, retain_graph: bool) -> list[Any]:
+    captured, compiled = made
     arrays, shapes = walk.arrays, walk.shapes
     inputs = [arrays[k] for k in captured.arrays]
     inputs += walk.leaves

@@ -33,6 +33,8 @@ from .hooks import (
 Roots = Sequence[tuple[Node, int, Any]]
 Shape = tuple[int, ...]
 _seq = attrgetter("seq")
+UNRECORDED: set[Hashable] = set()
+"""Keys of nodes whose rules ask for what is known in a run alone."""
 
 
 class Walk:
@@ -107,9 +109,21 @@ class Walk:
                 steps.append((edges, hooks, "not needed"))
                 continue
             lift = LIFTS.get(node.__class__, lift_opaque)
-            steps.append((lift(node, self), edges, hooks))
+            key = lift(node, self) if not UNRECORDED else self._recorded(lift, node)
+            steps.append((key, edges, hooks))
         if marks is not None:
             marks.append(self.lengths())
+
+    def _recorded(self, lift: Callable[[Any, Walk], Hashable], node: Node) -> Hashable:
+        """The key of a node; of one whose like could not be recorded, as it is called as it is."""
+        lists = (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves)
+        before = self.lengths()
+        key = lift(node, self)
+        if key not in UNRECORDED:
+            return key
+        for found, length in zip(lists, before, strict=True):
+            del found[length:]
+        return lift_opaque(node, self)
 
     def lengths(self) -> tuple[int, ...]:
         """How much has been lifted: arrays, shapes, scalars, hooks, packed data, leaves."""
@@ -233,4 +247,4 @@ LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
     CustomNode: lift_custom,
 }  # fmt: skip
 
-__all__ = ["LIFTS", "Roots", "Shape", "Walk", "lift_opaque"]
+__all__ = ["LIFTS", "UNRECORDED", "Roots", "Shape", "Walk", "lift_opaque"]

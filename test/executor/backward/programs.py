@@ -36,5 +36,6 @@ def both(program, count=3, compiler=INTERPRETED, weights=WEIGHTS):
     found, own, captures = steps(program, count, lambda: captured(compiler), weights)
     assert own == log
     for a, b in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(a, b)
+        # Kernels may round in another way than NumPy; the interpreter does not.
+        np.testing.assert_allclose(a, b, rtol=0 if compiler is INTERPRETED else 1e-12)
     return captures
