@@ -17,12 +17,14 @@ from .walk import Shape, Walk
 
 Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
 Made = tuple[Captured, Compiled]
+_RECENT = 4  # entries that are compared before the trie is walked
 
 
 class Entry:
     """What is known of one key.
 
     Attributes:
+        steps: the keys of the nodes.
         shapes: of the last run that it served.
         pattern: which lifted arrays are the same one.
         ranks: of the shapes.
@@ -31,10 +33,12 @@ class Entry:
         made: what the last capture has made, and what runs it; None before it.
     """
 
-    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes")
+    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes", "steps")
 
-    def __init__(self, shapes: list[Shape], pattern: list[int]) -> None:
-        self.shapes, self.pattern = shapes, pattern
+    def __init__(
+        self, steps: list[Hashable], shapes: list[Shape], pattern: list[int]
+    ) -> None:  # fmt: skip
+        self.steps, self.shapes, self.pattern = steps, shapes, pattern
         self.dynamic: Dims = {}
         self.ranks = list(map(len, shapes))
         self.made: Made | None = None
@@ -92,33 +96,45 @@ class _Step:
         self.entries: list[Entry] = []
 
 
+def _serves(entry: Entry, walk: Walk, pattern: list[int]) -> Made | None:
+    """What an entry has for a walk of its key; None for other sizes or arrays."""
+    made, shapes = entry.made, walk.shapes
+    if made is None or entry.pattern != pattern:
+        return None
+    if entry.shapes == shapes:
+        return made
+    changed = entry.changed(shapes)
+    if changed is None or not changed <= entry.dynamic.keys() or entry.split(shapes):
+        return None
+    entry.shapes = shapes
+    return made
+
+
 class Cache:
     """Captured runs of one compiler and one setting of ``dynamic``."""
 
     def __init__(self, dynamic: bool) -> None:
         self.dynamic = dynamic
         self.root = _Step()
-        self.count = 0
+        self._recent: tuple[Entry, ...] = ()  # replaced as a whole, as threads read it
 
     def find(self, walk: Walk, pattern: list[int]) -> Made | None:
         """What serves a walk; None where it has to be captured."""
+        # One comparison of lists of nearly always the same objects is quicker than any hash.
+        steps = walk.steps
+        for entry in self._recent:
+            if entry.steps == steps and (made := _serves(entry, walk, pattern)) is not None:
+                return made
         at: _Step | None = self.root
-        for step in walk.steps:
+        for step in steps:
             at = at.next.get(step)  # type: ignore[union-attr]
             if at is None:
                 return None
-        shapes = walk.shapes
         for entry in at.entries:  # type: ignore[union-attr]
-            made = entry.made
-            if made is not None and entry.pattern == pattern:
-                if entry.shapes == shapes:
-                    return made
-                changed = entry.changed(shapes)
-                if changed is not None and changed <= entry.dynamic.keys() and (
-                    not entry.split(shapes)
-                ):  # fmt: skip
-                    entry.shapes = shapes
-                    return made
+            made = _serves(entry, walk, pattern)
+            if made is not None:
+                self._recent = (entry, *self._recent[: _RECENT - 1])
+                return made
         return None
 
     def missed(self, walk: Walk, pattern: list[int]) -> tuple[Entry, list[Miss]]:
@@ -146,7 +162,7 @@ class Cache:
                 return entry, _told(misses)
         if not misses:
             misses.append(Miss("arrays", "other lifted arrays are the same, or have other ranks"))
-        made = Entry(shapes, pattern)
+        made = Entry(walk.steps, shapes, pattern)
         if self.dynamic:
             made.widen([(k, a) for k, s in enumerate(shapes) for a, n in enumerate(s) if n > 1],
                        shapes)  # fmt: skip

@@ -142,7 +142,6 @@ def _captured_once(cache: Cache, roots: Roots, captures: Captures | None) -> tup
         log("backward-end", name, "", time.time() - start, graph=number)
     assert STATE.compiler is not None
     entry.made = captured, STATE.compiler(made)
-    cache.count += 1
     PROCESS.captured.append(made)
     return walk, entry.made
 

@@ -19,7 +19,7 @@ from ..tape.custom import CustomNode
 from ..tape.engine import Captures, leading_to
 from ..tape.node import Accumulate, Node
 from ..tape.operations import ElementwiseNode, OpNode
-from ..tape.saved import Packed, check, freed
+from ..tape.saved import Packed, check, freed, overwritten
 from .hooks import (
     CustomCall,
     NodeCall,
@@ -98,19 +98,31 @@ class Walk:
         steps = self.steps
         steps.append((*first, wanted))
         marks, needed = self.marks, self.needed
+        add, shape_of, is_plain = steps.append, shapes.append, not UNRECORDED
         for node in self.nodes:
             if marks is not None:
                 marks.append(self.lengths())
-            for shape, _ in node.metas:
-                shapes.append(shape)
+            for meta in node.metas:
+                shape_of(meta[0])
             hooks = None if node.hooked is None else self._hooked(node)
-            edges = tuple([e and (places[e[0]], e[1]) for e in node.edges])
+            edges = node.edges
+            if len(edges) == 1:  # the most frequent, and the shortest
+                edge = edges[0]
+                places_of: Hashable = None if edge is None else (places[edge[0]], edge[1])
+            else:
+                places_of = tuple([e and (places[e[0]], e[1]) for e in edges])
             if needed is not None and node not in needed:
-                steps.append((edges, hooks, "not needed"))
+                add((places_of, hooks, "not needed"))
                 continue
-            lift = LIFTS.get(node.__class__, lift_opaque)
-            key = lift(node, self) if not UNRECORDED else self._recorded(lift, node)
-            steps.append((key, edges, hooks))
+            kind = node.__class__
+            if kind is Accumulate:
+                self.leaves.append(node.leaf())  # type: ignore[attr-defined]
+                add((meta[1], hooks))
+                continue
+            lift = LIFTS.get(kind, lift_opaque)
+            add((
+                lift(node, self) if is_plain else self._recorded(lift, node), places_of, hooks
+            ))  # fmt: skip
         if marks is not None:
             marks.append(self.lengths())
 
@@ -152,10 +164,13 @@ class Walk:
         return (*outputs, -1, len(hooks.pre), len(hooks.accumulated), len(hooks.post))
 
     def keep(self, x: Any) -> Hashable:
-        """Lift one saved value; its part of the key."""
+        """Lift one saved value; its part of the key.
+
+        Nothing that a dtype would be equal to, as None is to that of float64.
+        """
         kind = x.__class__
         if x is None:
-            return None
+            return 0
         if kind is np.ndarray or isinstance(x, np.generic):
             self.arrays.append(x)
             self.shapes.append(x.shape)
@@ -168,7 +183,7 @@ class Walk:
             self.hooks.append(unpack_hook)
             self.shapes.append(x.shape)
             return "packed", x.dtype
-        return kind, repr(x) if kind is float or kind is complex else x
+        return "number", kind.__name__, repr(x)
 
 
 def lift_op(node: OpNode, walk: Walk) -> Hashable:
@@ -177,19 +192,26 @@ def lift_op(node: OpNode, walk: Walk) -> Hashable:
     if saved is None:
         raise freed(node.op.name, node.loc)
     operands, results, versions = saved
-    if versions:
-        check(versions, node.op.name, node.loc)
-    keep = walk.keep
-    return (
-        node.op, _exact(node.attrs), tuple([m[1] for m in node.metas]),
-        tuple([keep(x) for x in operands]), tuple([keep(y) for y in results]),
-    )  # fmt: skip
+    for version, count in versions:
+        if version.count != count:
+            raise overwritten(version, node.op.name, node.loc)
+    arrays, shapes, keep = walk.arrays.append, walk.shapes.append, walk.keep
+    kinds: list[Any] = [node.op, _exact(node.attrs) if node.attrs else None]
+    for _, dtype in node.metas:
+        kinds.append(dtype)
+    for group in (operands, results):
+        for x in group:
+            if x.__class__ is np.ndarray:
+                arrays(x)
+                shapes(x.shape)
+                kinds.append(x.dtype)
+            else:
+                kinds.append(0 if x is None else keep(x))
+    return tuple(kinds)
 
 
 def _exact(attrs: Mapping[str, Any]) -> Hashable:
     """Attributes as a part of a key; the sizes among them follow from shapes."""
-    if not attrs:
-        return None
     found = tuple([(name, repr(v) if isinstance(v, (float, np.ndarray)) else v)
                    for name, v in attrs.items() if name != "shape"])  # fmt: skip
     try:
@@ -199,18 +221,13 @@ def _exact(attrs: Mapping[str, Any]) -> Hashable:
     return found
 
 
-def lift_leaf(node: Accumulate, walk: Walk) -> Hashable:
-    """The lift of a leaf: whether it has a gradient yet is no part of the key."""
-    walk.leaves.append(node.leaf())
-    return node.metas[0][1]
-
-
 def lift_diff(node: DiffNode, walk: Walk) -> Hashable:
     """The lift of a differentiable subgraph: what its reverse half takes besides gradients."""
     captures = node.captures
     if captures is None:
         raise freed(node.op.name, node.loc)
-    check(node.versions, node.op.name, node.loc)
+    if node.versions:
+        check(node.versions, node.op.name, node.loc)
     dtypes = tuple([m[1] for m in node.metas])
     return node.op, dtypes, tuple([walk.keep(x) for x, _ in captures])
 
@@ -220,18 +237,19 @@ def lift_custom(node: CustomNode, walk: Walk) -> Hashable:
     saved = node.saved
     if saved is None:
         raise freed(node.what, node.loc)
-    check(saved[2], node.what, node.loc)
+    if saved[2]:
+        check(saved[2], node.what, node.loc)
     walk.hooks.append(CustomCall(node))
     kinds: list[Hashable] = []
     for group in saved[:2]:
         for x in group:
             if type(x) in (int, float):
                 walk.scalars.append(x)
-                kinds.append(type(x).__name__)
+                kinds.append(1 if type(x) is int else 2)
             elif isinstance(x, (np.ndarray, np.generic, Packed)):
                 kinds.append(walk.keep(x))
             else:
-                kinds.append("given")  # the call holds it
+                kinds.append(3)  # the call holds it
     return node.custom, tuple(kinds), len(saved[0]), tuple([m[1] for m in node.metas])
 
 
@@ -243,7 +261,7 @@ def lift_opaque(node: Node, walk: Walk) -> Hashable:
 
 
 LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
-    OpNode: lift_op, ElementwiseNode: lift_op, Accumulate: lift_leaf, DiffNode: lift_diff,
+    OpNode: lift_op, ElementwiseNode: lift_op, DiffNode: lift_diff,
     CustomNode: lift_custom,
 }  # fmt: skip
 

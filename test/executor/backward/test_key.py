@@ -121,6 +121,23 @@ class TestR48:
         x = leaf(3)
         assert captures(*[lambda n=n: (x * n).sum() for n in (0.0, -0.0, 0, 0.0)]) == [1, 2, 3, 3]
 
+    def test_a_number_is_no_array_of_float64(self):
+        """NumPy says that the dtype of float64 equals None and the name of float."""
+        x, y = leaf(3), leaf(3)
+
+        @pf.custom_vjp
+        class scaled:
+            def forward(x, s):
+                return x * s, (x, s)
+
+            def backward(saved, g):
+                return g * saved[1], None
+
+        assert captures(
+            lambda: scaled(x, 2.0).sum(), lambda: scaled(x, np.full(3, 2.0)).sum(),
+            lambda: (np.tanh(x) / y).sum(), lambda: (np.tanh(x) / y.data).sum(),
+        ) == [1, 2, 3, 4]  # fmt: skip
+
     def test_dtypes_are(self):
         assert captures(
             *[lambda d=d: np.tanh(leaf(3, dtype=d)).sum() for d in (np.float64, np.float32)]
