@@ -39,7 +39,7 @@ class Captured:
         module: the graph, a main program with five lists as inputs, and private functions.
         sizes: which sizes of the walk are passed.
         arrays: which of the lifted arrays are passed: the first of each.
-        origins: of values, what computed them.
+        origins: of values, what computed them: a node, or an op of a pasted subgraph (R4.32).
         defined: which of the gradients that are asked for there are.
         leaves: how many leaves follow the arrays among the inputs.
     """
@@ -73,6 +73,7 @@ class Capture:
         self.made: dict[Any, Function] = {}
         self.counts: dict[str, int] = {}
         self.origins: dict[int, str] = {}
+        self.subgraphs: dict[Any, list[int]] = {}
         self.origin = ""
         self.loc: Loc | None = None
         self.next_hook = 0
@@ -173,6 +174,12 @@ class Capture:
         results = self.emit(ValidateGrads, (*values, *sizes), types, types=tuple(types))  # type: ignore[arg-type]
         checked = dict(zip(kept, results, strict=True))
         return [checked.get(k) for k in range(len(found))]
+
+    def subgraph(self, op: Any) -> str:
+        """What values of a pasted subgraph are named by: ``aot0``, then ``aot0_1`` (R4.32)."""
+        number, times = self.subgraphs.setdefault(op, [len(self.subgraphs), 0])
+        self.subgraphs[op][1] += 1
+        return f"aot{number}_{times}" if times else f"aot{number}"
 
     # --- sizes ------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dialect.errors import ProfuseError, ShapeError
 from ...dialect.ir.attrs import DYNAMIC
-from ...dialect.ir.program import Block, Instr
+from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type, type_of
 from ...dialect.ops.backward import CallBackward, CallGradient, CallHook
 from ...dialect.ops.control_flow.control import If
@@ -209,10 +209,10 @@ def record_diff(c: Capture, node: DiffNode, gs: Sequence[int | None]) -> list[in
         if value is None:
             value = c.emit(Constant, (), [_scalar(x)], value=x)[0]
         operands.append(value)
-    c.functions.update(module.functions)
-    found = iter(
-        _pasted(c, program.body, dict(zip(program.inputs, operands, strict=True)), program)
-    )
+    if any(c.functions.setdefault(k, f) is not f for k, f in module.functions.items()):
+        raise Unrecorded(node)  # another subgraph has a function of this name
+    bound = dict(zip(program.inputs, operands, strict=True))
+    found = iter(_pasted(c, program.body, bound, program, c.subgraph(node.op)))
     pulled: list[int | None] = []
     for edge in node.edges:
         g = next(found)
@@ -230,26 +230,28 @@ def _scalar(x: Any) -> Type:
     return ScalarType(found.dtype) if isinstance(found, ScalarType) else found
 
 
-def _pasted(c: Capture, block: Block, values: dict[int, int], program: Any) -> list[int]:
-    """Copy the ops of a block; returns what it yields."""
+def _pasted(
+    c: Capture, block: Block, values: dict[int, int], program: Program, name: str
+) -> list[int]:
+    """Copy the ops of a block; returns what it yields. ``name`` begins the names of values."""
     into = c.body
     for instr in block.instrs:
-        into.append(_copied(c, instr, values, program))
+        into.append(_copied(c, instr, values, program, name))
     return [values[v] for v in block.outputs]
 
 
-def _copied(c: Capture, instr: Instr, values: dict[int, int], program: Any) -> Instr:
+def _copied(c: Capture, instr: Instr, values: dict[int, int], program: Program, name: str) -> Instr:
     def fresh(v: int) -> int:
         type_ = program.type_of(v)
         values[v] = c.program.new_value(TENSOR if isinstance(type_, TensorType) else type_)
-        c.origins[values[v]] = f"{c.origin} {instr.op.name}"
+        c.origins[values[v]] = f"{name}_{instr.op.name}"
         return values[v]
 
     operands = tuple(values[v] for v in instr.operands)
     blocks = []
     for block in instr.blocks:
         args = tuple(map(fresh, block.args))
-        instrs = [_copied(c, inner, values, program) for inner in block.instrs]
+        instrs = [_copied(c, inner, values, program, name) for inner in block.instrs]
         blocks.append(Block(args, instrs, tuple(values[v] for v in block.outputs)))
     results = tuple(map(fresh, instr.results))
     return Instr(instr.op, operands, results, dict(instr.attrs), tuple(blocks), instr.loc or c.loc)

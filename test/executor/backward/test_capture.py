@@ -164,6 +164,21 @@ def test_r4_23_reverse_halves_are_pasted_op_by_op():
     assert any('"profuse.mul"' in line for line in head(text))
 
 
+def test_r4_32_values_of_pasted_subgraphs_are_named_by_them():
+    @pf.jit
+    def f(x):
+        return np.tanh(x * 2) + np.exp(x) * x
+
+    x = leaf(3, 5)
+    for _ in range(4):
+        f(f(x)).sum()
+        f.wait()
+    with captured():
+        f(f(x)).sum().backward()
+    names = set(captured_runs()[-1].captured.origins.values())
+    assert "aot0_mul" in names and "aot0_1_mul" in names
+
+
 def test_several_results_of_a_jitted_function_of_which_some_have_gradients():
     @pf.jit
     def f(x):
