@@ -25,6 +25,7 @@ class Effect(Enum):
     DISSOLVED = "dissolved"  # a group that was formed
     STABLE_SIZES = "stable sizes stay literal"
     CONSTANT_SIZES = "sizes of arrays made of constants stay literal"
+    ASSUMED_SIZES = "sizes are guarded to fit as they have so far"
     WRITE_KEPT = "kept"  # an op that writes into an array
     GROUPS_APART = "kept apart"
     INTERPRETED = "group @{subject} is interpreted"
@@ -64,6 +65,7 @@ class Kind(Enum):
     SIZES_WITHOUT_SYMBOLS = "sizes-without-symbols"
     UNOBSERVED = "unobserved"
     NOT_DIFFERENTIATED = "not-differentiated"
+    DIFFERENTIATED = "differentiated"
     # Of a write into an array.
     UNKNOWN_WRITER = "unknown-writer"
     SHARED_MEMORY = "shared-memory"
@@ -182,7 +184,7 @@ def summed(reasons: Iterable[Reason]) -> list[Reason]:
 
 _COUNTED = (
     Effect.NOT_FUSED, Effect.DISSOLVED, Effect.STABLE_SIZES, Effect.CONSTANT_SIZES,
-    Effect.WRITE_KEPT, Effect.GROUPS_APART,
+    Effect.ASSUMED_SIZES, Effect.WRITE_KEPT, Effect.GROUPS_APART,
 )  # fmt: skip
 # Kinds whose detail is what an error says: its place and its hint are part of the words.
 _OF_ERRORS = (Kind.NOT_LOWERED, Kind.WORKER_LOST, Kind.NOT_COMPILED, Kind.AS_IMPORTED)
@@ -215,6 +217,7 @@ _WORDS = {
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",
     Kind.UNOBSERVED: "operand {operand} was never observed: its ops are differentiated one by one",
     Kind.NOT_DIFFERENTIATED: "{detail}: its ops are differentiated one by one",
+    Kind.DIFFERENTIATED: "{detail}",
     Kind.UNKNOWN_WRITER: "an unknown op writes it",
     Kind.SHARED_MEMORY: "it is not known which values share it",
     Kind.RUN_TIME_INDEX: "an index is known only at run time",

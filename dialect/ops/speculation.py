@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal
 
 from ..dataclass import dataclass
 from ..errors import InternalError
-from ..guards.checks import symbol_name
 from ..guards.mismatch import check_types, flags_fit
 from ..ir.attrs import I64, I64_ARRAY, SYMBOL, TYPE, TYPES, VALUE
 from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.program import Instr, Module, Program
+from ..ir.size_algebra import multiple_of
 from ..ir.symbolic import Sym
 from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
 
@@ -150,10 +150,10 @@ class DynamicGuard(Guard, name="dynamic_guard"):
         for index, type_ in enumerate(tensors):
             if not type_.is_complete:
                 yield f"expected type {index} must have a dtype and all sizes"
-        bound = {symbol_name(d) for d in dims}
+        bound = {found[0] for d in dims if (found := multiple_of(d)) is not None}
         used = {name for d in dims if isinstance(d, Sym) for name in d.symbols}
         for name in sorted(used - bound):
-            yield f"no operand has a dimension that is just {name}"
+            yield f"no operand has a dimension that is {name} or a multiple of it"
 
 
 class Subgraph(Op):
@@ -277,6 +277,7 @@ class Gradient:
         captured_inputs: the inputs of ``forward`` that ``reverse`` takes.
         captured_outputs: the outputs of ``forward`` that ``reverse`` takes.
         output_vjps: the inputs that ``reverse`` returns gradients for.
+        remarks: sentences on how it was differentiated.
     """
 
     forward: Program
@@ -286,6 +287,7 @@ class Gradient:
     captured_inputs: tuple[int, ...]
     captured_outputs: tuple[int, ...]
     output_vjps: tuple[int, ...]
+    remarks: tuple[str, ...] = ()
 
     def pack(self, forward: str, reverse: str) -> dict[str, Any]:
         """Attributes of a `DiffGraph` whose halves are functions of these names (R2.18)."""

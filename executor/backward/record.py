@@ -19,7 +19,7 @@ from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode
 from ..tape.node import Node
-from ..tape.operations import ElementwiseNode, OpNode
+from ..tape.op_node import OpNode, PackedNode
 from ..tape.saved import Packed
 from .rules import Function, Lifted, Sized, camel, function_of, tensor
 
@@ -92,7 +92,7 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
     key = _key(node, wanted, xs, ys, types)
     made = c.made.get(key)
     if made is None:
-        base = f"{camel(node.op.name)}Backward"
+        base = f"{camel(node.plan.op.name)}Backward"
         count = c.counts.get(base, 0)
         made = _recorded(c, f"{base}{count}", node, wanted, xs, ys, types)
         c.counts[base] = count + 1
@@ -112,8 +112,9 @@ def _recorded(
 
     Raises Unrecorded where the rule asks for what is known in a run alone.
     """
+    plan = node.plan
     try:
-        return function_of(name, node.op, node.attrs, wanted, xs, ys, types)
+        return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
     except ShapeError:
         pass
     except (ProfuseError, TypeError, ValueError) as error:
@@ -121,7 +122,7 @@ def _recorded(
     xs, ys = ([_without_symbols(x) for x in group] for group in (xs, ys))
     types = [None if t is None else _unknown(t) for t in types]
     try:
-        return function_of(name, node.op, node.attrs, wanted, xs, ys, types)
+        return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
     except (ProfuseError, TypeError, ValueError) as error:
         raise Unrecorded(node) from error
 
@@ -149,7 +150,7 @@ def _key(node: OpNode, wanted: Sequence[bool], xs: Any, ys: Any, types: Any) -> 
         (type(x), x.type) if isinstance(x, (Lifted, Sized)) else (type(x), repr(x))
         for x in (*xs, *ys)
     ]  # fmt: skip
-    return node.op, repr(node.attrs), tuple(wanted), tuple(shown), tuple(types)
+    return node.plan.op, repr(node.plan.attrs), tuple(wanted), tuple(shown), tuple(types)
 
 
 def record_opaque(c: Capture, node: Node, gs: Sequence[int | None]) -> list[int | None]:
@@ -277,7 +278,7 @@ def _defined(c: Capture, g: int, edge: tuple[Node, int]) -> int:
 
 Record = Callable[[Any, Any, Sequence[Any]], list[Any]]
 RECORDS: dict[type[Node], tuple[Record, bool]] = {
-    OpNode: (record_op, True), ElementwiseNode: (record_op, True),
+    OpNode: (record_op, True), PackedNode: (record_op, True),
     DiffNode: (record_diff, False), CustomNode: (record_custom, True),
 }  # fmt: skip
 """Per class of nodes: what records it, and whether what it computes is validated (R4.19)."""

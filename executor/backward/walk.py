@@ -6,7 +6,7 @@ arrays, shapes, hooks, packed data (R4.8). A run whose walk has been met before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode
 from ..tape.engine import Captures, leading_to
 from ..tape.node import Accumulate, Node
-from ..tape.operations import ElementwiseNode, OpNode
+from ..tape.op_node import OpNode, PackedNode
 from ..tape.saved import Packed, check, freed, overwritten
 from .hooks import (
     CustomCall,
@@ -187,38 +187,40 @@ class Walk:
 
 
 def lift_op(node: OpNode, walk: Walk) -> Hashable:
-    """The lift of an op of the table."""
+    """The lift of an op of the table; what its key is, its plan knows."""
     saved = node.saved
+    plan = node.plan
     if saved is None:
-        raise freed(node.op.name, node.loc)
+        raise freed(plan.op.name, node.loc)
     operands, results, versions = saved
     for version, count in versions:
         if version.count != count:
-            raise overwritten(version, node.op.name, node.loc)
-    arrays, shapes, keep = walk.arrays.append, walk.shapes.append, walk.keep
-    kinds: list[Any] = [node.op, _exact(node.attrs) if node.attrs else None]
-    for _, dtype in node.metas:
-        kinds.append(dtype)
-    for group in (operands, results):
-        for x in group:
-            if x.__class__ is np.ndarray:
-                arrays(x)
-                shapes(x.shape)
-                kinds.append(x.dtype)
-            else:
-                kinds.append(0 if x is None else keep(x))
-    return tuple(kinds)
+            raise overwritten(version, plan.op.name, node.loc)
+    arrays, shapes = walk.arrays, walk.shapes
+    for x in operands:
+        if x.__class__ is np.ndarray:
+            arrays.append(x)
+            shapes.append(x.shape)
+        elif x is not None:
+            walk.keep(x)
+    for k in plan.kept_results:
+        y = results[k]
+        if y.__class__ is np.ndarray:
+            arrays.append(y)
+            shapes.append(y.shape)
+        else:
+            walk.keep(y)
+    return plan.stamp or plan.stamped()
 
 
-def _exact(attrs: Mapping[str, Any]) -> Hashable:
-    """Attributes as a part of a key; the sizes among them follow from shapes."""
-    found = tuple([(name, repr(v) if isinstance(v, (float, np.ndarray)) else v)
-                   for name, v in attrs.items() if name != "shape"])  # fmt: skip
-    try:
-        hash(found)
-    except TypeError:
-        return repr(found)
-    return found
+def lift_packed(node: PackedNode, walk: Walk) -> Hashable:
+    """The lift of an op of which functions of users have packed what is saved."""
+    before = len(walk.packed)
+    stamp = lift_op(node, walk)
+    if len(walk.packed) == before:
+        return stamp  # as if nothing had been packed
+    operands, results, _ = node.saved  # type: ignore[misc]
+    return "packed", stamp, tuple(type(x) is Packed for x in (*operands, *results))
 
 
 def lift_diff(node: DiffNode, walk: Walk) -> Hashable:
@@ -261,7 +263,7 @@ def lift_opaque(node: Node, walk: Walk) -> Hashable:
 
 
 LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
-    OpNode: lift_op, ElementwiseNode: lift_op, DiffNode: lift_diff,
+    OpNode: lift_op, PackedNode: lift_packed, DiffNode: lift_diff,
     CustomNode: lift_custom,
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError, ProfuseError
+from ...dialect.ir.gradient_mode import LOOP_BYTES
 from ...dialect.ir.program import Module
 from ...dialect.reasons import Reason
 from .proof.verdict import Times, Verdict
@@ -34,6 +35,7 @@ def optimizing_pipeline(
     gradients: bool = False,
     inlines: bool = True,
     budget: float = 1.0,
+    loop_bytes: int = LOOP_BYTES,
     on_tape: bool = False,
     before: str = "",
     after: str = "",
@@ -54,6 +56,7 @@ def optimizing_pipeline(
         gradients: True = differentiate subgraphs, which executors of their own fuse (R1.27).
         inlines: False = no differentiable subgraph is too small (R1.29, R1.34).
         budget: share of what subgraphs would keep for their gradients that they may keep.
+        loop_bytes: what the gradient of a loop may keep of its rounds.
         on_tape: True = keep the ops that only gradients differ by.
         before: users' passes that run before fusion.
         after: users' passes that run after guards have been inserted.
@@ -61,7 +64,7 @@ def optimizing_pipeline(
     first = f"profile-insensitive{'{gradients=true}' if on_tape else ''}"
     options = ["gradients=true"] if on_tape else []
     if gradients:
-        inner = [*([] if inlines else ["threshold=1"]), *_budget(budget)]
+        inner = [*([] if inlines else ["threshold=1"]), *_budget(budget, loop_bytes)]
         options.append(f"no-grad=(grad{{{' '.join(inner)}}})" if inner else "no-grad=grad")
         return f"{first},profile-driven{{{' '.join(options)}}},final,dce"
     if fuse:
@@ -91,6 +94,7 @@ def keyed_pipeline(
     gradients: bool = False,
     inlines: bool = True,
     budget: float = 1.0,
+    loop_bytes: int = LOOP_BYTES,
     on_tape: bool = False,
     before: str = "",
     after: str = "",
@@ -106,13 +110,14 @@ def keyed_pipeline(
         gradients: True = differentiate subgraphs, which are fused by executors of their own.
         inlines: False = no differentiable subgraph is too small (R2.15).
         budget: share of what subgraphs would keep for their gradients that they may keep.
+        loop_bytes: what the gradient of a loop may keep of its rounds.
         on_tape: True = keep the ops that only gradients differ by.
         before: users' passes that run before fusion (R2.12).
         after: users' passes that run after fusion (R2.12).
     """
     kept = ["gradients=true"] if on_tape else []
     if gradients:
-        kept += _budget(budget)
+        kept += _budget(budget, loop_bytes)
         if not inlines:
             kept += ["threshold=1", "inline-subgraphs=(inline-diff-graphs{threshold=1})"]
         return f"spec-driven-grad{{{' '.join(kept)}}},final,dce"
@@ -123,9 +128,10 @@ def keyed_pipeline(
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
 
 
-def _budget(share: float) -> list[str]:
-    """The option of `differentiate-diff-graphs` for a budget."""
-    return [] if share >= 1 else [f"budget={round(100 * share)}"]
+def _budget(share: float, loop_bytes: int) -> list[str]:
+    """The options of `differentiate-diff-graphs` that say what may be kept."""
+    options = [] if share >= 1 else [f"budget={round(100 * share)}"]
+    return options if loop_bytes == LOOP_BYTES else [*options, f"loop-bytes={loop_bytes}"]
 
 
 @contextmanager

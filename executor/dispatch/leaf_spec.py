@@ -283,12 +283,13 @@ class Leaf:
 
     def sizes(self, step: Step) -> dict[str, Dim]:
         """The size that each size symbol of a kernel stands for."""
-        out = {}
-        for name, (index, axis) in step.abi.symbols.items():
+
+        def size(index: int, axis: int) -> Dim:
             value = self.values[step.operands[index]]
             assert not isinstance(value, NumberValue)
-            out[name] = value.sizes[axis]
-        return out
+            return value.sizes[axis]
+
+        return step.abi.sizes(size)
 
 
 def array_of(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:

@@ -32,7 +32,7 @@ from ..memory.output_pool import readable
 from ..observe import registry
 from ..plans.processor import Processor
 from ..settings.events import log
-from ..settings.knobs import knobs
+from ..settings.knobs import knobs, loop_bytes
 from ..settings.strategy import normalize
 from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
@@ -228,7 +228,7 @@ class JitFunction(DispatchedFunction):
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
             start = time.perf_counter()
-            made = trace(self._fn, args, kwargs, name=self._name)
+            made = trace(self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes())
             check_captured(made.captured, home)
             variant = self._admit(key, made, home)
             variant.executor.counters.traces += 1

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import KnobError
+from ...dialect.ir.gradient_mode import LOOP_BYTES
 from .fork_lock import hold_over_forks
 from .stress import Stress, parse_stress
 
@@ -176,6 +177,12 @@ KNOBS: dict[str, Knob] = {
     "activation_budget": Knob(
         _share, 1.0, "share of what is kept for gradients that may be; less is more computed again"
     ),
+    "loop_bytes": Knob(
+        _large,
+        LOOP_BYTES,
+        "bytes up to which a gradient keeps all rounds of a loop, times the "
+        "activation_budget; beyond, every k-th one",
+    ),
     "demote": Knob(
         _factor, _SLOWER, "kernels so many times slower than NumPy are not used; off = all are"
     ),
@@ -328,4 +335,11 @@ class Knobs:
 
 
 knobs = Knobs()
+
+
+def loop_bytes() -> int:
+    """What the gradient of a loop may keep of its rounds, under the activation budget."""
+    return int(knobs.loop_bytes * knobs.activation_budget)
+
+
 hold_over_forks(knobs.__dict__["_lock"])

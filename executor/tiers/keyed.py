@@ -38,7 +38,7 @@ from ..plans.options import Options
 from ..plans.plan import Plan
 from ..settings.events import log
 from ..settings.gradient_mode import inlines_subgraphs, needs_gradient
-from ..settings.knobs import knobs
+from ..settings.knobs import knobs, loop_bytes
 from ..settings.user_passes import registered
 from .base import BaseExecutor, Made, Specialised
 
@@ -186,6 +186,7 @@ class KeyedExecutor(BaseExecutor):
             *size_hints(inputs),
             gradients=needs_gradient(self.module, types),
             inlines=inlines_subgraphs(), budget=knobs.activation_budget,
+            loop_bytes=loop_bytes(),
             on_tape=self.options.gradients, before=before, after=after,
         )  # fmt: skip
         return self._request(with_input_types(self.module, types), pipeline)

@@ -30,7 +30,7 @@ from ..plans.options import Options
 from ..plans.plan import PLANS, Plan
 from ..settings.events import log
 from ..settings.gradient_mode import inlines_subgraphs, was_differentiated
-from ..settings.knobs import knobs
+from ..settings.knobs import knobs, loop_bytes
 from ..settings.strategy import behavior_at, get_fusion_strategy, normalize, total_depth
 from ..settings.user_passes import registered
 from .base import BaseExecutor, Made, Specialised
@@ -308,6 +308,7 @@ class Executor(BaseExecutor):
             stable_sizes((*self.history, *self._seen)),
             fuse=knobs.general_fuser, gradients=self._differentiates,
             inlines=inlines_subgraphs(), budget=knobs.activation_budget,
+            loop_bytes=loop_bytes(),
             on_tape=self.options.gradients, before=before, after=after,
         )  # fmt: skip
         self.request = make_request(text, pipeline, self.options)

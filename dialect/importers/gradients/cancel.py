@@ -24,7 +24,7 @@ from ...ops.manipulation.shape import ExpandDims, Squeeze
 from ...ops.reductions.moments import Mean, Var
 from ...ops.reductions.reduce import Max, Min, Sum, reduced_axes
 from ...ops.sizes import normalize_axes, normalize_axis
-from .flow import values_read
+from .rerun import values_read
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder

@@ -14,9 +14,9 @@ from ..tracing.current import current, evaluator, trace_error, user_loc
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.pytree import TreeDef, flatten, leaves_like, unflatten
 from ..tracing.recorder import Recorder
-from .flow import values_read
 from .functional import joined, variable
 from .pullback import pulled_in_trace
+from .rerun import values_read
 
 
 class CustomVjp:

@@ -44,16 +44,20 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
     return made.program((*made.inputs, *given), (*made.outputs, *found))
 
 
-def split(program: Program, wrt: Sequence[int] | None = None, budget: float = 1.0) -> Gradient:
+def split(
+    program: Program, wrt: Sequence[int] | None = None, budget: float = 1.0,
+    loop_bytes: int | None = None,
+) -> Gradient:  # fmt: skip
     """A program and its gradients as two programs, between which few bytes pass (R2.29).
 
     Inputs and outputs are in memory in any case, so they rather than other values are captured.
     The reverse half returns a gradient for each chosen input that a float output depends on. If
     there are several float outputs, any of their gradients may be undefined, and so may those that
-    it returns (R2.30). ``budget`` is that of `residuals`; other arguments and errors are those of
-    `differentiate`.
+    it returns (R2.30). ``budget`` is that of `residuals`, and ``loop_bytes`` what the gradient
+    of a loop may keep of its rounds; other arguments and errors are those of `differentiate`.
     """
     made = _Forward(program, wrt, split.__code__)
+    made.rec.loop_bytes = loop_bytes
     with recording(made.rec):
         apart = reverse_half(made.rec, made.float_outputs, made.flowing)
         in_memory = {*made.inputs, *made.outputs}
@@ -70,7 +74,7 @@ def split(program: Program, wrt: Sequence[int] | None = None, budget: float = 1.
     reverse = Program(f"{program.name}_reverse", body, forward.types, forward.count)
     return Gradient(
         forward, reverse, len(made.outputs), tuple(made.floats), tuple(inputs), tuple(captured),
-        tuple(made.reached),
+        tuple(made.reached), tuple(made.rec.remarks),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from ..tracing.operators import as_value, op, wrap
 from ..tracing.pytree import TreeDef, flatten, leaves_like, positional_names, unflatten
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
+from .rerun import append
 from .sweep import pull_back, push_forward
 
 Selector = int | str
@@ -117,10 +118,7 @@ def joined(rec: Recorder, apart: Block) -> tuple[int, ...]:
     Raises TraceError, at their lines, for writes to memory that the block has not made.
     """
     if not any(instr.op.writes for instr in apart.walk()):
-        here = rec.blocks[-1]
-        here.instrs += apart.instrs
-        for instr in apart.instrs:
-            rec.home.update(dict.fromkeys(instr.results, here))
+        append(rec, apart)
         return apart.outputs
     program = Program("differentiated", apart, rec.hints, rec.program.count)
     _, kept = functionalize(program, at_run_time=True)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from ...errors import IRError, PipelineError, ProfuseError
+from ...ir.gradient_mode import LOOP_BYTES
 from ...ir.program import Program
 from ...ir.types import TensorType
 from ...mlir.context import loc_of
@@ -68,12 +69,14 @@ class DifferentiateDiffGraphs(Pass):
 
     Gradients are those of the tensor operands that require them, or may. Types and observers of
     the subgraph go. A subgraph that has no gradient is dissolved, with the reason. ``budget``: per
-    cent of what the forward half would keep for the reverse one that it may keep.
+    cent of what the forward half would keep for the reverse one that it may keep. ``loop-bytes``:
+    what the gradient of a loop may keep of its rounds.
     """
 
     name: ClassVar[str] = "differentiate-diff-graphs"
     counts_changes: ClassVar[bool] = True
     budget: int = 100
+    loop_bytes: int = LOOP_BYTES
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -86,7 +89,7 @@ class DifferentiateDiffGraphs(Pass):
         remove_observers(callee)
         program = decode_function(callee)
         try:
-            halves = split(program, _wanted(program), self.budget / 100)
+            halves = split(program, _wanted(program), self.budget / 100, self.loop_bytes)
         except ProfuseError as error:
             self.note(Reason(
                 Kind.NOT_DIFFERENTIATED, short_name(op), detail=error.what, loc=error.loc,
@@ -96,6 +99,8 @@ class DifferentiateDiffGraphs(Pass):
             put_back(op, callee)
             self.count("dissolved")
         else:
+            for remark in halves.remarks:
+                self.note(Reason(Kind.DIFFERENTIATED, detail=remark))
             names = []
             for half, part in (("forward", halves.forward), ("reverse", halves.reverse)):
                 names.append(f"{program.name}_{half}")

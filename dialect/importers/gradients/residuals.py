@@ -34,7 +34,7 @@ from ...ops.gradients import CustomResult
 from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim, Size
 from .builder import SHAPED_LIKE
-from .flow import values_read
+from .rerun import values_read
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -164,7 +164,10 @@ class _Cut:
             made = None if value in self.fixed else _remade(self.rec, value)
             if made is not None and not _is_cheap(made):
                 found[value] = _operations(self.rec, made) / max(_bytes(self.rec, value), 1)
-        return sorted(found, key=lambda v: found[v])
+        # Of equal ones every second one goes first, then of the others again: those that are kept
+        # are evenly spread, so that few values are computed again at a time.
+        places = {v: k for k, v in enumerate(found, 1)}
+        return sorted(found, key=lambda v: (found[v], places[v] & -places[v]))
 
 
 def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
@@ -188,7 +191,7 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
         if _is_like(instr):
             x, like = instr.operands
             instr.operands = (x, zeros.get(like, like))
-    reverse.instrs[:0] = made.instrs
+    _compute(reverse, made.instrs)
 
 
 def _is_like(instr: Instr) -> bool:

@@ -19,7 +19,7 @@ from ..tracing.recorder import Recorder
 from .builder import TraceBuilder
 from .cancel import cancelling
 from .centred import gradient_of_mean, subtracted_mean
-from .flow import pull_flow, push_flow, values_read
+from .rerun import values_read
 from .rules import partials_of, pulled, refused, stated_rule
 
 
@@ -75,6 +75,8 @@ def contributions(
     """
     rec = b.rec
     if issubclass(instr.op, ControlFlow):
+        from .flow import pull_flow  # few functions have any, and a first call waits for imports
+
         yield from pull_flow(rec, instr, gs, active, functools.partial(pull_back, rec)).items()
         return
     b.wanted = [v in active for v in instr.operands]
@@ -106,6 +108,8 @@ def push_forward(
     for instr in instrs:
         if issubclass(instr.op, ControlFlow):
             if not found.keys().isdisjoint((*instr.operands, *values_read(*instr.blocks))):
+                from .flow import push_flow
+
                 with rec.at(instr.loc):
                     moved = push_flow(rec, instr, found, functools.partial(push_forward, rec))
                 _note(found, instr.results, moved)

@@ -91,6 +91,7 @@ class Recorder:
         self.capture_inputs: list[int] = []
         self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
+        self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op

@@ -107,9 +107,11 @@ def _kind_text(kind: Any) -> str:
 
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
-    name: str = "main",
+    name: str = "main", loop_bytes: int | None = None,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
+
+    ``loop_bytes``: what the gradient of a loop may keep of its rounds; None = anything.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -119,6 +121,7 @@ def trace(
     leaves, in_tree = flatten_call(fn, args, kwargs)
     names = tuple(leaf_names(fn, in_tree))
     rec = Recorder(name, leaves, fn)
+    rec.loop_bytes = loop_bytes
     rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
     with recording(rec), effects_refused(rec):
         traced_args, traced_kwargs = unflatten(in_tree, [

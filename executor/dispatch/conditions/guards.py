@@ -79,8 +79,9 @@ def _requires_grad(check: Check, o: _Operand) -> _Found:
 
 
 def _symbol(check: Check, o: _Operand) -> _Found:
-    first = o.bound.setdefault(check.wanted, o.size(check))
-    return first == o.size(check) or [Test(("same", o.size(check), first), 1)]
+    name, times = check.wanted
+    wanted = o.bound.setdefault(name, o.size(check) // times) * times
+    return wanted == o.size(check) or [Test(("same", o.size(check), wanted), 1)]
 
 
 def _stride(check: Check, o: _Operand) -> _Found:

@@ -83,6 +83,33 @@ def run(parts, args, given):
     return real, dict(zip(parts.output_vjps, found, strict=True))
 
 
+def test_reverse_halves_run_loops_in_segments():
+    """The number of rounds is that of the call; what is kept is remarked."""
+
+    def f(x, y, n):
+        ys = np.zeros((12, 3)) * y
+
+        def body(i, x):
+            ys[i] = np.sin(x)
+            x[0] = x[0] * y[0] + x[1]
+            return x
+
+        x = pf.fori_loop(0, n, body, x * 1.0)
+        return (ys * ys).sum() + x.sum()
+
+    args = [np.array([0.3, -0.5, 0.8]), np.array([0.2, 0.9, -1.0]), 11]
+    with pf.knobs.override(cache=False, background=False):
+        wanted = pf.grad(f, wrt=(0, 1), profiled_runs=9)(*args)
+        program = typed(trace(f, tuple(args)).module.main, args, known=True)
+        for most, text in ((None, ""), (0, "every k-th"), (1 << 20, "every k-th")):
+            parts = split(program, loop_bytes=most)
+            _, gradients = run(parts, args, [np.float64(1.0)])
+            for k, want in enumerate(wanted):
+                np.testing.assert_allclose(gradients[k], want, rtol=1e-12)
+            assert text in "".join(parts.remarks)
+            assert bool(parts.remarks) == (most is not None)
+
+
 def lowered(reverse):
     """A reverse half with branches in place of gradient blocks, which cannot be evaluated."""
     module = parse_module(Module(reverse).to_mlir())

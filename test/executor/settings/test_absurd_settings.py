@@ -20,7 +20,7 @@ LARGEST = dict.fromkeys(NUMBERS, 2**31 - 1) | {
     "library_threads": 1024, "threads": 1024, "workers": 1024, "worker_nice": 19,
     **dict.fromkeys(
         ("cache_bytes", "check_bytes", "output_pool_bytes", "arena_bytes", "release_gil_ns",
-         "worker_memory"),
+         "worker_memory", "loop_bytes"),
         2**61,
     ),
 }  # fmt: skip
