@@ -13,11 +13,13 @@ from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
 from .capture import Captured, Dims, Place
+from .gather import Gather, gather_of
 from .walk import Shape, Walk
 
 Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
 Made = tuple[Captured, Compiled]
 _RECENT = 4  # entries that are compared before the trie is walked
+_WRITTEN = 8  # functions that are generated for one entry: sizes may go on changing
 
 
 class Entry:
@@ -31,9 +33,10 @@ class Entry:
         dynamic: sizes that have changed, and so are passed, each with the number of its symbol:
             sizes have one symbol while they have been equal in all runs.
         made: what the last capture has made, and what runs it; None before it.
+        written: how many functions were generated that gather what such runs are given.
     """
 
-    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes", "steps")
+    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes", "steps", "written")
 
     def __init__(
         self, steps: list[Hashable], shapes: list[Shape], pattern: list[int]
@@ -42,6 +45,7 @@ class Entry:
         self.dynamic: Dims = {}
         self.ranks = list(map(len, shapes))
         self.made: Made | None = None
+        self.written = 0
 
     def changed(self, shapes: list[Shape]) -> set[Place] | None:
         """Which sizes are others than those of the last run; None for other ranks."""
@@ -103,6 +107,7 @@ def _serves(entry: Entry, walk: Walk, pattern: list[int]) -> Made | None:
         return None
     if entry.shapes == shapes:
         return made
+    # No function gathers what runs of ever other sizes are given.
     changed = entry.changed(shapes)
     if changed is None or not changed <= entry.dynamic.keys() or entry.split(shapes):
         return None
@@ -116,7 +121,11 @@ class Cache:
     def __init__(self, dynamic: bool) -> None:
         self.dynamic = dynamic
         self.root = _Step()
-        self._recent: tuple[Entry, ...] = ()  # replaced as a whole, as threads read it
+        self.captures = 0
+        self.is_told = False  # that there are too many
+        # Both are replaced as a whole, as threads read them.
+        self._recent: tuple[Entry, ...] = ()
+        self.gathers: tuple[tuple[Gather, Made], ...] = ()
 
     def find(self, walk: Walk, pattern: list[int]) -> Made | None:
         """What serves a walk; None where it has to be captured."""
@@ -136,6 +145,17 @@ class Cache:
                 self._recent = (entry, *self._recent[: _RECENT - 1])
                 return made
         return None
+
+    def learn(self, walk: Walk, made: Made) -> None:
+        """Note a run that was walked and has hit: the next one like it is gathered."""
+        entry = next((e for e in self._recent if e.made is made), None)
+        if entry is None or entry.written >= _WRITTEN:
+            return
+        entry.written += 1
+        gather = gather_of(walk, made[0].arrays, made[0].sizes)
+        if gather is not None:
+            kept = [pair for pair in self.gathers if pair[1] is not made]
+            self.gathers = ((gather, made), *kept[: _RECENT - 1])
 
     def missed(self, walk: Walk, pattern: list[int]) -> tuple[Entry, list[Miss]]:
         """The entry to capture for, and why none could serve."""

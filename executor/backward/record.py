@@ -219,10 +219,13 @@ def record_diff(c: Capture, node: DiffNode, gs: Sequence[int | None]) -> list[in
         g = next(found)
         if edge is None:
             pulled.append(None)
-        elif len(node.op.input_vjps) == 1:
-            pulled.append(g)
-        else:
-            pulled.append(_defined(c, g, edge))
+            continue
+        target, index = edge
+        type_ = tensor(c.shape(c.meta_at(target, index)), target.metas[index][1])
+        if len(node.op.input_vjps) > 1:
+            g = _defined(c, g, type_, c.sizes_of(c.meta_at(target, index)))
+        c.program.types[g] = type_
+        pulled.append(g)
     return pulled
 
 
@@ -258,16 +261,13 @@ def _copied(c: Capture, instr: Instr, values: dict[int, int], program: Program, 
     return Instr(instr.op, operands, results, dict(instr.attrs), tuple(blocks), instr.loc or c.loc)
 
 
-def _defined(c: Capture, g: int, edge: tuple[Node, int]) -> int:
-    """A gradient that the reverse half may leave undefined: zeros then (R2.27)."""
-    node, index = edge
-    at = c.meta_at(node, index)
-    type_ = tensor(c.shape(at), node.metas[index][1])
+def _defined(c: Capture, g: int, type_: TensorType, sizes: Sequence[int]) -> int:
+    """A gradient that the reverse half may leave undefined: zeros of a type then (R2.27)."""
     (there,) = c.emit(AnyNonzero, (g,), [BOOL_SCALAR])
     (zero,) = c.emit(Constant, (), [_scalar(0)], value=0)
     shape = tuple(d if isinstance(d, int) else DYNAMIC for d in type_.shape or ())
     body, c.body = c.body, []
-    (zeros,) = c.emit(Full, (zero, *c.sizes_of(at)), [TENSOR], shape=shape, dtype=type_.dtype)
+    (zeros,) = c.emit(Full, (zero, *sizes), [TENSOR], shape=shape, dtype=type_.dtype)
     other, c.body = c.body, body
     result = c.program.new_value(TENSOR)
     c.body.append(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -16,17 +14,18 @@ from ...dialect.errors import InternalError
 from ...dialect.ir import gradient_mode
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
-from ..tape.engine import Captures
+from ..tape.engine import Captures, run
 from ..tape.node import TAPE
 from .backward import Backward
 from .capture import Capture, Captured
 from .finish import finish
-from .key import Cache, Made
+from .key import Cache, Entry, Made
 from .record import Unrecorded
 from .state import STATE, check_not_capturing
 from .walk import LIFTS, UNRECORDED, Roots, Walk
 
 _lock = ForkLock()
+_MOST = 64  # graphs of one cache: a number that changes in each step would make one each
 _caches: dict[tuple[Any, bool], Cache] = {}
 
 
@@ -72,22 +71,49 @@ def counts() -> Counts:
 def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[Any]:
     """Run backwards what ``roots`` depend on; arguments and result are those of `engine.run`."""
     check_not_capturing()
+    cache = _cache()
+    if captures is None:
+        for gather, known in cache.gathers:
+            given = gather(roots, retain_graph)
+            if given is not None:
+                PROCESS.counts.hits += 1
+                roots = ()
+                with _region():
+                    known[1](given[0], given[1], [], given[2], [])
+                return []
     walk = Walk(roots, captures)
     pattern = _pattern(walk.arrays)
-    cache = _cache()
     made = cache.find(walk, pattern)
     if made is None:
         with _lock:
             made = cache.find(walk, pattern)  # another thread may have captured the like meanwhile
+            hit = made is not None
+            if made is None and cache.captures >= _MOST:
+                return _eager(cache, roots, captures, retain_graph)
             if made is None:
                 walk, made = _captured(cache, roots, captures)
-                hits = 0
-            else:
-                hits = 1
     else:
-        hits = 1
-    PROCESS.counts.hits += hits
+        hit = True
+    if hit:
+        PROCESS.counts.hits += 1
+        cache.learn(walk, made)
     return _run(made, walk, retain_graph)
+
+
+def _eager(cache: Cache, roots: Roots, captures: Captures | None, retain_graph: bool) -> list[Any]:
+    """Run by the engine what nobody captures, as each run so far has been another one."""
+    if not cache.is_told:
+        cache.is_told = True
+        log(
+            "backward-limit",
+            "compiled_autograd",
+            f"{_MOST} graphs are captured; others run eagerly",
+        )
+    before, TAPE.captured = TAPE.captured, None
+    try:
+        return run(roots, captures, retain_graph=retain_graph)
+    finally:
+        TAPE.captured = before
 
 
 def _pattern(arrays: list[Any]) -> list[int]:
@@ -111,22 +137,6 @@ def _captured(cache: Cache, roots: Roots, captures: Captures | None) -> tuple[Wa
 
     A node that cannot be recorded is called as it is, in this run and in those that are like it.
     """
-    while True:
-        try:
-            return _captured_once(cache, roots, captures)
-        except Unrecorded as error:
-            node = error.node
-            log("backward-opaque", node.name, str(error.__cause__))
-            key = LIFTS[type(node)](node, Walk((), None))
-            if key in UNRECORDED:
-                raise InternalError(f"{node.name} is recorded, and cannot be") from error
-            UNRECORDED.add(key)
-
-
-def _captured_once(cache: Cache, roots: Roots, captures: Captures | None) -> tuple[Walk, Made]:
-    walk = Walk(roots, captures, marked=True)
-    pattern = _pattern(walk.arrays)
-    entry, misses = cache.missed(walk, pattern)
     number = next(PROCESS.number)
     PROCESS.counts.captures += 1
     name = f"CompiledAutograd{number}"
@@ -134,16 +144,43 @@ def _captured_once(cache: Cache, roots: Roots, captures: Captures | None) -> tup
     log("backward-start", name, "", graph=number, start=start)
     STATE.capturing = True
     try:
-        captured = Capture(number, walk, pattern, entry.dynamic).run()
-        made = Backward(name, captured, [miss.text for miss in misses], _signature(walk, captured))
+        while True:
+            try:
+                walk, entry, made = _recorded(cache, roots, captures, number)
+                break
+            except Unrecorded as error:
+                _note_unrecorded(error)
         finish(made)
     finally:
         STATE.capturing = False
         log("backward-end", name, "", time.time() - start, graph=number)
     assert STATE.compiler is not None
-    entry.made = captured, STATE.compiler(made)
+    found = entry.made = made.captured, STATE.compiler(made)
     PROCESS.captured.append(made)
-    return walk, entry.made
+    cache.captures += 1
+    return walk, found
+
+
+def _recorded(
+    cache: Cache, roots: Roots, captures: Captures | None, number: int
+) -> tuple[Walk, Entry, Backward]:
+    """Walk over a run once more, and record it; raises Unrecorded for a node that cannot be."""
+    walk = Walk(roots, captures, marked=True)
+    pattern = _pattern(walk.arrays)
+    entry, misses = cache.missed(walk, pattern)
+    captured = Capture(number, walk, pattern, entry.dynamic).run()
+    reasons = [miss.text for miss in misses]
+    name = captured.module.main.name
+    return walk, entry, Backward(name, captured, reasons, _signature(walk, captured))
+
+
+def _note_unrecorded(error: Unrecorded) -> None:
+    node = error.node
+    log("backward-opaque", node.name, str(error.__cause__ or error))
+    key = LIFTS[type(node)](node, Walk((), None))
+    if key in UNRECORDED:
+        raise InternalError(f"{node.name} is recorded, and cannot be") from error
+    UNRECORDED.add(key)
 
 
 def _signature(walk: Walk, captured: Captured) -> str:
@@ -152,19 +189,21 @@ def _signature(walk: Walk, captured: Captured) -> str:
     return " ".join(f"{x.dtype.name}[{x.ndim}]" for x in arrays)
 
 
-@contextmanager
-def _region() -> Iterator[None]:
+class _region:
     """A captured run is under way: what runs backwards in it is eager (R4.41)."""
-    before, TAPE.captured = TAPE.captured, None
-    mode = gradient_mode.set_gradient_mode(False)
-    STATE.running += 1
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    finally:
+
+    def __enter__(self) -> None:
+        self.before, TAPE.captured = TAPE.captured, None
+        self.mode = gradient_mode.set_gradient_mode(False)
+        STATE.running += 1
+        self.errors = np.errstate(all="ignore")
+        self.errors.__enter__()
+
+    def __exit__(self, *_: Any) -> None:
+        self.errors.__exit__(None, None, None)
         STATE.running -= 1
-        gradient_mode.set_gradient_mode(mode)
-        TAPE.captured = before
+        gradient_mode.set_gradient_mode(self.mode)
+        TAPE.captured = self.before
 
 
 def _run(made: Made, walk: Walk, retain_graph: bool) -> list[Any]:

@@ -104,7 +104,7 @@ class Walk:
                 marks.append(self.lengths())
             for meta in node.metas:
                 shape_of(meta[0])
-            hooks = None if node.hooked is None else self._hooked(node)
+            hooks = None if node.hooked is None else hooks_of(node, self.hooks)
             edges = node.edges
             if len(edges) == 1:  # the most frequent, and the shortest
                 edge = edges[0]
@@ -142,27 +142,6 @@ class Walk:
         lists = (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves)
         return tuple(map(len, lists))
 
-    def _hooked(self, node: Node) -> Hashable:
-        """The counts and positions of a node's hooks (R4.8); the hooks themselves are lifted."""
-        hooks, found = node.hooked, self.hooks
-        assert hooks is not None
-        if hooks.retained:
-            raise GradientError(
-                f"compiled_autograd meets an array that retains its gradient, of {node.name}",
-                loc=node.loc, hint="write y.register_hook(f), and keep the gradient in f",
-            )  # fmt: skip
-        outputs = []
-        for key, (index, hook) in hooks.outputs.items():
-            outputs.append(index)
-            found.append(tensor_hook(hooks.outputs, key, hook))
-        found += [pre_hook(hooks.pre, key, hook) for key, hook in hooks.pre.items()]
-        found += [
-            accumulated_hook(hooks.accumulated, key, hook)
-            for key, hook in hooks.accumulated.items()
-        ]
-        found += [post_hook(hooks.post, key, hook) for key, hook in hooks.post.items()]
-        return (*outputs, -1, len(hooks.pre), len(hooks.accumulated), len(hooks.post))
-
     def keep(self, x: Any) -> Hashable:
         """Lift one saved value; its part of the key.
 
@@ -184,6 +163,28 @@ class Walk:
             self.shapes.append(x.shape)
             return "packed", x.dtype
         return "number", kind.__name__, repr(x)
+
+
+def hooks_of(node: Node, found: list[Any]) -> Hashable:
+    """The counts and positions of a node's hooks (R4.8); what calls them is added to ``found``."""
+    hooks = node.hooked
+    if hooks is None:
+        return None
+    if hooks.retained:
+        raise GradientError(
+            f"compiled_autograd meets an array that retains its gradient, of {node.name}",
+            loc=node.loc, hint="write y.register_hook(f), and keep the gradient in f",
+        )  # fmt: skip
+    outputs = []
+    for key, (index, hook) in hooks.outputs.items():
+        outputs.append(index)
+        found.append(tensor_hook(hooks.outputs, key, hook))
+    found += [pre_hook(hooks.pre, key, hook) for key, hook in hooks.pre.items()]
+    found += [
+        accumulated_hook(hooks.accumulated, key, hook) for key, hook in hooks.accumulated.items()
+    ]
+    found += [post_hook(hooks.post, key, hook) for key, hook in hooks.post.items()]
+    return (*outputs, -1, len(hooks.pre), len(hooks.accumulated), len(hooks.post))
 
 
 def lift_op(node: OpNode, walk: Walk) -> Hashable:
@@ -267,4 +268,4 @@ LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
     CustomNode: lift_custom,
 }  # fmt: skip
 
-__all__ = ["LIFTS", "UNRECORDED", "Roots", "Shape", "Walk", "lift_opaque"]
+__all__ = ["LIFTS", "UNRECORDED", "Roots", "Shape", "Walk", "hooks_of", "lift_opaque"]

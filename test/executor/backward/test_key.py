@@ -248,3 +248,13 @@ def test_leaves_that_are_gone_do_not_count():
     with captured():
         loss().backward()
     assert counts().captures == 1
+
+
+def test_numbers_that_change_in_each_step_do_not_capture_forever(monkeypatch):
+    monkeypatch.setattr("profuse.executor.backward.run._MOST", 5)
+    x = leaf(3)
+    found = captures(*[lambda k=k: (x * (1.0 + k)).sum() for k in range(9)])
+    assert found == [1, 2, 3, 4, 5, 5, 5, 5, 5]
+    np.testing.assert_allclose(x.grad, np.full(3, 45.0))
+    assert captures(lambda: (x * 3.0).sum()) == [5] and counts().hits == 1
+    assert sum(e.kind == "backward-limit" for e in pf.events()) == 1
