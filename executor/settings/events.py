@@ -26,8 +26,9 @@ _LEVELS = dict.fromkeys(
 ) | dict.fromkeys(
     ("backward-limit", "callback-failed", "check-failed", "compile-failed",
      "compiled-in-process", "device-fallback", "disk-corrupt", "disk-off", "dropped",
-     "kernel-failed", "log-off", "no-assembler", "setting-unknown", "slower", "strategy-exceeded", "trace-lost", "worker-lost",
-     "worker-replaced", "workers-given-up"), "warning"
+     "kernel-failed", "log-off", "no-assembler", "setting-unknown", "slower",
+     "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",
+     "workers-given-up"), "warning"
 )  # fmt: skip
 
 
