@@ -38,6 +38,9 @@ def run(
 
     Hooks that are registered meanwhile count from the next run.
     """
+    captured = TAPE.captured
+    if captured is not None and not create_graph and not TAPE.anomalies:
+        return captured(roots, captures, retain_graph)
     limit = count()
     anomalies = TAPE.anomalies
     states, ends = _states([root[0] for root in roots])
@@ -53,7 +56,7 @@ def run(
         found += [None] * len(places)
         whole = whole and not node.edges and node in states
     if captures and not whole:
-        needed = _leading_to(states, captures)
+        needed = leading_to(states, captures)
         unusual = states.keys() - needed.difference(captures)
     following: Node | None = None
     ready: list[tuple[float, int, Node]] = []
@@ -222,7 +225,7 @@ def _states(roots: Iterable[Node]) -> tuple[dict[Node, list[Any]], int]:
     return states, len(states) - inner
 
 
-def _leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
+def leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
     """The nodes that a captured gradient depends on."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:
@@ -239,4 +242,4 @@ def _leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
     return needed
 
 
-__all__ = ["Captures", "run"]
+__all__ = ["Captures", "leading_to", "run"]

@@ -5,7 +5,7 @@ All of it follows from the op's rule. Runs on small arrays consist of little els
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,15 @@ class Plan:
         kept_results: which results they keep.
         blank: what stands for the operands that are not kept.
         pull: the rule as one function; None = it is not recorded, or cannot be.
+        stamp: what tells nodes apart whatever their sizes are; None until `stamped`.
     """
 
     __slots__ = (
         "_given", "_left", "attrs", "blank", "builder", "kept", "kept_results", "op", "pull",
-        "wanted",
+        "stamp", "wanted",
     )  # fmt: skip
     pull: Pull | None
+    stamp: Hashable
 
     def __init__(
         self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any],
@@ -56,7 +58,23 @@ class Plan:
         self.blank = [None if w else x for x, w in zip(self._given, wanted, strict=True)]
         self.builder = ArrayBuilder(wanted)
         self.pull = None
+        self.stamp = None
         self._left = OFTEN
+
+    def stamped(self) -> Hashable:
+        """Make `stamp`: the op, its attributes but for shapes, and what operands are and keep."""
+        attrs = [
+            (name, repr(v) if isinstance(v, (float, complex, np.ndarray)) else v)
+            for name, v in self.attrs.items() if name != "shape"
+        ]  # fmt: skip
+        given = [
+            (x.dtype, x.is_unknown or x.ndim) if type(x) is Unsaved else (type(x), repr(x))
+            for x in self._given
+        ]
+        kept = self.kept, self.kept_results, tuple(x is None for x in self.blank)
+        parts = (*map(_hashable, attrs), *given, *kept, *self.wanted)
+        self.stamp = (self.op, *parts)
+        return self.stamp
 
     def ran(self) -> None:
         """Count a run of the rule; one that runs often is recorded."""
@@ -66,6 +84,14 @@ class Plan:
 
     def _recorded(self) -> Pull | None:
         return straight(self.op, self.attrs, self._given, self.wanted)
+
+
+def _hashable(x: Any) -> Hashable:
+    try:
+        hash(x)
+    except TypeError:
+        return repr(x)
+    return x
 
 
 class OpPlans:
