@@ -869,8 +869,8 @@ MUTATIONS = (
          "executor/dispatch/test_dispatch_arguments.py::test_baked_numbers"),
     ),
     Mutation(
-        "emitted code forgets numbers that were baked", "executor/dispatch/attach.py",
-        "    arguments.tests += baked_tests(trace.guards, arguments.values)\n", "",
+        "emitted code forgets numbers that were baked", "executor/functions/variants.py",
+        "        found.tests += baked_tests(trace.guards, found.values)\n", "",
         ("executor/dispatch/test_dispatch_arguments.py::test_baked_numbers",),
     ),
     Mutation(

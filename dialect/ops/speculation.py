@@ -17,6 +17,7 @@ from ..ir.program import Instr, Module, Program
 from ..ir.size_algebra import multiple_of
 from ..ir.symbolic import Sym
 from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
+from .queries import Dim
 
 
 class Identity(Op):
@@ -296,6 +297,18 @@ class Gradient:
             self.output_vjps,
         )  # fmt: skip
         return {"forward": forward, "reverse": reverse, **dict(zip(_INDICES, indices, strict=True))}
+
+    @property
+    def shapes_alone(self) -> frozenset[int]:
+        """The captured inputs, as inputs of ``forward``, of which only sizes are read."""
+        first = len(self.input_vjps)
+        given = dict(zip(self.reverse.inputs[first:], self.captured_inputs, strict=False))
+        read = {
+            v for instr in self.reverse.body.walk() if instr.op is not Dim for v in instr.operands
+        }  # fmt: skip
+        read.update(self.reverse.outputs)
+        read.update(v for i in self.reverse.body.walk() for b in i.blocks for v in b.outputs)
+        return frozenset(k for v, k in given.items() if v not in read)
 
     @classmethod
     def of(cls, instr: Instr, module: Module) -> Gradient:

@@ -33,7 +33,7 @@ class Version:
 
 _MANY = 1 << 30  # holders: nobody has counted them
 _adding = threading.RLock()  # two threads may add to the gradient of one leaf
-_UNSEEN: Any = object()  # in place of the node of a base, for views that do not follow it
+UNSEEN: Any = object()  # in place of the node of a base, for views that do not follow it
 
 
 class _More:
@@ -78,7 +78,7 @@ class Array(Conversions):
     def node(self) -> Node | None:
         """What has computed it, `Accumulate` for a leaf; None = it requires no gradient."""
         base = self.base
-        if base is not None and self._seen is not base._node and self._seen is not _UNSEEN:
+        if base is not None and self._seen is not base._node and self._seen is not UNSEEN:
             self.set_node(None if base._node is None else ViewOf(base, self), 0)
             self._seen = base._node
         return self._node
@@ -96,8 +96,8 @@ class Array(Conversions):
         """Note that this is a view of ``x``; if ``differentiable``, also for what is written."""
         base = self.base = x if x.base is None else x.base
         self._version = base.version
-        self._seen = base._node if differentiable and (x is base or x._seen is not _UNSEEN) else (
-            _UNSEEN
+        self._seen = base._node if differentiable and (x is base or x._seen is not UNSEEN) else (
+            UNSEEN
         )  # fmt: skip
 
     def rebase(self, written: Array, key: Any = None) -> None:
@@ -111,7 +111,7 @@ class Array(Conversions):
             return
         if base is None:
             base = self
-        elif self._seen is _UNSEEN:
+        elif self._seen is UNSEEN:
             raise GradientError(
                 "what requires gradients is written to a view that was made by detach() or under "
                 "pf.no_grad(), so that the gradient of the array behind it would be lost",
@@ -290,4 +290,4 @@ def _is_owned(x: Any) -> bool:
     return type(x) is np.ndarray and x.flags.owndata and x.flags.writeable
 
 
-__all__ = ["FLOATS", "Array", "Version"]
+__all__ = ["FLOATS", "UNSEEN", "Array", "Version"]
