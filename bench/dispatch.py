@@ -1,5 +1,8 @@
 """What a call costs: 4x4 float32 arrays, two or dicts of them, for next to no arithmetic.
 
+A training step is a loss and its gradients: by a jitted function and ``backward``, by the tape
+without a jitted function, by `pf.value_and_grad`, and by the peers.
+
 Every system is called with its own kind of array, after warming up. Rounds of calls of each are
 interleaved on one core; each call is timed by itself, and what timing nothing takes is subtracted.
 The mean is that of loops without a clock in them. JAX returns before the result is there; the
@@ -37,13 +40,19 @@ def step(np, parameters, gradients):
     return {name: parameters[name] - 0.1 * gradients[name] for name in parameters}
 
 
+def loss(np, x, y):
+    return (np.tanh(x + y) * x).sum()
+
+
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 Y = np.linspace(2, 3, 16, dtype=np.float32).reshape(4, 4)
 MANY = {f"w{k}": X + k for k in range(10)}
+TRAINING = "a training step"
 CASES: dict[str, tuple[Callable, tuple]] = {
     "x + y": (add, (X, Y)),
     "tanh(x + y) * x": (mixed, (X, Y)),
     "a step of 10 in a dict": (step, (MANY, dict.fromkeys(MANY, Y))),
+    TRAINING: (loss, (X, Y)),
 }
 
 
@@ -96,7 +105,64 @@ def systems(fn: Callable, args: tuple) -> dict[str, Callable[[], object]]:
     return out
 
 
+def training(args: tuple) -> dict[str, Callable[[], object]]:
+    """Per installed system, a call that computes `loss` and its gradients."""
+    x, y = (pf.array(a, requires_grad=True) for a in args)
+    f, both = (
+        pf.jit(lambda x, y: loss(np, x, y)),
+        pf.value_and_grad(lambda x, y: loss(np, x, y), wrt=(0, 1)),
+    )
+    both.warmup(*args)
+
+    def taped(fn: Callable) -> tuple:
+        value = fn(x, y)
+        x.grad = y.grad = None
+        value.backward()
+        return np.asarray(value), (x.grad, y.grad)
+
+    for _ in range(4):
+        taped(f)
+        both(*args)
+        f.wait()
+        both.wait()
+    assert f.state().emitted and both.state().emitted
+    out: dict[str, Callable[[], object]] = {
+        "profuse, jitted on the tape": lambda: taped(f),
+        "profuse, the tape alone": lambda: taped(lambda x, y: loss(np, x, y)),
+        "profuse, value_and_grad": lambda: both(*args),
+    }
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        pass
+    else:
+        jitted = jax.jit(jax.value_and_grad(lambda a, b: loss(jnp, a, b), argnums=(0, 1)))
+        u, v = map(jax.device_put, args)
+        out["jax.jit, waited for"] = lambda: jax.block_until_ready(jitted(u, v))
+    try:
+        import torch
+    except ImportError:
+        pass
+    else:
+        torch.set_num_threads(1)
+        s, t = (torch.from_numpy(a.copy()).requires_grad_() for a in args)
+        compiled = torch.compile(lambda a, b: loss(torch, a, b))
+
+        def eager(fn: Callable) -> tuple:
+            value = fn(s, t)
+            s.grad = t.grad = None
+            value.backward()
+            return value.detach(), (s.grad, t.grad)
+
+        out["torch eager"] = lambda: eager(lambda a, b: loss(torch, a, b))
+        out["torch.compile"] = lambda: eager(compiled)
+    return out
+
+
 def same(found: object, expected: object) -> bool:
+    if isinstance(expected, tuple):
+        return all(map(same, found, expected))  # type: ignore[call-overload]
     if isinstance(expected, dict):
         return all(same(found[key], item) for key, item in expected.items())  # type: ignore[index]
     return np.allclose(np.asarray(found), expected, atol=1e-6)  # type: ignore[arg-type]
@@ -122,9 +188,14 @@ def mean(call: Callable[[], object], count: int) -> float:
     return (time.perf_counter_ns() - start) / count
 
 
-def measure(fn: Callable, args: tuple, calls: int, rounds: int) -> dict[str, dict[str, float]]:
-    tried = {"": lambda: None, **systems(fn, args)}
-    expected = fn(np, *args)
+def measure(name: str, calls: int, rounds: int) -> dict[str, dict[str, float]]:
+    fn, args = CASES[name]
+    if name == TRAINING:
+        tried = {"": lambda: None, **training(args)}
+        expected = tried["profuse, the tape alone"]()
+    else:
+        tried = {"": lambda: None, **systems(fn, args)}
+        expected = fn(np, *args)
     for name, call in tried.items():
         for _ in range(500):
             got = call()
@@ -160,10 +231,10 @@ def main() -> None:
     args = parser.parse_args()
     print(f"{processor()}, one core of {os.cpu_count()}, 4x4 float32 arrays, ns per call")
     tables = {}
-    for name, (fn, given) in CASES.items():
+    for name in CASES:
         if args.names and name not in args.names:
             continue
-        tables[name] = measure(fn, given, args.calls, args.rounds)
+        tables[name] = measure(name, args.calls, args.rounds)
         print(f"{name:<28}{'median':>10}{'p99':>10}{'loop':>10}")
         for system, row in tables[name].items():
             print(f"  {system:<26}" + "".join(f"{row[k]:>10.0f}" for k in row), flush=True)

@@ -33,10 +33,10 @@ class ProfuseError(Exception):
         hint: what to do next.
 
     ``sizes`` of an error that only arises because two sizes are not known to be equal holds
-    these; the `assume-sizes` pass reads it.
+    these, or the one size that is not known to be positive; passes that assume sizes read it.
     """
 
-    sizes: tuple[Any, Any] | None = None
+    sizes: tuple[Any, ...] = ()
 
     def __init__(self, what: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
         self.what, self.loc, self.hint = what, loc, hint

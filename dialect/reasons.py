@@ -25,6 +25,7 @@ class Effect(Enum):
     DISSOLVED = "dissolved"  # a group that was formed
     STABLE_SIZES = "stable sizes stay literal"
     CONSTANT_SIZES = "sizes of arrays made of constants stay literal"
+    ASSUMED_SIZES = "sizes are guarded to fit as they have so far"
     WRITE_KEPT = "kept"  # an op that writes into an array
     GROUPS_APART = "kept apart"
     INTERPRETED = "group @{subject} is interpreted"
@@ -183,7 +184,7 @@ def summed(reasons: Iterable[Reason]) -> list[Reason]:
 
 _COUNTED = (
     Effect.NOT_FUSED, Effect.DISSOLVED, Effect.STABLE_SIZES, Effect.CONSTANT_SIZES,
-    Effect.WRITE_KEPT, Effect.GROUPS_APART,
+    Effect.ASSUMED_SIZES, Effect.WRITE_KEPT, Effect.GROUPS_APART,
 )  # fmt: skip
 # Kinds whose detail is what an error says: its place and its hint are part of the words.
 _OF_ERRORS = (Kind.NOT_LOWERED, Kind.WORKER_LOST, Kind.NOT_COMPILED, Kind.AS_IMPORTED)

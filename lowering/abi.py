@@ -14,16 +14,19 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Callable
 from dataclasses import field
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 
 from ..dialect.dataclass import dataclass
 from ..dialect.errors import LoweringError
 from ..dialect.ir.dtypes import dtype_named
-from ..dialect.ir.size_algebra import parse_dim
-from ..dialect.ir.symbolic import evaluate
+from ..dialect.ir.size_algebra import multiple_of, parse_dim
+from ..dialect.ir.symbolic import Dim, evaluate
 
 CONTIGUOUS = "contiguous"
+Size = TypeVar("Size", int, Dim)
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ class KernelABI:
 
     Attributes:
         inputs, outputs: in slot order.
-        symbols: symbol name -> (input index, axis) whose size it is; insertion order = slot order.
+        symbols: symbol name -> (input index, axis, times): the size there is that many times the
+            symbol; insertion order = slot order. See `sizes`.
         strides: (input index, axis) of each run-time stride, in slot order.
         workspace: scratch bytes needed, a size expression over the symbols.
         in_place: (output, input) pairs that may be the same memory, exactly; no others may overlap.
@@ -59,10 +63,14 @@ class KernelABI:
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    symbols: dict[str, tuple[int, int]]
+    symbols: dict[str, tuple[int, int, int]]
     strides: tuple[tuple[int, int], ...]
     workspace: str
     in_place: tuple[tuple[int, int], ...] = ()
+
+    def sizes(self, read: Callable[[int, int], Size]) -> dict[str, Size]:
+        """What each size symbol stands for; ``read(input, axis)`` is a size, or what tells one."""
+        return {name: read(k, axis) // times for name, (k, axis, times) in self.symbols.items()}
 
     def workspace_size(self, sizes: dict[str, int]) -> int:
         """Workspace bytes under these symbol values."""
@@ -160,7 +168,7 @@ def abi_from_json(data: dict[str, Any]) -> KernelABI:
     return KernelABI(
         inputs=tuple(_spec_from_json(s) for s in data["inputs"]),
         outputs=tuple(_spec_from_json(s) for s in data["outputs"]),
-        symbols={name: (index, axis) for name, index, axis in data["symbols"]},
+        symbols={name: (index, axis, times) for name, index, axis, times in data["symbols"]},
         strides=tuple((index, axis) for index, axis in data["strides"]),
         workspace=data["workspace"],
         in_place=tuple((output, given) for output, given in data["in_place"]),
@@ -179,14 +187,18 @@ def _spec_from_json(data: list) -> TensorSpec:
     )
 
 
-def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int]]:
-    """Size symbol -> (input, axis) that has the symbol's size; raises LoweringError without one."""
-    found: dict[str, tuple[int, int]] = {}
+def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int, int]]:
+    """`KernelABI.symbols`, if possible of axes whose size just is a symbol.
+
+    Raises LoweringError for a symbol of which no size is a multiple.
+    """
+    found: dict[str, tuple[int, int, int]] = {}
+    for number, spec in enumerate(specs):
+        for axis, dim in enumerate(spec.dims):
+            name, times = multiple_of(parse_dim(dim)) or ("", 0)
+            if name and times < found.get(name, (0, 0, inf))[2]:
+                found[name] = (number, axis, times)
     for name in symbols:
-        for number, spec in enumerate(specs):
-            if name in spec.dims:
-                found[name] = (number, spec.dims.index(name))
-                break
-        else:
+        if name not in found:
             raise LoweringError(f"size symbol {name} is not the size of any argument")
-    return found
+    return {name: found[name] for name in symbols}

@@ -124,6 +124,12 @@ def emitted_hits(f: Any, *, into: bool = False) -> int:
     return sum(entry.read(cells.hits) for cells in entry.cells)
 
 
+def reverse_hits(f: Any) -> int:
+    """Runs of reverse halves that emitted code has answered so far."""
+    entries = [pull.dispatcher.entry for pull in f._pulls()]
+    return sum(e.read(cells.hits) for e in entries if e is not None for cells in e.cells)
+
+
 def entries_alive() -> int:
     """Pieces of emitted code that some function or call still holds."""
     return len(entries._live)
@@ -271,6 +277,7 @@ def new_event_ring(monkeypatch: Any) -> None:
 # --- steps of a module's work that are tested by themselves ------------------------------------
 
 check_fields, check_dtypes = layout._check_fields, layout._check_dtypes
+check_scalars = layout._check_scalars
 save_trace = perfetto._save
 version_of = fingerprint._version
 NAMED_DISTRIBUTIONS = fingerprint._DISTRIBUTIONS

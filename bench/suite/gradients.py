@@ -176,3 +176,37 @@ def mlp_block_gradient(np, w0, b0, w1, b1, x, c):
     """Of all parameters, and of what comes in."""
     wrt = (0, 1, 2, 3, 4)
     return np.value_and_grad(partial(_loss(_mlp), np), wrt)(w0, b0, w1, b1, x, c)
+
+
+def _layers(d, n, m):
+    """Parameters of three layers of one width, a batch, and what shall come out."""
+    width = min(m, 256)
+    layers = [x for _ in range(3) for x in (d.weights(width, width), d.normal(width))]
+    return *layers, d.normal(n, width), d.normal(n, width)
+
+
+def _fit_layers(np, w0, b0, w1, b1, w2, b2, x, y):
+    h = np.tanh(x @ w0 + b0)
+    h = np.tanh(h @ w1 + b1)
+    r = h @ w2 + b2 - y
+    return np.mean(r * r)
+
+
+def _layers_by_hand(np, w0, b0, w1, b1, w2, b2, x, y):
+    h0 = np.tanh(x @ w0 + b0)
+    h1 = np.tanh(h0 @ w1 + b1)
+    r = h1 @ w2 + b2 - y
+    d2 = r * (2.0 / (x.shape[0] * x.shape[1]))
+    d1 = (d2 @ w2.T) * (1.0 - h1 * h1)
+    d0 = (d1 @ w1.T) * (1.0 - h0 * h0)
+    return np.mean(r * r), (
+        x.T @ d0, np.sum(d0, axis=0), h0.T @ d1, np.sum(d1, axis=0), h1.T @ d2, np.sum(d2, axis=0),
+    )  # fmt: skip
+
+
+@gradient(_layers, by_hand=_layers_by_hand)
+def mlp_gradient(np, w0, b0, w1, b1, w2, b2, x, y):
+    """Of all parameters; on 64x256, what a step of a small model costs."""
+    return np.value_and_grad(partial(_fit_layers, np), (0, 1, 2, 3, 4, 5))(
+        w0, b0, w1, b1, w2, b2, x, y
+    )

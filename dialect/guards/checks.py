@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, get_args
 from ..dataclass import dataclass
 from ..errors import InternalError
 from ..ir.device import HOST
+from ..ir.size_algebra import multiple_of
 from ..ir.symbolic import Dim, Sym, symbol
 from ..ir.types import ListType, TensorType, Type, contiguous_strides
 from .relaxed import layout_of
@@ -23,6 +24,7 @@ Kind = Literal[
     "object", "dtype", "device", "requires_grad", "rank", "size", "positive", "symbol",
     "expression", "single", "aligned", "contiguous", "stride", "order",
 ]  # fmt: skip
+_INTERLEAVED = (-1, 2, 3, 4)  # strides of a last axis, in elements
 TENSOR_WORDS, UNDEFINED, LIST = "a tensor", "an undefined tensor", "a list"
 _Entry = TypeVar("_Entry")
 
@@ -34,8 +36,9 @@ class Check:
     Attributes:
         kind: ``"object"``: one of these, in words; ``"dtype"``: this (None: any) in native byte
             order; ``"device"``, ``"requires_grad"``, ``"rank"``; ``"size"``: this literal;
-            ``"positive"``: at least 1, as ``wanted`` is; ``"symbol"``: what this name is wherever
-            it stands; ``"expression"``: of symbols, that value; ``"single"``: 0 and 1 where
+            ``"positive"``: at least 1, as ``wanted`` is; ``"symbol"``: of ``(name, times)``, that
+            many times what the name is wherever it stands; ``"expression"``: of symbols, that
+            value; ``"single"``: 0 and 1 where
             ``wanted`` is, and only there; ``"aligned"``: elements, if any, as their dtype asks for;
             ``"contiguous"``: in C order without gaps; ``"stride"``: in elements (None: any whole
             number), unless it is of one element or of none; ``"order"``: see `relaxed.Layout`.
@@ -112,8 +115,8 @@ def _size_checks(want: Any, axis: int) -> Iterator[tuple]:
         return
     # Lowerings take symbols for positive: NumPy raises for some reductions over nothing.
     yield "positive", want, axis
-    name = symbol_name(want)
-    yield ("expression", want, axis) if name is None else ("symbol", name, axis)
+    found = multiple_of(want)
+    yield ("expression", want, axis) if found is None else ("symbol", found, axis)
 
 
 def _flag_checks(want: Type) -> Iterator[tuple]:
@@ -138,15 +141,6 @@ def _relaxed_checks(want: Type) -> Iterator[tuple]:
     yield from (("aligned",), ("order", layout_of(want)))
 
 
-def symbol_name(dim: Dim | None) -> str | None:
-    """The name of a size that is just a symbol; None for literals and expressions."""
-    if isinstance(dim, Sym):
-        names = dim.symbols
-        if len(names) == 1 and dim == symbol(next(iter(names))):
-            return next(iter(names))
-    return None
-
-
 # --- generalisation (R1.40) --------------------------------------------------------------------
 
 
@@ -159,8 +153,8 @@ def generalize(
 
     Sizes 0 and 1 stay literal, those in ``literal``, and those that are literal in what is
     ``known`` of an operand whatever the sizes of others are; equal sizes share a symbol ``s0``,
-    ``s1``, …; a C-contiguous operand stays so, else strides 0 and 1 stay literal and the others
-    are passed at run time.
+    ``s1``, …; a C-contiguous operand stays so, else strides 0 and 1 stay literal, those of -1 to 4
+    along a last axis, and the others are passed at run time.
     """
     if len(devices_of(types)) > 1 or any(t.requires_grad for t in types):
         return None
@@ -202,10 +196,16 @@ def _stride_class(t: TensorType) -> tuple[int | None, ...] | str | None:
     if 0 in shape or _strides_fit(t.strides, contiguous_strides(shape), shape):  # type: ignore[arg-type]
         return "contiguous"
     # A dimension of size 1 is only ever indexed with 0: its stride needs no run-time value.
-    return tuple(
+    *outer, last = (
         0 if size == 1 else (step if step in (0, 1) else None)
         for step, size in zip(t.strides, shape, strict=True)
     )
+    # Every second element, or the last one first, is no size that changes, if none is the same; a
+    # kernel that knows it loads whole vectors.
+    step = t.strides[-1]
+    if last is None and step in _INTERLEAVED and step not in shape[:-1]:
+        last = step
+    return (*outer, last)
 
 
 def _strides_fit(strides: Sequence, wanted: Sequence, shape: Sequence) -> bool:
@@ -213,5 +213,5 @@ def _strides_fit(strides: Sequence, wanted: Sequence, shape: Sequence) -> bool:
 
 
 __all__ = [
-    "Check", "Kind", "checks_of", "devices_of", "generalize", "symbol_name", "table",
+    "Check", "Kind", "checks_of", "devices_of", "generalize", "table",
 ]  # fmt: skip

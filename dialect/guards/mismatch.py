@@ -165,11 +165,18 @@ def _symbol(check: Check, got: Any, state: _State) -> str | None:
     size = got.shape[check.axis]
     if size == 0:
         return None  # which is not positive, and says so
-    bound, first = state.symbols.setdefault(check.wanted, (size, check))
-    if bound == size:
+    name, times = check.wanted
+    text = f"{_SIZE.format(check.axis)} {size}, must"
+    if size % times:
+        return f"{text} be a multiple of {times}"
+    bound, first = state.symbols.setdefault(name, (size // times, check))
+    if bound == size // times:
         return None
     place = f"dimension {first.axis} of {state.label(first.operand)}"
-    return f"{_SIZE.format(check.axis)} {size}, must equal {place}, which is {bound}"
+    before = first.wanted[1]
+    if before == times:
+        return f"{text} equal {place}, which is {bound * times}"
+    return f"{text} be {bound * times}, as {place} is {bound * before}"
 
 
 def _expression(check: Check, got: Any, state: _State) -> str | None:

@@ -16,20 +16,22 @@ LOOP_BYTES = 256 << 20
 
 
 class _Mode(threading.local):
+    """Gradient mode of each thread; ``on`` is read where a call of `gradient_mode` would count."""
+
     on = True
 
 
-_MODE = _Mode()
+MODE = _Mode()
 
 
 def gradient_mode() -> bool:
     """Whether operations of this thread are differentiable; True at the start of a thread."""
-    return _MODE.on
+    return MODE.on
 
 
 def set_gradient_mode(on: bool) -> bool:
     """Switch gradient mode of this thread; returns what it was."""
-    before, _MODE.on = _MODE.on, on
+    before, MODE.on = MODE.on, on
     return before
 
 
@@ -40,7 +42,7 @@ def gradients(on: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        _MODE.on = before
+        MODE.on = before
 
 
 def requires_grad(value: object) -> bool:
@@ -50,7 +52,7 @@ def requires_grad(value: object) -> bool:
     """
     if type(value) is np.ndarray:
         return False
-    return bool(getattr(value, "requires_grad", False)) and _MODE.on
+    return bool(getattr(value, "requires_grad", False)) and MODE.on
 
 
-__all__ = ["gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]
+__all__ = ["MODE", "gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]

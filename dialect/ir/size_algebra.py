@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from keyword import iskeyword
-from math import inf
+from math import gcd, inf, lcm
 from typing import Any
 
 from .symbolic import BINARY, Atom, Dim, Leaf, Read, Sym, make_dim, symbol, terms_of
@@ -64,8 +64,10 @@ def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
     if isinstance(dim, int):
         return dim, dim
     low, high = _sum_bounds(dim, symbols)
-    other = _sum_bounds(_with_remainders(dim), symbols)
-    return max(low, other[0]), min(high, other[1])
+    # Quotients are sums of other terms once the whole is multiplied by what they are divided by.
+    times = lcm(*_divisors(dim))
+    other = _sum_bounds(_with_remainders(dim * times), symbols)
+    return max(low, -_quotient(-other[0], times)), min(high, _quotient(other[1], times))
 
 
 def _sum_bounds(dim: Dim, symbols: Bounds) -> Bounds:
@@ -78,16 +80,41 @@ def _sum_bounds(dim: Dim, symbols: Bounds) -> Bounds:
     return low, high
 
 
-def _with_remainders(dim: Sym) -> Dim:
+def _divisors(dim: Sym) -> Iterator[int]:
+    """What is divided by in terms that are quotients by a literal, without their factors."""
+    for mono, coef in dim.terms:
+        atom = mono[0] if len(mono) == 1 else ""
+        if isinstance(atom, tuple) and atom[0] == "//" and isinstance(atom[2], int) and atom[2] > 0:
+            yield atom[2] // gcd(atom[2], coef)
+
+
+def _with_remainders(dim: Dim) -> Dim:
     """``dim`` with ``a - a % n`` for each ``a // n * n`` in it."""
     out: Dim = dim
-    for mono, coef in dim.terms:
+    for mono, coef in terms_of(dim):
         atom = mono[0] if len(mono) == 1 else ""
         if isinstance(atom, tuple) and atom[0] == "//" and isinstance(atom[2], int):
             times, rest = divmod(coef, atom[2])
             if not rest:
                 out = out + (atom[1] - atom[1] % atom[2]) * times - make_dim({mono: coef})
     return out
+
+
+def multiple_of(dim: Any) -> tuple[str, int] | None:
+    """The name and the number of a size that is one symbol, a positive number of times; else None.
+
+    ``s0`` is ``("s0", 1)``, ``4*s0`` is ``("s0", 4)``; literals and other expressions are None.
+    """
+    if not isinstance(dim, Sym) or len(dim.terms) != 1:
+        return None
+    (mono, times) = dim.terms[0]
+    return (mono[0], times) if len(mono) == 1 and isinstance(mono[0], str) and times > 0 else None
+
+
+def symbol_name(dim: Any) -> str | None:
+    """The name of a size that is just a symbol; None for literals and expressions."""
+    name, times = multiple_of(dim) or (None, 1)
+    return name if times == 1 else None
 
 
 def fits_64_bits(dim: Dim) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..ir.symbolic import Sym
+from ..ir.size_algebra import multiple_of
 from ..ir.types import TensorType
 from .rewrite import functions, symbol_of
 
@@ -30,15 +30,22 @@ def note_sizes(
     """
     from mlir import ir
 
-    sizes: dict[str, int] = {}
-    for before, now in zip(profiled, types, strict=True):
-        for size, dim in zip(before.shape or (), now.shape or (), strict=True):
-            if isinstance(dim, Sym) and isinstance(size, int) and str(dim) in dim.symbols:
-                sizes[str(dim)] = size  # a symbol alone, not an expression
+    sizes = symbol_sizes(profiled, types)
     if sizes:
         i64 = ir.IntegerType.get_signless(64)
         given = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
         func.attributes[_NAME] = ir.DictAttr.get(given)
+
+
+def symbol_sizes(profiled: Sequence[TensorType], types: Sequence[TensorType]) -> dict[str, int]:
+    """What the symbols in ``types`` stand for in a profile, of the same ranks."""
+    sizes: dict[str, int] = {}
+    for before, now in zip(profiled, types, strict=True):
+        for size, dim in zip(before.shape or (), now.shape or (), strict=True):
+            found = multiple_of(dim)
+            if found is not None and isinstance(size, int):
+                sizes[found[0]] = size // found[1]
+    return sizes
 
 
 def observed_sizes(module: ir.Module) -> dict[str, dict[str, int]]:

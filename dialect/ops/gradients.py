@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -167,13 +168,18 @@ class SumTo(Proven, name="sum_to", rounding=Rounding.SUMS):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        x, target = np.asarray(args[0]), np.shape(args[1])
-        _check(x.shape, target)
-        axes = summed_axes(x.shape, target)
+        return cls.summed(args[0], np.shape(args[1]))
+
+    @staticmethod
+    def summed(x: Any, shape: tuple[int, ...]) -> Any:
+        """``x`` summed to a shape that broadcasts to its own."""
+        axes = _axes(x.shape, shape)
         if not axes:
             return x[()]
-        found = np.sum(x, axes, dtype=wide(dtype_of(x.dtype)).numpy, keepdims=True)
-        return found.reshape(target).astype(x.dtype)[()]
+        dtype = x.dtype
+        inside = dtype if dtype.char in "fd" else wide(dtype_of(dtype)).numpy
+        found = np.add.reduce(x, axes, inside, keepdims=True).reshape(shape)
+        return (found if inside is dtype else found.astype(dtype))[()]
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
@@ -201,6 +207,12 @@ def summed_axes(shape: Shape, target: Shape) -> tuple[int, ...]:
     extra = len(shape) - len(target)
     ones = (k + extra for k, d in enumerate(target) if d == 1 and shape[k + extra] != 1)
     return (*range(extra), *ones)
+
+
+@lru_cache(maxsize=4096)
+def _axes(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    _check(shape, target)
+    return summed_axes(shape, target)
 
 
 def _check(shape: Shape, target: Shape) -> None:

@@ -162,6 +162,14 @@ def prove_equal(a: MaybeDim, b: MaybeDim, why: str) -> None:
         raise error
 
 
+def prove_positive(size: MaybeDim, more: str = "") -> None:
+    """Raise LoweringError, with ``more`` behind its words, unless a size is at least 1."""
+    if not is_positive(size):
+        error = LoweringError(f"size {size} may be 0{more}")
+        error.sizes = (size,)
+        raise error
+
+
 def complete_shape(type_: TensorType) -> tuple[Dim, ...]:
     """The shape of a tensor inside a fusion function; raises LoweringError if sizes are open."""
     if type_.shape is None or None in type_.shape:

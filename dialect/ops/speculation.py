@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Literal
 
 from ..dataclass import dataclass
 from ..errors import InternalError
-from ..guards.checks import symbol_name
 from ..guards.mismatch import check_types, flags_fit
 from ..ir.attrs import I64, I64_ARRAY, SYMBOL, TYPE, TYPES, VALUE
 from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.program import Instr, Module, Program
+from ..ir.size_algebra import multiple_of
 from ..ir.symbolic import Sym
 from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
+from .queries import Dim
 
 
 class Identity(Op):
@@ -150,10 +151,10 @@ class DynamicGuard(Guard, name="dynamic_guard"):
         for index, type_ in enumerate(tensors):
             if not type_.is_complete:
                 yield f"expected type {index} must have a dtype and all sizes"
-        bound = {symbol_name(d) for d in dims}
+        bound = {found[0] for d in dims if (found := multiple_of(d)) is not None}
         used = {name for d in dims if isinstance(d, Sym) for name in d.symbols}
         for name in sorted(used - bound):
-            yield f"no operand has a dimension that is just {name}"
+            yield f"no operand has a dimension that is {name} or a multiple of it"
 
 
 class Subgraph(Op):
@@ -296,6 +297,18 @@ class Gradient:
             self.output_vjps,
         )  # fmt: skip
         return {"forward": forward, "reverse": reverse, **dict(zip(_INDICES, indices, strict=True))}
+
+    @property
+    def shapes_alone(self) -> frozenset[int]:
+        """The captured inputs, as inputs of ``forward``, of which only sizes are read."""
+        first = len(self.input_vjps)
+        given = dict(zip(self.reverse.inputs[first:], self.captured_inputs, strict=False))
+        read = {
+            v for instr in self.reverse.body.walk() if instr.op is not Dim for v in instr.operands
+        }  # fmt: skip
+        read.update(self.reverse.outputs)
+        read.update(v for i in self.reverse.body.walk() for b in i.blocks for v in b.outputs)
+        return frozenset(k for v, k in given.items() if v not in read)
 
     @classmethod
     def of(cls, instr: Instr, module: Module) -> Gradient:

@@ -7,6 +7,7 @@ the sizes, symbolic ones included, provably fit; elsewhere tier 0 runs it, and c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..errors import LoweringError
 from ..ir.op import Attrs, Fusion, Op, Rounding
@@ -34,6 +35,16 @@ class Proven(Op):
             except LoweringError as error:
                 reason = Reason(Kind.UNPROVEN, detail=error.what)
         return reason
+
+
+def unproven_sizes(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> tuple[Any, ...]:
+    """`ProfuseError.sizes` of why an op cannot be compiled for these types, which it takes."""
+    if issubclass(cls, Proven):
+        try:
+            cls.prove(types, attrs)
+        except LoweringError as error:
+            return error.sizes
+    return ()
 
 
 class Structural(Proven, rounding=Rounding.MOVES):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
+from .layout import SCALARS
 from .leaf_spec import ArrayValue, MadeValue, NumberValue, Test, Value, array_of, tests_of
-from .refs import Held, Inside, OnDevice, Position, Ref
+from .refs import Held, Inside, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.tracing.pytree import TreeDef
@@ -44,6 +45,7 @@ def arguments_of(
     *,
     first: int = 0,
     exchange: Exchange | None = None,
+    on_tape: bool = False,
 ) -> Arguments:
     """The arguments of all calls with a given structure.
 
@@ -53,11 +55,12 @@ def arguments_of(
         captured: the captured arrays, each with the dtype and shape for which the graph is valid.
         first: position of the first argument.
         exchange: the DLPack functions of the library that made the device arrays; None = host.
+        on_tape: arrays may be those of the tape.
 
     Raises Refused for arguments that only the Python dispatcher can take.
     """
     (_, _, positional), (_, names, named) = tree.spec[2]
-    made = _Finder(first + len(positional), kinds, exchange)
+    made = _Finder(first + len(positional), kinds, exchange, on_tape)
     made.found.tests.append(Test(("keywords", tuple(names)), 1))
     for position, spec in enumerate((*positional, *named), first):
         made.argument(position, spec)
@@ -77,7 +80,7 @@ def arguments_of(
 def _position(value: Value) -> Ref:
     assert not isinstance(value, MadeValue)
     given = value.position if isinstance(value, NumberValue) else value.ref
-    return given.position if isinstance(given, OnDevice) else given
+    return position_of(given)
 
 
 def flat_arguments(given: Sequence[Any], exchange: Exchange | None = None) -> Arguments:
@@ -92,10 +95,12 @@ def flat_arguments(given: Sequence[Any], exchange: Exchange | None = None) -> Ar
 class _Finder:
     """Walks over the structure of the arguments; ``kinds``: the kinds of its leaves, in order."""
 
-    def __init__(self, arity: int, kinds: Sequence[Any], exchange: Exchange | None) -> None:
+    def __init__(
+        self, arity: int, kinds: Sequence[Any], exchange: Exchange | None, on_tape: bool = False
+    ) -> None:
         self.found = Arguments(arity)
         self._kinds: Iterator[Any] = iter(kinds)
-        self._exchange = exchange
+        self._exchange, self._on_tape = exchange, on_tape
 
     def argument(self, position: Position, spec: tuple) -> None:
         """Add the argument at a position; ``spec``: its structure."""
@@ -113,16 +118,23 @@ class _Finder:
             raise Refused(f"an argument is a {spec[0]}, which Python takes apart")
 
     def _leaf(self, position: Position, kind: Any) -> Value:
-        if isinstance(kind, type):
-            if issubclass(kind, np.generic):
-                raise Refused("a NumPy scalar is an argument")
-            if kind is complex:
-                raise Refused("a complex Python number is an argument")
+        if kind is complex:
+            raise Refused("a complex Python number is an argument")
+        if isinstance(kind, type) and not issubclass(kind, np.generic):
             return NumberValue(position, kind)
+        if isinstance(kind, type) and kind not in SCALARS:
+            raise Refused(f"a scalar of {kind.__name__} is an argument")
+        if self._on_tape:
+            assert not isinstance(position, OnTape)
+            position = OnTape(position)
+            self.found.tests.append(Test(("untaped", position), 1))
+        if isinstance(kind, type):
+            value = array_of(Scalar(position), np.dtype(kind), 0)
+            return replace(value, tracked=self._on_tape)
         dtype, rank, *device = kind
         dtype = dtype_of(dtype).numpy
         if not device:
-            return array_of(position, dtype, rank)
+            return replace(array_of(position, dtype, rank), tracked=self._on_tape)
         if self._exchange is None:
             raise Refused("host arrays and a device's are arguments of one call")
         return array_of(OnDevice(position, dtype.itemsize, self._exchange), dtype, rank, device[0])

@@ -15,19 +15,17 @@ from ..plans.plan import Plan
 from ..plans.processor import backend_of
 from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
-from .arguments import arguments_of
-from .conditions.baked import baked_tests
 from .counter_table import Settings
 from .counts import LeafCounts, Level
-from .dispatcher import Chain
+from .dispatcher import Chain, Graph, Served
 from .entry import Entry, make_entry
 from .layout import refusal
-from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf
-from .reader import leaf_of
+from .leaf_spec import HostKernel, Kernel, Leaf, Value
+from .on_tape import detached, noting_of, read_tape
+from .reader import leaf_of, subgraph_of
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
-    from ..functions.variants import Variant
 
 MAX_LEAVES = 16  # per function; further specialisations are found by the Python dispatcher
 MAX_VALUES = 1024  # arguments and results of a call; for more, emitting code would take seconds
@@ -51,13 +49,13 @@ class Made:
 
 
 def made_of(
-    found: Sequence[tuple[Variant, Chain]], slow: Callable[..., Any], clock: Callable[[], int],
+    found: Sequence[Served], slow: Callable[..., Any], clock: Callable[[], int],
     refuse: Callable[[str], None], *, into: bool,
 ) -> Made | None:  # fmt: skip
     """A builtin for the plans of these graphs; None if none of them can be emitted.
 
     Args:
-        found: the graphs, each with its chain of plans.
+        found: the calls to serve.
         slow: the Python dispatcher, called with the same arguments if no specialisation fits.
         clock: adds up the misses of the previous builtin, and returns that builtin's clock.
         refuse: notes why a plan is left to the Python dispatcher.
@@ -69,12 +67,12 @@ def made_of(
     leaves: list[tuple[Leaf, list[Level]]] = []
     executors: list[AnyExecutor] = []
     keep: list[Any] = []
-    for variant, chain in found:
-        for exchange in _exchanges(variant, refuse):
+    for served in found:
+        for exchange in _exchanges(served.graph, refuse):
             try:
-                for leaf, levels, kept in _leaves(variant, chain, exchange, into):
+                for leaf, levels, kept in _leaves(served, exchange, into):
                     leaves.append((leaf, levels))
-                    executors.append(chain[0][0])
+                    executors.append(served.chain[0][0])
                     keep += kept
             except Refused as refused:
                 refuse(str(refused))
@@ -93,9 +91,9 @@ def made_of(
     return Made(entry, tuple(executors), tuple(counts))
 
 
-def _exchanges(variant: Variant, refuse: Callable[[str], None]) -> Sequence[Exchange | None]:
+def _exchanges(graph: Graph, refuse: Callable[[str], None]) -> Sequence[Exchange | None]:
     """The ways in which emitted code can read a graph's arrays; notes why others fail."""
-    processor = variant.executor.options.processor
+    processor = graph.executor.options.processor
     found, reasons = backend_of(processor.device).exchanges(processor.device)
     for reason in reasons:
         refuse(reason)
@@ -114,42 +112,86 @@ def _settings() -> Settings:
     )
 
 
-def _leaves(
-    variant: Variant, chain: Chain, exchange: Exchange | None, into: bool
-) -> Iterator[tuple[Leaf, list[Level], list[Any]]]:
-    """Yield the leaf, the levels and the kernels of each specialisation of a graph.
+Found = tuple[Leaf, list[Level], list[Any]]  # a leaf, its levels, the owners of its kernels
+
+
+def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[Found]:
+    """Yield what emitted code needs of each specialisation of a graph.
 
     Raises Refused at the first specialisation that cannot be emitted; the Python dispatcher serves
     the calls that none of the specialisations before it fits.
     """
-    trace = variant.trace
-    held = list(zip(trace.captured, trace.held, strict=True))
-    arguments = arguments_of(*variant.key, held, first=int(into), exchange=exchange)
-    arguments.tests += baked_tests(trace.guards, arguments.values)
-    if len(arguments.values) + trace.out_tree.leaves > MAX_VALUES:
+    graph, chain = served.graph, served.chain
+    arguments = graph.arguments(first=int(into), exchange=exchange, on_tape=served.tape)
+    given = arguments.values
+    if len(given) + graph.results.leaves > MAX_VALUES:
         raise Refused(f"a call has more than {MAX_VALUES} arguments and results")
-    inputs = given = arguments.values
-    levels: list[Level] = []
-    missed: list[tuple[ArrayValue, ...]] = []
-    order = None
-    for executor, plan in chain:
-        if plan.graph is None or any(guard.stressed for guard in plan.guards):
-            raise Refused("guards fail on purpose (stress)")
-        kernels, keep = _kernels(plan)
-        leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
-        leaf.missed, leaf.exchange = tuple(missed), exchange
-        leaf.remembered = chain[0][1].ref
-        leaf.finish(arguments, trace.out_tree.spec)
+    called = Level(graph.executor.counters, (), calls=graph.counts_calls)
+    halves = served.halves
+    if halves is None:
+        found = _specialised(chain, detached(given))
+    else:
+        found = _noted(chain, halves, given)
+    for leaf, levels, keep in found:
+        if served.tape:
+            read_tape(leaf, given)
+        leaf.exchange, leaf.remembered = exchange, chain[0][1].ref
+        leaf.finish(arguments, graph.results.spec)
         if into:
             leaf.write_to(0, given)
-        elif plan.donations:
-            leaf.donate(plan.donations, given)
-        levels.append(Level(executor.counters, plan.guards))
-        yield leaf, list(levels), keep
+        elif not served.tape and (donations := chain[len(leaf.missed)][1].donations):
+            leaf.donate(donations, given)
+        yield leaf, [called, *levels], keep
+
+
+def _specialised(
+    chain: Chain, inputs: Sequence[Value], order: Sequence[int] | None = None
+) -> Iterator[Found]:
+    """Yield the specialisations of a chain of plans whose graph has these inputs."""
+    missed: list[Level] = []
+    for executor, plan in chain:
+        _check(plan)
+        kernels, keep = _kernels(plan)
+        assert plan.graph is not None
+        leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
+        leaf.missed = tuple(level.missed for level in missed if level.missed is not None)
+        yield leaf, [*missed, Level(executor.counters, plan.guards)], keep
         if fallback is None:
             return
-        inputs, order = list(fallback.inputs), fallback.order
-        missed.append(fallback.checked)
+        missed.append(Level(executor.counters, plan.guards, missed=fallback.checked))
+        inputs, order = fallback.inputs, fallback.order
+
+
+def _noted(chain: Chain, halves: Sequence[Chain], inputs: Sequence[Value]) -> Iterator[Found]:
+    """Yield the specialisations of a graph that is one differentiable subgraph.
+
+    Args:
+        chain: the plans of calls that are noted.
+        halves: for each, the chain of the forward half.
+        inputs: the inputs of the graph.
+    """
+    missed: list[Level] = []
+    order = None
+    for (executor, plan), half in zip(chain, halves, strict=True):
+        _check(plan)
+        assert plan.graph is not None
+        subgraph, fallback = subgraph_of(plan.graph, inputs, order)
+        level = Level(executor.counters, plan.guards)
+        for leaf, levels, keep in _specialised(half, detached(subgraph.operands)):
+            leaf.tests = [*subgraph.tests, *leaf.tests]
+            leaf.missed = (*(before.missed or () for before in missed), *leaf.missed)
+            leaf.noting = noting_of(subgraph, plan.graphs[0])
+            yield leaf, [*missed, level, *levels], keep
+        if fallback is None:
+            return
+        missed.append(Level(executor.counters, plan.guards, missed=fallback.checked))
+        inputs, order = fallback.inputs, fallback.order
+
+
+def _check(plan: Plan) -> None:
+    """Raise Refused for a plan that emitted code may not run."""
+    if plan.graph is None or any(guard.stressed for guard in plan.guards):
+        raise Refused("guards fail on purpose (stress)")
 
 
 def _kernels(plan: Plan) -> tuple[dict[str, Kernel], list[Any]]:

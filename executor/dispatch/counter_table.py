@@ -26,8 +26,8 @@ class LeafCells:
         slow: per step; nonzero if its latest timed run took longer than the threshold.
         when: the dispatcher's clock at the latest hit (the clock counts hits that come after a
             miss); None for the leaf of an outermost plan, which no miss precedes.
-        missed: per array that outer guards check, the first of the cells that keep its flags, sizes
-            and strides at the latest hit.
+        missed: per array that outer guards check, the first of the cells that keep its flags,
+            whether it requires gradients, its sizes and strides at the latest hit.
         launched: number of kernels started on a device, where sizes decide which kernels a call
             starts; None on the host, where each call starts all kernels.
     """
@@ -52,7 +52,7 @@ def cells_of(leaf: Leaf, w: Writer) -> LeafCells:
     if leaf.device != HOST:
         cells.launched = w.cell()
     for value in leaf.checked():
-        places = [w.cell() for _ in range(1 + 2 * len(value.sizes))]
+        places = [w.cell() for _ in range(2 + 2 * len(value.sizes))]
         cells.missed[value.ref] = places[0]
     if leaf.missed:
         cells.when = w.cell()

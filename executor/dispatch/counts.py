@@ -27,10 +27,16 @@ class Level:
     Attributes:
         own: the executor's counters; if the executor is dropped, its counts go to their heir.
         guards: the guards of the executor's plan.
+        missed: the arrays that the only guard checks, which a call has missed; None = a call has
+            hit all guards.
+        calls: whether the executor counts calls.
     """
 
-    def __init__(self, own: Counters, guards: Sequence[Guard]) -> None:
-        self.own, self.guards = own, guards
+    def __init__(
+        self, own: Counters, guards: Sequence[Guard],
+        missed: tuple[ArrayValue, ...] | None = None, *, calls: bool = False,
+    ) -> None:  # fmt: skip
+        self.own, self.guards, self.missed, self.calls = own, guards, missed, calls
 
     @property
     def counters(self) -> Counters:
@@ -68,8 +74,7 @@ class LeafCounts:
         leaf: the leaf.
         number: index of the leaf among the leaves of the entry.
         entry: the builtin and its table.
-        levels: the executors of a call, outermost first. A call of this leaf has missed the guards
-            of all levels except the last one.
+        levels: the executors of a call, outermost first; the last one has run the kernels.
     """
 
     def __init__(self, leaf: Leaf, number: int, entry: Entry, levels: Sequence[Level]) -> None:
@@ -98,24 +103,31 @@ class LeafCounts:
             last = self._alive() is None
             hits = self._new(self._cells.hits)
             if hits:
-                called = self._levels[0].counters
-                called.calls += hits
-                for level in self._levels[:-1]:
-                    self._add_misses(level, hits)
-                self._add_hits(self._levels[-1], hits)
+                for level in self._levels:
+                    level.counters.calls += hits * level.calls
+                    if level.missed is None:
+                        self._add_hits(level, hits)
+                    else:
+                        self._add_misses(level, level.missed, hits)
+                self._add_launches(self._levels[-1].counters, hits)
             guards = self._levels[-1].guards
+            outer = [g for level in self._levels[:-1] if level.missed is None for g in level.guards]
             for index, cell in self._cells.timed.items():
-                guard, timed = guards[index], self._new(cell)
+                timed = self._new(cell)
                 seconds = self._new(self._cells.nanoseconds[index]) * 1e-9
-                guard.timed += timed
-                guard.timed_seconds += seconds
+                for guard in (guards[index], *outer):
+                    guard.timed += timed
+                    guard.timed_seconds += seconds
             if last:
                 for level in self._levels:
                     level.leave(self.add_up)
 
     def _add_hits(self, level: Level, hits: int) -> None:
-        counters, held = level.counters, hits * len(level.guards)
-        counters.guard_hits += held
+        level.counters.guard_hits += hits * len(level.guards)
+        for guard in level.guards:
+            guard.counted += hits
+
+    def _add_launches(self, counters: Counters, hits: int) -> None:
         launched = self._cells.launched
         counters.kernel_launches += (
             hits * self._launches if launched is None else self._new(launched)
@@ -123,10 +135,8 @@ class LeafCounts:
         counters.library_calls += hits * self._library_calls
         counters.evaluated_ops += hits * self._leaf.evaluated
         counters.donated_results += hits * self._leaf.donated
-        for guard in level.guards:
-            guard.counted += hits
 
-    def _add_misses(self, level: Level, hits: int) -> None:
+    def _add_misses(self, level: Level, checked: tuple[ArrayValue, ...], hits: int) -> None:
         (guard,) = level.guards
         counters = level.counters
         counters.guard_misses += hits
@@ -136,16 +146,16 @@ class LeafCounts:
         when = self._table[self._cells.when]
         if when > guard.missed_at:
             guard.missed_at = when
-            checked = self._leaf.missed[self._levels.index(level)]
             guard.missed_types = tuple(self._type_of(value) for value in checked)
 
     def _type_of(self, value: ArrayValue) -> TensorType:
         """The type that `dialect.ir.types.type_of` would give for an array at the latest hit."""
         first, rank = self._cells.missed[value.ref], len(value.sizes)
-        flags, *rest = (self._table[first + k] for k in range(1 + 2 * rank))
+        flags, noted, *rest = (self._table[first + k] for k in range(2 + 2 * rank))
         dtype = dtype_of(value.dtype)
         size = dtype.itemsize
         strides: tuple[int | None, ...] | str = CONTIGUOUS
         if not flags:
             strides = tuple(None if s % size else s // size for s in rest[rank:])
-        return TensorType(dtype, tuple(rest[:rank]), strides, value.device, False, True)
+        is_noted = value.tracked and bool(noted)
+        return TensorType(dtype, tuple(rest[:rank]), strides, value.device, is_noted, True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ProfuseError
 from ...dialect.ir.device import HOST
 from ..arguments.device_kinds import kinds_met
@@ -22,11 +23,64 @@ from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 
 if TYPE_CHECKING:
-    from ..functions.variants import Variant
+    from ...dialect.importers.tracing.pytree import TreeDef
+    from ..cuda.exchange.dlpack_exchange import Exchange
+    from .arguments import Arguments
     from .attach import Made
     from .entry import Entry
 
 Chain = list[tuple[AnyExecutor, Plan]]
+
+
+class Graph(Protocol):
+    """A graph whose calls emitted code may serve."""
+
+    @property
+    def executor(self) -> AnyExecutor:
+        """Its executor."""
+        ...
+
+    @property
+    def results(self) -> TreeDef:
+        """The structure of the results of a call."""
+        ...
+
+    @property
+    def takes_tape(self) -> bool:
+        """Whether arrays of the tape have been among the arguments of a call."""
+        ...
+
+    @property
+    def counts_calls(self) -> bool:
+        """Whether the executor counts its calls, and not what calls it."""
+        ...
+
+    def arguments(self, *, first: int, exchange: Exchange | None, on_tape: bool) -> Arguments:
+        """The arguments of a call, from position ``first`` on, with the tests for them.
+
+        Raises Refused for arguments that only the Python dispatcher can take.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Served:
+    """Calls of a graph that emitted code can serve, by the same plans.
+
+    Attributes:
+        graph: the graph.
+        chain: the executors of a call with their plans, outermost first.
+        kinds: number of device array types seen so far, 0 on the host: a new type needs new code.
+        tape: whether arrays of the tape may be among the arguments.
+        halves: of calls that are noted on the tape, the chain of the forward half of the subgraph
+            of each plan of ``chain``; None = calls are not noted.
+    """
+
+    graph: Graph
+    chain: Chain
+    kinds: int = 0
+    tape: bool = False
+    halves: list[Chain] | None = None
 
 
 class Dispatcher:
@@ -39,14 +93,15 @@ class Dispatcher:
 
     Attributes:
         reasons: why plans were left to the Python dispatcher, oldest first.
+        slow: the Python dispatcher.
     """
 
     def __init__(self, name: str, slow: Callable[..., Any], *, into: bool = False) -> None:
-        self._name, self._slow, self._into = name, slow, into
+        self._name, self.slow, self._into = name, slow, into
         self.reasons: dict[str, None] = {}
         self._lock = ForkLock()  # held while code is emitted; calls take no lock
         self._made: Made | None = None
-        self._served: list[tuple[Any, Chain, int]] = []
+        self._served: list[Served] = []
         self._clock = 0  # the value of the entry's clock when misses were last added up
 
     @property
@@ -87,36 +142,36 @@ class Dispatcher:
         self.add_up_misses()
         return self._clock
 
-    def needs(self, variants: Sequence[Variant]) -> bool:
+    def needs(self, graphs: Sequence[Graph]) -> bool:
         """Whether `refresh` has something to do."""
-        return knobs.native_dispatch and self._chains(variants) != self._served
+        return knobs.native_dispatch and self._found(graphs) != self._served
 
-    def _chains(self, variants: Sequence[Variant]) -> list[tuple[Variant, Chain, int]]:
-        """The graphs that emitted code may serve.
-
-        Each comes with its chain of plans, and with the number of device array types seen so far
-        (0 on the host): a new type needs new code.
-        """
+    def _found(self, graphs: Sequence[Graph]) -> list[Served]:
+        """The calls of graphs that emitted code may serve; those that are noted come last."""
         out = []
-        for variant in variants:
-            on_host, chain = variant.executor.options.processor.is_host, _chain(variant.executor)
-            if self._into and not on_host:
-                continue  # `into` is for host arrays
-            if chain and unserved(variant) is None:
-                out.append((variant, chain, 0 if on_host else kinds_met()))
+        usable = [graph for graph in graphs if unserved(graph) is None]
+        for graph in usable:
+            on_host, chain = graph.executor.options.processor.is_host, _chain(graph.executor)
+            if chain and (on_host or not self._into):  # `into` is for host arrays
+                out.append(Served(graph, chain, 0 if on_host else kinds_met()))
+        taped = [graph for graph in usable if graph.takes_tape and not self._into]
+        bare = [(graph, _chain(graph.executor)) for graph in taped]
+        noted = [(graph, *_noted_chain(graph.executor.on_tape)) for graph in taped]
+        out += [Served(graph, chain, tape=True) for graph, chain in bare if chain]
+        out += [Served(graph, chain, tape=True, halves=h) for graph, chain, h in noted if chain]
         return out
 
-    def refresh(self, variants: Sequence[Variant]) -> None:
+    def refresh(self, graphs: Sequence[Graph]) -> None:
         """Replace the builtin if the function has other plans than those that the builtin serves.
 
         Args:
-            variants: the graphs of the function.
+            graphs: the graphs of the function.
         """
         with self._lock:
-            self._refresh(variants)
+            self._refresh(graphs)
 
-    def _refresh(self, variants: Sequence[Variant]) -> None:
-        found = self._chains(variants)
+    def _refresh(self, graphs: Sequence[Graph]) -> None:
+        found = self._found(graphs)
         if found == self._served or not knobs.native_dispatch:
             return
         self._served = found
@@ -124,9 +179,8 @@ class Dispatcher:
         made: Made | None
         try:
             with compiler_errors("emitting the dispatcher"):
-                plans = [(variant, chain) for variant, chain, _ in found]
                 made = loaded("executor.dispatch.attach").made_of(
-                    plans, self._slow, self._clock_now, self._refuse, into=self._into
+                    found, self.slow, self._clock_now, self._refuse, into=self._into
                 )
         except ProfuseError as error:
             self._refuse(error.what)
@@ -142,11 +196,11 @@ class Dispatcher:
             log("dispatch-refused", self._name, reason)
 
 
-def unserved(variant: Variant) -> str | None:
+def unserved(graph: Graph) -> str | None:
     """Why calls of a graph can never run in emitted code; None = they can."""
-    if variant.executor.python_only:
-        return variant.executor.python_only
-    options = variant.executor.options
+    if graph.executor.python_only:
+        return graph.executor.python_only
+    options = graph.executor.options
     if options.processor.is_host and options.device not in (None, HOST):
         return "each call looks for the device that was asked for"
     return None
@@ -168,3 +222,18 @@ def _chain(executor: AnyExecutor | None) -> Chain:
             break
         executor = children[0] if len(children) == 1 else None
     return chain
+
+
+def _noted_chain(executor: AnyExecutor | None) -> tuple[Chain, list[Chain]]:
+    """The executors of calls that are noted, and the chain of the forward half behind each.
+
+    Both end where a plan is more than one differentiable subgraph, or where its half has not
+    settled.
+    """
+    chain, halves = _chain(executor), []
+    for _, plan in chain:
+        half = _chain(plan.graphs[0].forward) if len(plan.graphs) == 1 else []
+        if not half:
+            break
+        halves.append(half)
+    return chain[: len(halves)], halves

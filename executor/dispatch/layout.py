@@ -26,6 +26,9 @@ C_CONTIGUOUS = 0x0001
 ALIGNED = 0x0100
 WRITEABLE = 0x0400
 
+# The NumPy scalars that emitted code reads.
+SCALARS = frozenset(d.numpy.type for d in DTYPES if d.numpy.kind in "biufc")
+
 _ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
 _PYTHON_API = (
@@ -44,7 +47,8 @@ class Layout:
     """Byte offsets of struct fields (64-bit CPython 3.11 - 3.13, NumPy 2).
 
     ``dtype`` is the offset of eight bytes in a PyArray_Descr that identify a dtype: its kind, its
-    character code, its byte order, an unused byte, and its type number.
+    character code, its byte order, an unused byte, and its type number. ``scalar`` is the offset of
+    the element in a NumPy scalar.
     """
 
     ob_type: int = 8
@@ -56,6 +60,7 @@ class Layout:
     descr: int = 56
     flags: int = 64
     dtype: int = 24
+    scalar: int = 16
 
 
 LAYOUT = Layout()
@@ -72,6 +77,7 @@ def refusal() -> str | None:
         _check_interpreter()
         _check_fields(LAYOUT)
         _check_dtypes(LAYOUT)
+        _check_scalars(LAYOUT)
         _check_functions()
     except Unknown as error:
         return str(error)
@@ -124,6 +130,13 @@ def _check_dtypes(layout: Layout) -> None:
                     f"the type number of PyArray_Descr of NumPy {np.__version__} is not at the "
                     f"expected offset (seen in {dtype})"
                 )
+
+
+def _check_scalars(layout: Layout) -> None:
+    for kind in SCALARS:
+        (value,) = np.array([0x5A3C7], np.int64).view(np.uint8).astype(kind)[:1]
+        if ctypes.string_at(id(value) + layout.scalar, value.nbytes) != value.tobytes():
+            raise Unknown(f"the element of {kind.__name__} is not at the expected offset")
 
 
 def _check_fields(layout: Layout) -> None:

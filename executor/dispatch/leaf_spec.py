@@ -16,7 +16,7 @@ from ...dialect.ir.symbolic import Dim, Dimension, symbol
 from ...lowering.abi import KernelABI, KernelArtifact
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
-from .refs import Inside, OnDevice, Position, Ref, Stride
+from .refs import Inside, OnDevice, OnTape, Position, Ref, Scalar, Stride
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
@@ -40,6 +40,14 @@ class Test:
     * ``("fits", position)``? : the int is small enough for 64-bit arithmetic.
     * ``("bits", position)``: the bits of the float.
 
+    Fields of gradients:
+
+    * ``("mode",)``: asks for gradient mode, on which ``noting`` relies; always 1.
+    * ``("untaped", position)``? : reads what an `Array` holds, and whether it requires gradients,
+      on which all other tests of the argument rely.
+    * ``("noted", position)``? : the argument requires gradients.
+    * ``("noting", positions)``? : one of the arguments does, and gradient mode is on.
+
     Fields of arrays:
 
     * ``("type", ref)``, ``("dtype", ref)``, ``("nd", ref)`` (the rank), ``("flags", ref, mask)``,
@@ -52,6 +60,8 @@ class Test:
       rank and item size.
     * On a device: ``("described", ref)``? , on which all other tests of the array rely,
       ``("device", ref)`` and ``("dense", ref, rank)``? (C order without gaps).
+
+    * ``("known", number)``: that number.
 
     Fields of sizes: ``("size", size)``, ``("positive", size)``?, ``("same", size, size)``? and
     ``("less", size, size)``?.
@@ -74,23 +84,28 @@ class ArrayValue:
         dtype: its dtype.
         sizes: the size of each axis.
         device: the device in whose memory it lies.
+        tracked: it may require gradients: what guards ask of that is tested at run time.
     """
 
     ref: Ref
     dtype: np.dtype
     sizes: tuple[Dim, ...]
     device: str = HOST
+    tracked: bool = False
 
     @property
     def contiguous(self) -> tuple:
         """The field that is nonzero if the elements lie in C order without gaps."""
         if isinstance(self.ref, OnDevice):
             return "dense", self.ref, len(self.sizes)
+        if isinstance(self.ref, Scalar):
+            return "known", 1
         return "flags", self.ref, C_CONTIGUOUS
 
     def is_contiguous(self) -> Test:
         """The test that the elements lie in C order without gaps."""
-        return Test(self.contiguous, 1 if isinstance(self.ref, OnDevice) else C_CONTIGUOUS)
+        is_flag = self.contiguous[0] == "flags"
+        return Test(self.contiguous, C_CONTIGUOUS if is_flag else 1)
 
     def stride(self, axis: int) -> Dim:
         """The stride of an axis, in elements."""
@@ -174,6 +189,24 @@ class Step:
 
 
 @dataclass
+class Noting:
+    """What makes the results of a leaf nodes of the tape, or arrays of it.
+
+    Attributes:
+        function: called with the objects at ``given``, and then with all results of kernels; it
+            returns the results of the call, bare if there is one.
+        given: the arguments and captured arrays that it is given: a position, or a `Held` object.
+        chosen: for each result of the call, which of those that ``function`` returns it is.
+        count: how many ``function`` returns.
+    """
+
+    function: Any
+    given: tuple[Any, ...]
+    chosen: tuple[int, ...]
+    count: int
+
+
+@dataclass
 class Leaf:
     """One specialisation.
 
@@ -195,6 +228,7 @@ class Leaf:
         exchange: the DLPack functions of the library of all arrays; None on the host.
         evaluated: number of ops per call that a Python plan evaluates; they are counted for a hit,
             although emitted code does not run them.
+        noting: what makes results of the tape of those of kernels; None = nothing does.
     """
 
     arity: int = 0
@@ -210,6 +244,7 @@ class Leaf:
     remembered: Any = None
     exchange: Exchange | None = None
     evaluated: int = 0
+    noting: Noting | None = None
 
     @property
     def device(self) -> str:
@@ -221,10 +256,11 @@ class Leaf:
         self.arity, self.structure = arguments.arity, structure
         _check_structure(structure)
         # Tests on which others rely come first, then cheap tests; the sort is stable.
-        order = {"keywords": 0, "opened": 1, "static": 2, "type": 2, "owned": 3, "described": 4}
-        order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 5)
+        order = {"keywords": 0, "mode": 1, "opened": 2, "static": 3, "type": 3, "untaped": 3}
+        order |= {"owned": 4, "noting": 4, "noted": 4, "described": 5}
+        order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 6)
         tests = dict.fromkeys([*arguments.tests, *self.tests])
-        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 6))
+        self.tests = sorted(tests, key=lambda test: order.get(test.field[0], 7))
 
     def write_to(self, position: int, inputs: Sequence[Value]) -> None:
         """Write the only output into the argument at a position; raises Refused if impossible."""
@@ -283,12 +319,13 @@ class Leaf:
 
     def sizes(self, step: Step) -> dict[str, Dim]:
         """The size that each size symbol of a kernel stands for."""
-        out = {}
-        for name, (index, axis) in step.abi.symbols.items():
+
+        def size(index: int, axis: int) -> Dim:
             value = self.values[step.operands[index]]
             assert not isinstance(value, NumberValue)
-            out[name] = value.sizes[axis]
-        return out
+            return value.sizes[axis]
+
+        return step.abi.sizes(size)
 
 
 def array_of(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:
@@ -306,8 +343,10 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
             tests.append(Test(("type", value.position), value.kind))
         elif isinstance(value, ArrayValue) and isinstance(value.ref, OnDevice):
             tests += _device_tests(value, value.ref)
+        elif isinstance(value, ArrayValue) and isinstance(value.ref, Scalar):
+            tests.append(Test(("type", value.ref), value.dtype.type))
         elif isinstance(value, ArrayValue):
-            if isinstance(value.ref, (int, Inside)):
+            if isinstance(value.ref, (int, Inside, OnTape)):
                 tests.append(Test(("type", value.ref), np.ndarray))
             tests += [
                 Test(("nd", value.ref), len(value.sizes)),

@@ -18,9 +18,10 @@ from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant
 from ...dialect.ops.device_guards import SizeEq
+from ...dialect.ops.gradients import Definedness
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
-from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
+from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard
 from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
@@ -86,6 +87,33 @@ def leaf_of(
     return reader.leaf_for(order), reader.fallback_for(order)
 
 
+@dataclass(frozen=True)
+class Subgraph:
+    """The differentiable subgraph that a graph consists of.
+
+    Attributes:
+        tests: conditions under which it runs.
+        operands: what it takes.
+        chosen: for each output of the graph, which result of the subgraph it is.
+    """
+
+    tests: tuple[Test, ...]
+    operands: tuple[Value, ...]
+    chosen: tuple[int, ...]
+
+
+def subgraph_of(
+    module: Module, inputs: Sequence[Value], order: Sequence[int] | None = None
+) -> tuple[Subgraph, Fallback | None]:
+    """The differentiable subgraph that is all of an optimised graph, as `leaf_of` gives a leaf.
+
+    Raises Refused if the plan does anything else.
+    """
+    reader = _Reader(module, {}, inputs)
+    order = range(len(module.main.outputs)) if order is None else order
+    return reader.subgraph_for(order), reader.fallback_for(order)
+
+
 def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
     """The reason why a block with the instruction ``refused`` is left to Python.
 
@@ -120,6 +148,7 @@ class _Reader:
         self.sizes: dict[int, tuple[Dim, ...]] = {}  # value -> a size, or the sizes of a list
         self.checks: list[tuple[int, ...]] = []  # per guard, the values that it checks
         self.others: list[tuple[Instr, Block]] = []  # branches on guards, with their else blocks
+        self.graphs: list[tuple[Instr, tuple[int, ...]]] = []  # subgraphs, with their operands
         if len(module.main.inputs) != len(inputs):
             raise Refused("the graph has inputs that are no arguments")
         self.leaf.values = dict(zip(module.main.inputs, inputs, strict=True))
@@ -131,6 +160,18 @@ class _Reader:
         if any(not isinstance(made.get(o), MadeValue) for o in self.leaf.outputs):
             raise Refused("an output is an argument or is computed outside of kernels")
         return self.leaf
+
+    def subgraph_for(self, order: Sequence[int]) -> Subgraph:
+        outputs = [self.root(self.module.main.outputs[k]) for k in order]
+        instr, operands = self.graphs[0] if self.graphs else (None, ())
+        if instr is None or not set(outputs) <= set(instr.results) or self.leaf.evaluated:
+            raise Refused("a call that gradients are noted of is more than one subgraph")
+        if not set(operands) <= self.leaf.values.keys():
+            raise Refused("a differentiable subgraph takes a size")
+        return Subgraph(
+            tuple(self.leaf.tests), tuple(self.leaf.values[o] for o in operands),
+            tuple(instr.results.index(o) for o in outputs),
+        )  # fmt: skip
 
     def fallback_for(self, order: Sequence[int]) -> Fallback | None:
         if len(self.others) != 1 or len(self.checks) != 1 or self.sizes:
@@ -176,11 +217,20 @@ class _Reader:
                 self.guarded[ok] = len(self.checks), set(operands) | checked
                 self.checks.append(operands)
                 values = [self.leaf.values[o] for o in operands]
-                types, relaxed = instr.attrs["types"], instr.op.behavior == "relaxed"
-                self.leaf.tests += guard_tests(types, values, relaxed=relaxed)
+                types, behavior = instr.attrs["types"], instr.op.behavior
+                self.leaf.tests += guard_tests(
+                    types, values, relaxed=behavior == "relaxed", flags=behavior == "gradients"
+                )
             elif instr.op in _SIZES:
                 self.leaf.evaluated += 1
                 self.size(instr, operands, guard, checked)
+            elif issubclass(instr.op, Definedness):
+                self.leaf.evaluated += 1
+                if not instr.op.evaluate(instr.attrs, *operands):  # all of them are defined
+                    raise Refused("gradients are expected to be undefined")
+                self.guarded[instr.results[0]] = guard, checked
+            elif instr.op is DiffGraph and not self.graphs:
+                self.graphs.append((instr, operands))
             elif instr.op is If and instr.operands[0] in self.guarded:
                 then, other = instr.blocks
                 if any(inner.op is not CallFallback for inner in other.walk()):

@@ -1,7 +1,8 @@
 """Names for the objects that emitted code reads.
 
-A *position* names an argument (an int), or an item of a container among the arguments (`Inside`).
-A *ref* names an array: a position, an array on a device (`OnDevice`), or an array that the graph
+A *position* names an argument (an int), an item of a container among the arguments (`Inside`), or
+what an argument holds that may be an array of the tape (`OnTape`). A *ref* names an array: a
+position, a NumPy scalar (`Scalar`), an array on a device (`OnDevice`), or an array that the graph
 captured (`Held`). Sizes are expressions (`dialect.ir.symbolic`) over the leaves `Dimension` and
 `Stride` of a ref, and `Integer` of a position.
 """
@@ -44,7 +45,21 @@ class Inside:
     index: int
 
 
-Position = Union[int, Inside]
+@dataclass(frozen=True)
+class OnTape:
+    """The elements of the `Array` at a position; if another object is there, that object."""
+
+    position: Union[int, Inside]
+
+
+Position = Union[int, Inside, OnTape]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A NumPy scalar at a position, which kernels read as an array of rank 0."""
+
+    position: Position
 
 
 @dataclass(frozen=True)
@@ -62,7 +77,7 @@ class OnDevice:
     exchange: Exchange = field(repr=False)
 
 
-Ref = Union[Position, Held, OnDevice]
+Ref = Union[Position, Scalar, Held, OnDevice]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,3 +88,8 @@ class Stride(Read):
     axis: int
     itemsize: int
     signed: ClassVar[bool] = True
+
+
+def position_of(ref: Ref) -> Position | Held:
+    """The position of an array, or the captured array."""
+    return ref.position if isinstance(ref, (OnDevice, Scalar)) else ref

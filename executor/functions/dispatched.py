@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ..dispatch.debounce import Later
 from ..dispatch.dispatcher import Dispatcher
@@ -20,6 +21,7 @@ from .base import GraphFunction
 
 if TYPE_CHECKING:
     from ..explain.state import ExecutorState
+    from .reverse_calls import Pull
     from .variants import Variant
 
 _FOREVER = threading.TIMEOUT_MAX
@@ -38,6 +40,7 @@ class DispatchedFunction(GraphFunction):
         self._native: Callable[..., Any] | None = None
         self._native_into: Callable[..., Any] | None = None
         self._plans_seen = 0
+        self._reverse: WeakKeyDictionary[Any, Pull] = WeakKeyDictionary()
         self._emission = Later(self._emit)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -76,10 +79,11 @@ class DispatchedFunction(GraphFunction):
         self._plans_seen = PLANS.made
         found, graphs = self._dispatchers()
         attached = self._native, self._native_into
+        pulls = self._pulls()
         if not any(
             dispatcher.needs(graphs) or dispatcher.call is not call
             for dispatcher, call in zip(found, attached, strict=False)
-        ):
+        ) and not any(pull.is_stale for pull in pulls):
             return
         if self._options.background:
             self._emission.ask()
@@ -101,15 +105,34 @@ class DispatchedFunction(GraphFunction):
     def _emit(self) -> None:
         """Emit code for the present plans; no lock is held, as this takes as long as a compile."""
         found, graphs = self._dispatchers()
+        pulls = self._pulls()
         for dispatcher in found:
             dispatcher.refresh(graphs)
+        for pull in pulls:
+            pull.refresh()
         with self._lock:
+            for pull in pulls:
+                pull.attach(self._reverse)
             for dispatcher in found:  # a dispatcher that was flushed meanwhile matches neither
                 call = None if dispatcher.needs(graphs) else dispatcher.call
                 if dispatcher is self._dispatcher:
                     self._native = call
                 elif dispatcher is self._writer:
                     self._native_into = call
+
+    def _pulls(self) -> list[Pull]:
+        """What dispatches the reverse halves of the graphs that are noted on the tape."""
+        with self._lock:
+            graphs = [g for g in self._graphs_met() if g.executor.on_tape is not None]
+            if not graphs:
+                return []
+            from .reverse_calls import Pull, noted_graphs
+
+            ops = [op for graph in graphs for op in noted_graphs(graph.executor)]
+            for op in ops:
+                if op not in self._reverse:
+                    self._reverse[op] = Pull(op, self._name, weakref.WeakMethod(self._look))
+            return [self._reverse[op] for op in ops]
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for background work, at most ``timeout`` seconds; returns whether all has ended."""
@@ -122,13 +145,20 @@ class DispatchedFunction(GraphFunction):
     def _detach(self) -> None:
         """Return to the Python dispatcher until there are new plans; the caller holds the lock."""
         self._native = self._native_into = self._dispatcher = self._writer = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Run reverse halves in Python; the caller holds the lock."""
+        for pull in list(self._reverse.values()):
+            pull.detach()
+        self._reverse = WeakKeyDictionary()
         self._plans_seen = -1
 
     def come_to_python(self) -> None:
         """Send calls to the Python dispatcher, which requests plans, until code is emitted (A2)."""
         with self._lock:
             self._native = self._native_into = None
-            self._plans_seen = -1
+            self._let_go()
 
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""

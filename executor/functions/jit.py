@@ -56,7 +56,6 @@ class JitFunction(DispatchedFunction):
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
         self._named: FunctionType | None = None
-        # What differentiates calls with arrays of the tape, by their form; see `on_tape`.
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -89,6 +88,8 @@ class JitFunction(DispatchedFunction):
         reasons: dict[str, None] = {}
         for dispatcher in (self._dispatcher, self._writer):
             reasons |= dispatcher.reasons if dispatcher else {}
+        for pull in self._pulls():
+            reasons |= pull.dispatcher.reasons
         with self._lock:
             every = self._graphs_met()
         reasons |= {why: None for v in every if (why := unserved(v)) is not None}
@@ -133,6 +134,8 @@ class JitFunction(DispatchedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
+        if not variant.takes_tape:
+            variant.takes_tape, self._plans_seen = True, -1
         outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
         return variant.trace.out_tree.unflatten(as_arrays(outputs))
 

@@ -19,11 +19,10 @@ import numpy as np
 from ...dialect.analysis.alias import uses
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ShapeError
-from ...dialect.guards.checks import symbol_name
 from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Program
-from ...dialect.ir.size_algebra import parse_dim, substitute
+from ...dialect.ir.size_algebra import multiple_of, parse_dim, substitute
 from ...dialect.ir.symbolic import Dim, Dimension, Sym, symbol
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.sizes import is_nonnegative
@@ -191,9 +190,9 @@ class _Finder:
         symbols: dict[str, Dim] = {}
         for _, value, type_ in checked:
             for axis, dim in enumerate(type_.shape or ()):
-                name, size = symbol_name(dim), self.size(value, axis)
-                if name is not None and size is not None:
-                    symbols.setdefault(name, size)
+                found, size = multiple_of(dim), self.size(value, axis)
+                if found is not None and size is not None:
+                    symbols.setdefault(found[0], size // found[1])
         for alias, value, type_ in checked:
             if value not in self.inputs and value not in self.shapes and type_.shape is not None:
                 with suppress(Refused):
@@ -231,7 +230,7 @@ class _Finder:
         if abi is None:
             return self.touch(instr)
         sizes = {
-            name: size for name, (index, axis) in abi.symbols.items()
+            name: size // times for name, (index, axis, times) in abi.symbols.items()
             if (size := self.size(instr.operands[index], axis)) is not None
         }  # fmt: skip
         for result, spec in zip(instr.results, abi.results, strict=True):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Fusion, op_named
 from ...dialect.ir.program import Block, Instr, Module, Program
@@ -16,10 +17,12 @@ from ..tape.array import FLOATS, Array
 from ..tape.engine import run
 from ..tape.node import Edge, Meta, Node, users_place
 from ..tape.operations import apply
-from ..tape.saved import Packed, Versions, check, freed, keep
-from .on_tape import is_noted, on_tape
+from ..tape.saved import Packed, Versions, check, freed, keep, overwritten
+from .on_tape import is_noted, on_tape, plain
 
 _VALUES = (np.ndarray, np.generic)
+_NOTHING = bytes(16)  # one element of any dtype
+_MOST_KINDS = 4  # of inputs of a reverse half that emitted code is made for
 Run = Callable[[list], list]
 
 
@@ -30,6 +33,11 @@ class DiffOp:
         gradient: the two halves, with the indices of what passes between them.
         name: of the subgraph, for messages.
         forward, reverse: the executors of the halves.
+
+    Attributes:
+        real: how many results the subgraph has.
+        pull: runs the reverse half on plain values; emitted code where there is some.
+        pulled: the kinds of inputs that the reverse half has been given in Python.
     """
 
     def __init__(self, gradient: Gradient, name: str, forward: Any, reverse: Any) -> None:
@@ -38,9 +46,15 @@ class DiffOp:
         self.input_vjps, self.output_vjps = gradient.input_vjps, gradient.output_vjps
         self.captured_inputs = gradient.captured_inputs
         self.captured_outputs = gradient.captured_outputs
+        self.shapes_alone = gradient.shapes_alone
         self._forward = gradient.forward
+        self._arity = len(gradient.forward.inputs)
+        self._has_others = len(set(self.input_vjps)) < self.real  # results that are no floats
+        self._needs_inputs = any(k >= self.real for k in self.captured_outputs)
         self._is_told = False
         self._on_tape: Evaluator | None = None
+        self.pull: Callable[..., Sequence[Any]] = self.pull_in_python
+        self.pulled: dict[tuple, None] = {}
 
     def on_tape(self, inputs: Sequence[Any]) -> list[Any]:
         """The real outputs, computed op by op on the tape."""
@@ -57,47 +71,67 @@ class DiffOp:
         Where none are, or gradient mode is off, the forward half alone runs, and what it computes
         for the reverse half is dropped.
         """
-        values = [x.data if type(x) is Array else x for x in args]
-        found = self.forward.run(values)
-        out = found[: self.real]
-        if gradient_mode():
-            edges = [_edge(args[k]) for k in self.output_vjps]
-            if any(edge is not None for edge in edges):
-                out = self._noted(args, values, found, edges)
-        return out[0] if self.real == 1 else out
+        found = self.forward.run([x.data if type(x) is Array else x for x in args])
+        if gradient_mode() and any(is_noted(args[k]) for k in self.output_vjps):
+            out = self.noted(*args, *found)
+            if self._has_others:
+                out = [y if is_noted(y) else plain(y) for y in (out if self.real > 1 else (out,))]
+                return out[0] if self.real == 1 else out
+            return out
+        return found[0] if self.real == 1 else found[: self.real]
 
-    def _noted(
-        self, args: Sequence[Any], values: list[Any], found: list[Any], edges: list[Edge]
-    ) -> list[Any]:
-        """The real outputs with a node of theirs (R2.20 - R2.25)."""
-        real = found[: self.real]
-        node = DiffNode(self, edges, [_meta(y) for y in real])
+    def noted(self, *args: Any) -> Any:
+        """The results of the subgraph, all arrays as `Array`, with a node of theirs; one bare.
+
+        ``args``: the operands, then all outputs of the forward half (R2.20 - R2.25). Emitted code
+        calls it as well.
+        """
+        given, found = args[: self._arity], args[self._arity :]
+        edges = [x.edge() if type(x) is Array else None for x in given]
+        out = found if self.real == len(found) else found[: self.real]
+        node = DiffNode(self, [edges[k] for k in self.output_vjps], [_meta(y) for y in out])
         node.place = users_place()
-        out = [
-            Array(y, node, k) if k in self.input_vjps and _is_float(y) else y
-            for k, y in enumerate(real)
-        ]
+        versions = node.versions
+        out = tuple([
+            Array(y, node if y.dtype.kind in FLOATS and k in self.input_vjps else None, k)
+            if isinstance(y, _VALUES) else y
+            for k, y in enumerate(out)
+        ])  # fmt: skip
+        shapes_alone = self.shapes_alone
         captures: list[tuple[Any, Any]] = [
-            (keep(values[k], args[k], node.versions), _edge(args[k])) for k in self.captured_inputs
-        ]
-        if any(k >= self.real and _is_float(found[k]) for k in self.captured_outputs):
+            (_shape_of(x.data if type(x := given[k]) is Array else x), None) if k in shapes_alone
+            else (keep(x.data if type(x := given[k]) is Array else x, x, versions), edges[k])
+            for k in self.captured_inputs
+        ]  # fmt: skip
+        if self._needs_inputs and any(
+            k >= self.real and _is_float(found[k]) for k in self.captured_outputs
+        ):
             kept = dict(zip(self.captured_inputs, captures, strict=True))
+            kept = {k: capture for k, capture in kept.items() if k not in shapes_alone}
             node.inputs = [
-                kept.get(k) or (keep(values[k], x, node.others), _edge(x))
-                for k, x in enumerate(args)
+                kept.get(k) or (keep(plain(x), x, node.others), edges[k])
+                for k, x in enumerate(given)
             ]
         for k in self.captured_outputs:
             y = out[k] if k < self.real else None
-            # A saved output belongs to the node, so that it has no reference to itself (R2.25).
-            edge = _OWN if type(y) is Array else None
-            captures.append((keep(found[k], y, node.versions, owned=y is None), edge))
+            if is_noted(y):
+                # It belongs to the node, so that the node has no reference to itself (R2.25).
+                captures.append((keep(found[k], y, versions), _OWN))
+            else:
+                captures.append((keep(found[k], None, versions, owned=y is None), None))
         node.captures = captures
         if not self._is_told:
             self._is_told = True
             self.forward.notes.append(self._told(found))
-        return out
+        return out[0] if self.real == 1 else out
 
-    def _told(self, found: list[Any]) -> str:
+    def pull_in_python(self, *inputs: Any) -> Sequence[Any]:
+        """Run the reverse half, and remember for which kinds of inputs."""
+        if len(self.pulled) < _MOST_KINDS and not any(x is None for x in inputs):
+            self.pulled[tuple(map(leaf_kind, inputs))] = None
+        return self.reverse.run_any(list(inputs))
+
+    def _told(self, found: Sequence[Any]) -> str:
         """What a call keeps for its gradient, and why, in a sentence for ``explain``."""
         f = self._forward
         makers = {r: instr for instr in f.body.walk() for r in instr.results}
@@ -166,15 +200,21 @@ class DiffNode(Node):
         captures = self.captures  # read once, as another thread may free it
         if captures is None:
             raise freed(self.op.name, self.loc)
-        check(self.versions, self.op.name, self.loc)
+        for version, count in self.versions:
+            if version.count != count:
+                raise overwritten(version, self.op.name, self.loc)
         if gradient_mode() and self.inputs is not None:
             return self._again(self.inputs, gradients)
-        inputs = [gradients[k] for k in self.op.input_vjps]
+        op = self.op
+        inputs = gradients if len(gradients) == len(op.input_vjps) else (
+            [gradients[k] for k in op.input_vjps]
+        )  # fmt: skip
         values = [x.array() if type(x) is Packed else x for x, _ in captures]
         if gradient_mode():
             values = self._unpacked(values, [edge for _, edge in captures])
-        inputs += values
-        found = self.op.reverse.run_any(inputs)
+            found = op.reverse.run_any([*inputs, *values])
+        else:
+            found = op.pull(*inputs, *values)
         return [
             None if edge is None else _zeros(edge) if g is None else g
             for edge, g in zip(self.edges, found, strict=True)
@@ -219,16 +259,21 @@ class DiffNode(Node):
         self.versions = self.others = []
 
 
-def _edge(x: Any) -> Edge:
-    """Where an operand comes from (R2.21)."""
-    return x.edge() if type(x) is Array else None
-
-
 def _zeros(edge: Any) -> Any:
     """Zeros of the shape and dtype of what an edge leads to."""
     node, index = edge
     shape, dtype = node.metas[index]
     return np.zeros(shape, dtype)[()]
+
+
+def _shape_of(x: Any) -> Any:
+    """An array of the shape and dtype of ``x`` that holds one element, and not the memory of ``x``.
+
+    Where only sizes are read, writes to ``x`` do not matter either.
+    """
+    if type(x) is not np.ndarray or not x.ndim:
+        return x
+    return np.ndarray(x.shape, x.dtype, _NOTHING, 0, (0,) * x.ndim)
 
 
 def _meta(y: Any) -> Meta:

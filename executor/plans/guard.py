@@ -139,9 +139,14 @@ def _object(check: Check, o: _Operand) -> str | None:
 
 def _symbol(check: Check, o: _Operand) -> str | None:
     place = f"{o.value}.shape[{check.axis}]"
-    first = o.bound.setdefault(check.wanted, place)
+    name, times = check.wanted
+    own = place if times == 1 else f"({place} // {times})"
+    first = o.bound.setdefault(name, own)
+    wanted = first if times == 1 else f"{first} * {times}"
     # The first use of a symbol requires a size of at least 1, later ones the same size.
-    return place if first == place else f"{place} == {first}"
+    if wanted == place:
+        return place
+    return f"{place} and {place} == {wanted}" if first == own else f"{place} == {wanted}"
 
 
 _QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({

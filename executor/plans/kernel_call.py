@@ -92,8 +92,9 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
                 )
             formats.append("Q")
             slots.append(f"ptr({array})")
-    for symbol, (index, axis) in abi.symbols.items():
-        lines.append(f"    {symbol} = a{index}.shape[{axis}]")
+    for symbol, (index, axis, times) in abi.symbols.items():
+        quotient = f" // {times}" if times != 1 else ""
+        lines.append(f"    {symbol} = a{index}.shape[{axis}]{quotient}")
     outs: list[str] = []
     voids = []
     for k, out in enumerate(abi.outputs):

@@ -37,7 +37,7 @@ def array(
     check_array(data, "pf.array: ")
     made = Array(data)
     if requires_grad:
-        made.requires_grad = True
+        made.require_grad()
     return made
 
 
@@ -66,23 +66,27 @@ def gradients(
     ends, starts = _sequence(outputs, "outputs"), _sequence(inputs, "inputs")
     captures: dict[Node, list[tuple[int, int]]] = {}
     for k, x in enumerate(starts):
-        edge = x.edge()
-        if edge is None:
+        node = x.node
+        if node is None:
             raise GradientError(
                 f"input {k} requires no gradient",
                 hint="make it with pf.array(x, requires_grad=True), before what is differentiated",
             )
-        captures.setdefault(edge[0], []).append((edge[1], k))
+        if node in captures:
+            captures[node].append((x.index, k))
+        else:
+            captures[node] = [(x.index, k)]
     roots = _roots(ends, gradients, create_graph)
     found = run(
         roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph
     )
-    for k, g in enumerate(found):
-        if g is None and not allow_unused:
-            raise GradientError(
-                f"no output depends on input {k}",
-                hint="pass allow_unused=True, and its gradient is None",
-            )
+    if not allow_unused:
+        for k, g in enumerate(found):
+            if g is None:
+                raise GradientError(
+                    f"no output depends on input {k}",
+                    hint="pass allow_unused=True, and its gradient is None",
+                )
     if create_graph:  # also a gradient that depends on no array of the tape
         found = [g if g is None or type(g) is Array else Array(g) for g in found]
     return found[0] if type(inputs) is Array else tuple(found)
@@ -106,13 +110,14 @@ def backward(
 
 
 def _sequence(x: Any, what: str) -> Sequence[Array]:
-    found = (x,) if type(x) is Array else tuple(x) if isinstance(x, (list, tuple)) else ()
-    if not found or any(type(y) is not Array for y in found):
-        raise ArgumentError(
-            f"{what} must be an Array, or a sequence of them",
-            hint="pf.array(x, requires_grad=True) makes one",
-        )
-    return found
+    if type(x) is Array:
+        return (x,)
+    if type(x) in (list, tuple) and x and {Array}.issuperset(map(type, x)):
+        return x
+    raise ArgumentError(
+        f"{what} must be an Array, or a sequence of them",
+        hint="pf.array(x, requires_grad=True) makes one",
+    )
 
 
 def _roots(
@@ -130,26 +135,27 @@ def _roots(
         raise ArgumentError(f"{len(outputs)} outputs have {len(given)} gradients")
     roots = []
     for y, g in zip(outputs, given, strict=True):
-        edge = y.edge()
-        if edge is None:
+        node = y.node
+        if node is None:
             raise GradientError(
                 "an array that requires no gradient is differentiated",
                 hint="make what it depends on with pf.array(x, requires_grad=True), and compute "
                 "it outside of pf.no_grad()",
             )
         g = _gradient_of(y, g, create_graph)
-        roots.append((*edge, Array(g) if create_graph and type(g) is not Array else g))
+        roots.append((node, y.index, Array(g) if create_graph and type(g) is not Array else g))
     return roots
 
 
 def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
     if g is None:
-        if y.size != 1 or y.dtype.kind == "c":
+        shape, dtype = y.data.shape, y.data.dtype
+        if dtype.kind == "c" or (shape and y.data.size != 1):
             raise ArgumentError(
-                f"a result of {y.dtype} with shape {y.shape} has no gradient by itself",
+                f"a result of {dtype} with shape {shape} has no gradient by itself",
                 hint="reduce it, as with .sum() or .mean(), or pass gradient=",
             )
-        return np.ones(y.shape, y.dtype)[()]
+        return np.ones(shape, dtype) if shape else dtype.type(1)
     if np.shape(g) != y.shape:
         raise ArgumentError(f"a gradient of shape {np.shape(g)} is given to a result of {y.shape}")
     if type(g) is Array:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dis
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -13,32 +12,28 @@ import numpy as np
 
 from ...dialect.errors import DTypeError, GradientError
 from ...dialect.importers.handlers import METHODS
-from ...dialect.importers.tracing.current import current, evaluator, trace_error
 from ...dialect.importers.tracing.leaves import register_leaf_type
-from ...dialect.importers.tracing.operators import Recording
-from ...dialect.importers.tracing.traced import Traced
-from ...dialect.ir.gradient_mode import gradient_mode
+from .conversions import Conversions
 from .hooks import Handle, add
-from .node import Accumulate, Edge, Node, user_line
+from .node import Accumulate, Edge, Node
 from .views import CopySlices, ViewOf
 
 FLOATS = "fcV"  # kinds of dtypes that have gradients; V is bfloat16
-_OUTSIDE = "an Array of the tape is used in a function that is traced, which was not given it"
 
 
 class Version:
-    """How often memory that arrays share was written to, and where last."""
+    """How often memory that arrays share was written to, and where last.
 
-    __slots__ = ("count", "place")
+    Most never are: they are made without an initialiser, and have the values of the class.
+    """
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.place: tuple[Any, int] | None = None
+    count = 0
+    place: tuple[Any, int] | None = None
 
 
 _MANY = 1 << 30  # holders: nobody has counted them
 _adding = threading.RLock()  # two threads may add to the gradient of one leaf
-_UNSEEN: Any = object()  # in place of the node of a base, for views that do not follow it
+UNSEEN: Any = object()  # in place of the node of a base, for views that do not follow it
 
 
 class _More:
@@ -52,7 +47,7 @@ class _More:
 
 
 @register_leaf_type
-class Array(Traced):
+class Array(Conversions):
     """An array of NumPy's, or a NumPy scalar, that may require gradients.
 
     NumPy's functions, operators and methods take it and return such arrays. What is computed of
@@ -83,7 +78,7 @@ class Array(Traced):
     def node(self) -> Node | None:
         """What has computed it, `Accumulate` for a leaf; None = it requires no gradient."""
         base = self.base
-        if base is not None and self._seen is not base._node and self._seen is not _UNSEEN:
+        if base is not None and self._seen is not base._node and self._seen is not UNSEEN:
             self.set_node(None if base._node is None else ViewOf(base, self), 0)
             self._seen = base._node
         return self._node
@@ -101,8 +96,8 @@ class Array(Traced):
         """Note that this is a view of ``x``; if ``differentiable``, also for what is written."""
         base = self.base = x if x.base is None else x.base
         self._version = base.version
-        self._seen = base._node if differentiable and (x is base or x._seen is not _UNSEEN) else (
-            _UNSEEN
+        self._seen = base._node if differentiable and (x is base or x._seen is not UNSEEN) else (
+            UNSEEN
         )  # fmt: skip
 
     def rebase(self, written: Array, key: Any = None) -> None:
@@ -116,7 +111,7 @@ class Array(Traced):
             return
         if base is None:
             base = self
-        elif self._seen is _UNSEEN:
+        elif self._seen is UNSEEN:
             raise GradientError(
                 "what requires gradients is written to a view that was made by detach() or under "
                 "pf.no_grad(), so that the gradient of the array behind it would be lost",
@@ -159,12 +154,19 @@ class Array(Traced):
                 "requires_grad of an array that was computed cannot be set",
                 hint="write y = x.detach() first, or compute it under pf.no_grad()",
             )
-        if on and self.dtype.kind not in FLOATS:
+        if not on:
+            self._node = None
+        elif self._node is None:
+            self.require_grad()
+
+    def require_grad(self) -> None:
+        """As ``requires_grad = True``, of a leaf that has just been made."""
+        dtype = self.data.dtype
+        if dtype.kind not in FLOATS:
             raise DTypeError(
-                f"an array of {self.dtype} has no gradient", hint="convert it: x.astype(float)"
+                f"an array of {dtype} has no gradient", hint="convert it: x.astype(float)"
             )
-        if on != (self._node is not None):
-            self._node = Accumulate(self) if on else None
+        self._node = Accumulate(self)
 
     @property
     def is_leaf(self) -> bool:
@@ -209,7 +211,7 @@ class Array(Traced):
             if type(g) is Array or type(more.grad) is Array:
                 more.grad = g if more.grad is None else more.grad + g
             elif more.grad is None:
-                owned = sys.getrefcount(g) == holders + 2 and _is_owned(g)
+                owned = sys.getrefcount(g) <= holders + 2 and _is_owned(g)
                 more.grad = g if owned else np.array(g)[()]
             elif sys.getrefcount(more.grad) == 2 and _is_owned(more.grad):
                 more.grad += g
@@ -269,149 +271,6 @@ class Array(Traced):
             )
         return node
 
-    # --- what NumPy and traced functions ask for ----------------------------------------------
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.data)
-
-    @property
-    def rec(self) -> Any:  # type: ignore[override]
-        return evaluator()
-
-    @property
-    def value(self) -> Any:
-        return self
-
-    @property
-    def hint(self) -> tuple[int, ...]:
-        return self.data.shape
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.data.shape
-
-    @shape.setter
-    def shape(self, shape: Any) -> None:
-        raise GradientError(
-            "the shape of an array on the tape cannot be assigned",
-            hint="write x = x.reshape(shape)",
-        )
-
-    @property
-    def ndim(self) -> int:
-        return self.data.ndim
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.data.dtype
-
-    @property
-    def size(self) -> int:
-        return self.data.size
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self.data.strides
-
-    @property
-    def flags(self) -> Any:
-        return self.data.flags
-
-    def check_live(self) -> None:
-        if current() is not None:
-            raise trace_error(_OUTSIDE, "pass it as an argument, or np.asarray(x) of it")
-
-    def share(self, base: Recording) -> None:
-        """The memory of arrays is looked up where ops are evaluated."""
-
-    def bake(self) -> Any:
-        self.check_live()
-        return self.data.item()
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        self.check_live()
-        self._check_kept(sys._getframe(1))
-        return np.array(self.data, dtype, copy=copy)
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return id(self) >> 4
-
-    def __repr__(self) -> str:
-        shown = repr(self.data).removeprefix("array").removeprefix("np.").strip()
-        shown = shown if shown.startswith("(") else f"({shown})"
-        if self.node is None:
-            return f"array{shown}"
-        of = "requires_grad=True" if self.is_leaf else f"node={self.node.name}"
-        return f"array{shown[:-1]}, {of})"
-
-    def __str__(self) -> str:
-        return str(self.data)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.data, spec)
-
-    def __bool__(self) -> bool:
-        self.check_live()
-        return bool(self.data)
-
-    def __int__(self) -> int:
-        self.check_live()
-        self._check_kept(sys._getframe(1))
-        return int(self.data)
-
-    def __float__(self) -> float:
-        self.check_live()
-        self._check_kept(sys._getframe(1))
-        return float(self.data)
-
-    def __complex__(self) -> complex:
-        self.check_live()
-        self._check_kept(sys._getframe(1))
-        return complex(self.data)
-
-    def _check_kept(self, frame: Any) -> None:
-        """Raise GradientError if ``frame`` is about to store the elements in an ndarray.
-
-        Users ask for numbers with np.asarray(x) and float(x); a store looks as if it kept the
-        gradient.
-        """
-        if not gradient_mode() or self.node is None:
-            return
-        code = frame.f_code
-        stores = dis.opname[code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
-        fills = code.co_name == "full" and frame.f_globals.get("__name__") == "numpy._core.numeric"
-        if stores or fills:
-            raise GradientError(
-                "an array that requires gradients is written to an ndarray, which would lose them",
-                loc=user_line(),
-                hint="make the other array with pf.array(np.zeros(…)), or fill one by "
-                "np.broadcast_to(x, shape); for numbers alone write np.asarray(x)",
-            )
-
-    def __index__(self) -> int:
-        self.check_live()
-        return self.data.__index__()
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self.ndim:
-            raise TypeError("iteration over a 0-d array")
-        return (self[k] for k in range(len(self.data)))
-
-    def item(self, *args: int) -> Any:
-        """An element as a Python number, through which no gradient flows."""
-        return self.data.item(*args)
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
-        return self.data.tolist()
-
-    def __getstate__(self) -> Any:
-        raise GradientError("an Array cannot be pickled", hint="pickle np.asarray(x)")
-
     def __copy__(self) -> Any:
         return METHODS["copy"](self)
 
@@ -431,4 +290,4 @@ def _is_owned(x: Any) -> bool:
     return type(x) is np.ndarray and x.flags.owndata and x.flags.writeable
 
 
-__all__ = ["FLOATS", "Array", "Version"]
+__all__ = ["FLOATS", "UNSEEN", "Array", "Version"]

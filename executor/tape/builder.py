@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -96,29 +96,52 @@ def absorbed(g: Any, partial: Any) -> Any:
     return _ABSORBING.evaluate({}, g, partial)
 
 
+def repeated(x: Any, shape: tuple[int, ...]) -> Any:
+    """`numpy.broadcast_to`, which is written in Python, for a shape to which ``x`` broadcasts."""
+    dtype = x.dtype
+    if dtype.kind == "V":
+        return np.broadcast_to(x, shape)
+    if not x.shape:
+        steps = (0,) * len(shape)
+    elif x.flags.c_contiguous:
+        lead = (0,) * (len(shape) - x.ndim)
+        own = zip(x.shape, x.strides, strict=True)
+        steps = (*lead, *[0 if n == 1 else s for n, s in own])
+    else:
+        return np.broadcast_to(x, shape)
+    made: np.ndarray = np.ndarray(shape, dtype, x, 0, steps)
+    if isinstance(x, np.ndarray):  # others are read-only
+        made.flags.writeable = False
+    return made
+
+
 class ArrayBuilder(GradientBuilder):
     """Evaluates what rules ask for, and records it on the tape where that is asked for.
 
     Args:
         wanted: which operands of the op whose rule runs need a gradient.
-        apply: what evaluates an op of which an operand is an `Array`.
+
+    Attributes:
+        apply: evaluates an op of which an operand is an `Array`; `operations` sets it.
     """
 
-    __slots__ = ("_apply", "wanted")
+    __slots__ = ("wanted",)
+    apply: ClassVar[Callable[..., Any]]
 
-    def __init__(self, wanted: Any, apply: Callable[..., Any]) -> None:
+    def __init__(self, wanted: Any) -> None:
         self.wanted = wanted
-        self._apply = apply
 
     def op(self, name: str, *operands: Any, **attrs: Any) -> Any:
         cls = op_named(name)
         if any(type(x) is Unsaved for x in operands[:1]):
             return Unsaved(None, operands[0].dtype)
         if any(type(x) is Array for x in operands):
-            return self._apply(cls, attrs, operands)
+            return self.apply(cls, attrs, operands)
         return cls.evaluate(cls.full_attrs(attrs), *operands)
 
     def same_shape(self, x: Any, y: Any) -> bool:
+        if hasattr(x, "shape") and hasattr(y, "shape"):
+            return x.shape == y.shape
         return np.shape(x) == np.shape(y)
 
     def expanded(self, attrs: Any, g: Any, x: Any) -> Any:
@@ -130,13 +153,9 @@ class ArrayBuilder(GradientBuilder):
         return np.reshape(g, sizes)
 
     def spread(self, g: Any, x: Any) -> Any:
-        shape = x.shape
-        if type(g) is not np.ndarray or not g.flags.c_contiguous or g.shape == shape:
+        if type(g) is Array or not hasattr(g, "strides"):
             return super().spread(g, x)
-        # As np.broadcast_to, which is written in Python.
-        lead = len(shape) - g.ndim
-        steps = [0 if n == 1 else s for n, s in zip(g.shape, g.strides, strict=True)]
-        return np.ndarray(shape, g.dtype, g, 0, (*(0,) * lead, *steps))
+        return g if g.shape == x.shape else repeated(g, x.shape)
 
     def absorbing_product(self, g: Any, partial: Any) -> Any:
         if type(g) is Array or type(partial) is Array:
@@ -144,4 +163,4 @@ class ArrayBuilder(GradientBuilder):
         return absorbed(g, partial)
 
 
-__all__ = ["ArrayBuilder", "Unsaved", "absorbed"]
+__all__ = ["ArrayBuilder", "Unsaved", "absorbed", "repeated"]

@@ -15,7 +15,7 @@ from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
 from .node import Edge, Node, user_line, users_place
-from .operations import apply, note_shared
+from .op_node import note_shared
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
 
 _ARRAYS = (np.ndarray, np.generic)
@@ -110,7 +110,7 @@ class CustomNode(CallNode):
             for g, meta in zip(gradients, self.metas, strict=True)
         ]
         found = self.custom.backward(saved, unflatten(self.result, given))
-        b = ArrayBuilder([edge is not None for edge in self.edges], apply)
+        b = ArrayBuilder([edge is not None for edge in self.edges])
         return [
             None if g is None or edge is None else b.like(_as_array(g), x)
             for g, x, edge in zip(

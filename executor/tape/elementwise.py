@@ -5,136 +5,189 @@ Nothing here has results of its own: whatever is not usual goes the way of all o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...dialect.errors import InternalError, ProfuseError
-from ...dialect.importers.gradients.reads import reads_of
-from ...dialect.ir.dtypes import C128
-from ...dialect.ir.gradients import times
-from ...dialect.ir.op import Op
-from ...dialect.ir.types import TensorType
-from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
-from .builder import Unsaved, absorbed
-from .node import Edge
+from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.ir.gradient_mode import MODE
+from .array import Array, Version
+from .node import TAPE, USERS, Edge, users_place
+from .op_node import OpNode, evaluated, noted
+from .plans import ElementwisePlans, op_plans
+from .saved import Versions, keep
 
-_PLAIN = (int, float)
+_NO_ATTRS: dict[str, Any] = {}
+_NONE = (None,)
+_NOTHING: Versions = []
+_new: Any = object.__new__
+_frame = sys._getframe
+# What the short way takes beside arrays of the tape, without further questions.
+PLAIN = frozenset({np.ndarray, *NUMBERS, *(np.dtype(c).type for c in "?bhilqBHILQefdFD")})
+Otherwise = Callable[..., Any]
 
 
-class Plan:
-    """What is known of an elementwise op for operands that require gradients or do not.
+def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]:
+    """What evaluates an elementwise op of one operand, and notes it.
 
-    Attributes:
-        reads: which operands its derivatives read.
-        reads_result: whether they read the result.
-        partials: gives the derivatives.
-        singular: whether a gradient of 0 stays 0 where they are infinite.
+    Args:
+        plans: of the op.
+        otherwise: is called with an operand that is no array of the tape.
     """
+    numpy, known = plans.numpy, plans.known
 
-    __slots__ = ("partials", "reads", "reads_result", "singular")
-
-    def __init__(self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool]) -> None:
-        reads, results = reads_of(op, {}, operands, wanted)
-        self.reads, self.reads_result = tuple(sorted(reads)), bool(results)
-        assert op.partials is not None
-        self.partials, self.singular = op.partials, op.singular
-
-
-class Plans:
-    """The plans of one op, by which operands require gradients and which are numbers."""
-
-    __slots__ = ("known", "numpy", "op")
-
-    def __init__(self, op: type[Elementwise]) -> None:
-        self.op, self.numpy = op, op.numpy
-        self.known: dict[int, Plan] = {}
-
-    def plan(self, key: int, operands: Sequence[Any]) -> Plan:
-        """The plan of a key: 1 and 2 for operands that require gradients, 16 and 32 for numbers."""
-        found = self.known.get(key)
-        if found is None:
-            wanted = [bool(key >> k & 1) for k in range(len(operands))]
-            found = self.known[key] = Plan(self.op, operands, wanted)
-        return found
-
-
-_plans: dict[type[Op], Plans | None] = {}
-
-
-def plans_of(op: type[Op]) -> Plans | None:
-    """The plans of an op; None for one that does not have the short way."""
-    try:
-        return _plans[op]
-    except KeyError:
-        plain = issubclass(op, (Unary, Binary)) and _is_plain(op)
-        made = _plans[op] = Plans(op) if plain else None  # type: ignore[arg-type]
-        return made
-
-
-def _is_plain(op: type[Op]) -> bool:
-    if op.partials is None or op.attrs or op.aliases:
-        return False
-    try:  # an op whose float result may come of complex operands has other derivatives for these
-        found = op.infer([TensorType(C128, ())] * len(op.operands), {})[0]
-    except ProfuseError:
-        return True
-    return isinstance(found, TensorType) and found.dtype is C128
-
-
-class _Nothing(Unsaved):
-    """Stands for what a derivative by another operand reads; not even its shape is known."""
-
-    def __init__(self) -> None:
-        super().__init__(None, np.dtype(float))
-
-    @property
-    def dtype(self) -> Any:
-        raise self._missing("dtype")
-
-    @dtype.setter
-    def dtype(self, dtype: Any) -> None:
-        pass
-
-
-_NOTHING = _Nothing()
-
-
-def multiplied(
-    plan: Plan, edges: Sequence[Edge], operands: Sequence[Any], results: Sequence[Any], g: Any
-) -> list[Any] | None:
-    """The gradients of the operands of an elementwise op on real floats.
-
-    None where something is not usual: operands were broadcast or converted, or derivatives are
-    asked of shapes.
-    """
-    y = results[0]
-    try:
-        parts = plan.partials(
-            *[_NOTHING if x is None else x for x in operands], _NOTHING if y is None else y
-        )
-    except InternalError:
-        return None
-    found: list[Any] = []
-    for part, edge in zip(parts, edges):  # noqa: B905 - as many of both
-        if edge is None or part is None:
-            found.append(None)
-            continue
-        kind = type(part)
-        if kind in _PLAIN:
-            product = g if part == 1 else -g if part == -1 else g * part
-        elif kind is np.ndarray or isinstance(part, np.generic):
-            product = absorbed(g, part) if plan.singular else g * part
-        elif plan.singular:
-            product = times(part, g, absorbed)
+    def call(a: Any) -> Any:
+        if type(a) is not Array:
+            return otherwise(a)
+        x = a.data
+        node = a._node if a.base is None else a.node
+        y = numpy(x)
+        if node is None or not MODE.on:
+            return Array(y)
+        shape, dtype = y.shape, y.dtype
+        plan = None
+        if dtype.kind == "f" and x.dtype is dtype and not TAPE.special:
+            key = dtype.num * 64 + 1
+            plan = known.get(key) or plans.plan(key, (x,))
+        if plan is None:
+            return noted(op_plans(plans.op, _NO_ATTRS), (a,), (x,), [(node, a.index)], y)
+        versions = _NOTHING
+        if plan.kept:
+            version = a._version or a.version
+            versions = [(version, version.count)]
         else:
-            product = times(part, g)
-        shape, dtype = edge[0].metas[edge[1]]
-        if type(product) is Unsaved or product.shape != shape or product.dtype != dtype:
-            return None
-        found.append(product)
-    return found
+            x = None
+        made: OpNode = _new(OpNode)
+        made.seq = TAPE.next_seq()
+        made.edges = [(node, a.index)]
+        made.metas = ((shape, dtype),)
+        made.hooked = None
+        frame = _frame(1)
+        code = frame.f_code
+        made.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place()
+        made.plan = plan
+        out: Array = _new(Array)
+        out.data, out._node, out.index, out.base, out._more = y, made, 0, None, None
+        if plan.kept_results:
+            version = out._version = Version()
+            made.saved = (x,), (y,), [*versions, (version, 0)]
+        else:
+            out._version = None
+            made.saved = (x,), _NONE, versions
+        return out
+
+    return call
 
 
-__all__ = ["Plan", "Plans", "multiplied", "plans_of"]
+def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any], Any]:
+    """What evaluates an elementwise op of two operands, and notes it.
+
+    Args:
+        plans: of the op.
+        otherwise: is called with operands of which one is neither an array nor a number, or none
+            is an array.
+    """
+    numpy, known = plans.numpy, plans.known
+
+    def call(a: Any, b: Any) -> Any:
+        first: Edge = None
+        second: Edge = None
+        key: Any = 0
+        if type(a) is Array:
+            x = a.data
+            node = a._node if a.base is None else a.node
+            if node is not None:
+                first = node, a.index
+                key = 1
+        elif type(a) in NUMBERS:
+            x = a
+            key = 16
+        elif type(a) in PLAIN:
+            x = a
+        else:
+            return otherwise(a, b)
+        if type(b) is Array:
+            z = b.data
+            node = b._node if b.base is None else b.node
+            if node is not None:
+                second = node, b.index
+                key |= 2
+        elif type(b) in NUMBERS:
+            z = b
+            key |= 32
+        elif type(b) in PLAIN:
+            z = b
+        else:
+            return otherwise(a, b)
+        if key & 48 == 48:
+            return otherwise(a, b)
+        y = numpy(x, z)
+        if not key & 3 or not MODE.on:
+            return Array(y)
+        shape, dtype = y.shape, y.dtype
+        plan = None
+        if dtype.kind == "f" and not TAPE.special:
+            if key & 16:
+                if z.dtype is dtype and x:  # not for 0.0 and -0.0, which are one key
+                    key = key + dtype.num * 64, type(x), x
+                    plan = known.get(key) or plans.plan(key, (x, z))
+            elif x.dtype is dtype and x.shape == shape:
+                if key & 32:
+                    if z:
+                        key = key + dtype.num * 64, type(z), z
+                        plan = known.get(key) or plans.plan(key, (x, z))
+                elif z.dtype is dtype and z.shape == shape:
+                    key += dtype.num * 64
+                    plan = known.get(key) or plans.plan(key, (x, z))
+        if plan is None:
+            return noted(op_plans(plans.op, _NO_ATTRS), (a, b), (x, z), [first, second], y)
+        kept = plan.kept
+        versions = _NOTHING
+        if kept:
+            versions = []
+            if 0 not in kept:
+                x = None
+            elif type(a) is Array:
+                version = a._version or a.version
+                versions.append((version, version.count))
+            else:
+                x = keep(x, a, versions)
+            if 1 not in kept:
+                z = None
+            elif type(b) is Array:
+                version = b._version or b.version
+                versions.append((version, version.count))
+            else:
+                z = keep(z, b, versions)
+        else:
+            x = z = None
+        made: OpNode = _new(OpNode)
+        made.seq = TAPE.next_seq()
+        made.edges = [first, second]
+        made.metas = ((shape, dtype),)
+        made.hooked = None
+        frame = _frame(1)
+        code = frame.f_code
+        made.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place()
+        made.plan = plan
+        out: Array = _new(Array)
+        out.data, out._node, out.index, out.base, out._more = y, made, 0, None, None
+        if plan.kept_results:
+            version = out._version = Version()
+            made.saved = (x, z), (y,), [*versions, (version, 0)]
+        else:
+            out._version = None
+            made.saved = (x, z), _NONE, versions
+        return out
+
+    return call
+
+
+def otherwise(plans: ElementwisePlans) -> Otherwise:
+    """What evaluates the op like any other one."""
+    return lambda *operands: evaluated(op_plans(plans.op, _NO_ATTRS), operands)
+
+
+__all__ = ["PLAIN", "binary", "otherwise", "unary"]

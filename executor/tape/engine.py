@@ -6,14 +6,14 @@ hooks and sums of gradients come in the same order as there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Container, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any
 
 import numpy as np
 
-from ...dialect.errors import GradientError
-from ...dialect.ir import gradient_mode
+from ...dialect.errors import GradientError, InternalError
+from ...dialect.ir.gradient_mode import MODE
 from .hooks import count
 from .node import TAPE, Accumulate, Node
 
@@ -38,96 +38,135 @@ def run(
 
     Hooks that are registered meanwhile count from the next run.
     """
-    made = _Run(captures, retain_graph)
-    waiting = _dependencies([root[0] for root in roots])
-    needed = None if captures is None else _leading_to(waiting, captures)
-    usual = None if TAPE.anomalies else waiting if needed is None else needed.difference(captures)  # type: ignore[arg-type]
-    held: dict[Node, list[Any]] = {}
-    for node, index, g in roots:
-        _hold(held, node, index, g)
-    roots = ()
-    pushed = len(held)
-    ready = [(-node.seq, k, node) for k, node in enumerate(held) if not waiting[node]]
+    limit = count()
+    anomalies = TAPE.anomalies
+    states, ends = _states([root[0] for root in roots])
+    for root, index, g in roots:
+        _hold(states[root], root, index, g)
+    captures = captures or {}
+    found: list[Any] = []
+    # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
+    unusual: Container[Node] = captures
+    needed = None
+    whole = len(captures) == ends
+    for node, places in captures.items():
+        found += [None] * len(places)
+        whole = whole and not node.edges and node in states
+    if captures and not whole:
+        needed = _leading_to(states, captures)
+        unusual = states.keys() - needed.difference(captures)
+    starts = dict.fromkeys(root[0] for root in roots)
+    ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not states[node][0]]
+    pushed = len(starts)
     heapify(ready)
-    before = gradient_mode.set_gradient_mode(create_graph)
+    roots = ()
+    before, MODE.on = MODE.on, create_graph
     try:
         with np.errstate(all="ignore"):
-            while ready:
-                node = heappop(ready)[2]
-                gs = held.pop(node, None)
-                if usual is not None and node.hooked is None and node in usual and (
-                    gs is not None and gs[0] is not None
+            following: Node | None = heappop(ready)[2] if ready else None
+            while following is not None:
+                node = following
+                state = states[node]
+                gs = state[1]
+                state[1] = None
+                if gs is not None and gs[0] is not None and node.hooked is None and not (
+                    anomalies or node in unusual
                 ):  # fmt: skip
                     pulled = node.backward(gs)
                     if not retain_graph:
                         node.release()
                 else:
                     gs = gs or [None] * len(node.metas)
-                    pulled = made.pulled(node, gs, needed is None or node in needed)
-                del gs
-                for edge, g in zip(node.edges, pulled, strict=True):
+                    runs = node not in unusual if needed is None else node in needed
+                    place = captures.get(node, ())
+                    pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
+                edges = node.edges
+                if len(edges) != len(pulled):
+                    raise InternalError(
+                        f"{node.name} gives {len(pulled)} of {len(edges)} gradients"
+                    )
+                # Of a chain of nodes each makes the next one ready, which needs no heap.
+                following = gs = None
+                for edge, g in zip(edges, pulled):  # noqa: B905 - as many of both
                     if edge is None:
                         continue
                     target, index = edge
-                    left = waiting[target] = waiting[target] - 1
+                    state = states[target]
+                    left = state[0] = state[0] - 1
                     if g is not None:
-                        gs = held.get(target)
+                        gs = state[1]
                         if gs is not None:
                             other = gs[index]
                             gs[index] = g if other is None else other + g
                         elif left or target.__class__ is not Accumulate or target.hooked is not (
                             None
-                        ) or usual is not waiting:  # fmt: skip
-                            gs = held[target] = [None] * len(target.metas)
-                            gs[index] = g
-                        else:
+                        ) or anomalies:  # fmt: skip
+                            if index or len(target.metas) > 1:
+                                _hold(state, target, index, g)
+                            else:
+                                state[1] = [g]
+                        elif target in captures:
+                            for _, position in captures[target]:
+                                found[position] = g
+                            continue
+                        elif target not in unusual:
                             # At once, as nobody sees the order. `pulled` and `zip` hold it, too.
                             target.take(g, 3)
                             continue
                     if not left:
-                        heappush(ready, (-target.seq, pushed, target))
+                        if following is None:
+                            following = target
+                            rank = pushed
+                        else:
+                            heappush(ready, (-target.seq, pushed, target))
                         pushed += 1
                 pulled, g, gs, other = (), None, None, None
+                if ready:
+                    following = (
+                        heappop(ready)
+                        if following is None
+                        else heappushpop(ready, (-following.seq, rank, following))
+                    )[2]
     finally:
-        gradient_mode.set_gradient_mode(before)
-    return made.found
+        MODE.on = before
+    return found
 
 
-class _Run:
-    """What one run does with nodes that are not usual: hooks, captures, undefined gradients."""
+def _pulled(
+    node: Node, gs: list[Any], runs: bool, captured: Sequence[tuple[int, int]], found: list[Any],
+    limit: int, retain_graph: bool,
+) -> Sequence[Any]:  # fmt: skip
+    """What the edges of a node are given that has hooks, is captured, or lacks a gradient.
 
-    def __init__(self, captures: Captures | None, retain_graph: bool) -> None:
-        self.captures, self.retain_graph = captures or {}, retain_graph
-        self.found: list[Any] = [None] * sum(map(len, self.captures.values()))
-        self.limit = count()
-        self.anomalies = TAPE.anomalies
-
-    def pulled(self, node: Node, gs: list[Any], runs: bool) -> Sequence[Any]:
-        """What the edges of a node are given; ``runs``: it is on the way to what is asked for."""
-        captured = self.captures.get(node)
-        hooks = node.hooked if runs or captured else None
-        if hooks is not None:
-            gs = hooks.before(gs, self.limit)
-        for index, position in captured or ():
-            self.found[position] = gs[index]
-        found: Sequence[Any] = (None,) * len(node.edges)
-        if not runs:
-            return found
-        if hooks is not None:
-            gs = hooks.prepare(gs, self.limit)
-        given = list(gs) if self.anomalies or (hooks is not None and hooks.post) else ()
-        if any(g is not None for g in gs):
-            found = node.backward(gs)
-            if self.anomalies:
-                _check_nan(node, found, given)
-            leaf = node.leaf() if type(node) is Accumulate else None
-            if leaf is not None and hooks is not None:
-                hooks.after_adding(leaf, self.limit)
-        if hooks is not None:
-            found = hooks.finish(found, given, self.limit)
-        if not self.retain_graph:
-            node.release()
-        return found
+    Args:
+        runs: it is on the way to what is asked for.
+        captured: as in `Captures`, for ``found``.
+        limit: of hooks' numbers.
+    """
+    hooks = node.hooked if runs or captured else None
+    if hooks is not None:
+        gs = hooks.before(gs, limit)
+    for index, position in captured:
+        found[position] = gs[index]
+    pulled: Sequence[Any] = (None,) * len(node.edges)
+    if not runs:
+        return pulled
+    if hooks is not None:
+        gs = hooks.prepare(gs, limit)
+    anomalies = TAPE.anomalies
+    given = list(gs) if anomalies or (hooks is not None and hooks.post) else ()
+    if any(g is not None for g in gs):
+        pulled = node.backward(gs)
+        if anomalies:
+            _check_nan(node, pulled, given)
+        leaf = node.leaf() if type(node) is Accumulate else None
+        if leaf is not None and hooks is not None:
+            hooks.after_adding(leaf, limit)
+    if hooks is not None:
+        pulled = hooks.finish(pulled, given, limit)
+    if not retain_graph:
+        node.release()
+    return pulled
 
 
 def _check_nan(node: Node, pulled: Sequence[Any], gs: Sequence[Any]) -> None:
@@ -142,34 +181,43 @@ def _has_nan(g: Any) -> bool:
     return g is not None and bool(np.isnan(np.asarray(g)).any())
 
 
-def _hold(held: dict[Node, list[Any]], node: Node, index: int, g: Any) -> None:
+def _hold(state: list[Any], node: Node, index: int, g: Any) -> None:
     """Add a gradient to those that an output of a node has got."""
-    gs = held.get(node)
+    gs = state[1]
     if gs is None:
-        gs = held[node] = [None] * len(node.metas)
+        gs = state[1] = [None] * len(node.metas)
     before = gs[index]
     gs[index] = g if before is None else before + g
 
 
-def _dependencies(roots: Iterable[Node]) -> dict[Node, int]:
-    """For each node that the roots depend on, how many edges lead to it."""
-    count = dict.fromkeys(roots, 0)
-    todo = list(count)
-    pop, push = todo.pop, todo.append
+def _states(roots: Iterable[Node]) -> tuple[dict[Node, list[Any]], int]:
+    """For each node that the roots depend on a state; and how many of them lead nowhere.
+
+    A state is a list of the number of edges that lead to the node and have not given it a gradient
+    yet, and of the list of its gradients, None before the first one.
+    """
+    states: dict[Node, list[Any]] = {node: [0, None] for node in roots}
+    todo = list(states)
+    pop, push, known = todo.pop, todo.append, states.get
+    inner = 0
     while todo:
+        node = None
         for edge in pop().edges:
             if edge is not None:
                 node = edge[0]
-                if node in count:
-                    count[node] += 1
+                state = known(node)
+                if state is not None:
+                    state[0] += 1
                 else:
-                    count[node] = 1
+                    states[node] = [1, None]
                     if node.edges:
                         push(node)
-    return count
+        if node is not None:
+            inner += 1
+    return states, len(states) - inner
 
 
-def _leading_to(nodes: Mapping[Node, int], captures: Captures) -> set[Node]:
+def _leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
     """The nodes that a captured gradient depends on."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:

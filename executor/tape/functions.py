@@ -8,7 +8,7 @@ the arrays themselves. All other calls are NumPy's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,19 @@ from ...dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS
 from ...dialect.importers.tracing import operators
 from ...dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
 from ...dialect.importers.tracing.current import current, evaluate_with
-from ...dialect.importers.tracing.leaves import NUMBERS
 from ...dialect.importers.tracing.recorder import Recorder
 from ...dialect.importers.tracing.traced import Traced
 from ...dialect.importers.tracing.unsupported import name_of
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Op, op_named
 from .array import Array
+from .conversions import Conversions
 from .custom import call_custom
-from .elementwise import plans_of
+from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
-from .operations import apply, binary, note_shared, unary, write
+from .op_node import evaluated, note_shared
+from .operations import apply, write
+from .plans import OpPlans, elementwise_plans, op_plans
 
 
 class _Forgets(dict):
@@ -91,10 +93,7 @@ def _operand(x: Any) -> Any:
 
 evaluate_with(Tape())
 _NO_ATTRS: dict[str, Any] = {}
-# What operators take beside arrays of the tape, without further questions.
-_PLAIN = frozenset({
-    Array, np.ndarray, *NUMBERS, *(np.dtype(c).type for c in "?bhilqBHILQefdFD"),
-})  # fmt: skip
+_OPERANDS = PLAIN | {Array}
 # Functions that write to their first argument.
 _WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 _WRITING_METHODS = frozenset({"sort", "partition", "put", "fill", "resize", "itemset", "setfield"})
@@ -178,15 +177,15 @@ def _refused(name: str, error: TraceError | None = None) -> GradientError:
 
 def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if method == "__call__" and not kwargs:
-        plans = _ufunc_plans.get(ufunc)
-        if plans is not None and _PLAIN.issuperset(map(type, inputs)):
-            return unary(plans, *inputs) if len(inputs) == 1 else binary(plans, *inputs)
+        call = _ufunc_calls.get(ufunc)
+        if call is not None and (found := call(*inputs)) is not NotImplemented:
+            return found
     if not noted(inputs) and not noted(_outputs(kwargs)):
         call = ufunc if method == "__call__" else getattr(ufunc, method)
         return plainly(call, inputs, kwargs, method == "at")
     if method == "__call__" and not kwargs:
         op = _ufunc_ops.get(ufunc)
-        if op is not None and _PLAIN.issuperset(map(type, inputs)):
+        if op is not None and _OPERANDS.issuperset(map(type, inputs)):
             return apply(op, _NO_ATTRS, inputs)
     try:
         return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
@@ -199,54 +198,6 @@ def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
 def _outputs(kwargs: dict[str, Any]) -> tuple:
     out = kwargs.get("out")
     return out if isinstance(out, tuple) else (out,)
-
-
-def _reduced(op: type[Op], x: Array, axis: Any, keepdims: Any) -> Any:
-    """A reduction of an array along one axis or all, the usual way; None for any other one."""
-    if keepdims is not False and keepdims is not True:
-        return None
-    attrs: dict[str, Any] = {"keepdims": True} if keepdims else {}
-    if axis is not None:
-        rank = x.data.ndim
-        if type(axis) is not int or not -rank <= axis < rank:
-            return None
-        attrs["axes"] = (axis,)
-    return apply(op, attrs, (x,))
-
-
-def _reduction(name: str) -> Callable[..., Any]:
-    """The method of a reduction."""
-    op, other = op_named(name), _method(name)
-
-    def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
-        if not args and not how and self.data.ndim and current() is None:
-            found = _reduced(op, self, axis, keepdims)
-            if found is not None:
-                return found
-        return other(self, axis, *args, keepdims=keepdims, **how)
-
-    method.__name__ = method.__qualname__ = name
-    return method
-
-
-_REDUCTIONS = {np.sum: "sum", np.mean: "mean", np.max: "max", np.min: "min"}
-
-
-def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-    name = _REDUCTIONS.get(func)
-    if name is not None and len(args) == 1 and type(args[0]) is Array:
-        return getattr(args[0], name)(**kwargs)
-    if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
-        return plainly(func, args, kwargs, func in _WRITING)
-    handler = FUNCTIONS.get(func)
-    if handler is None:
-        raise _refused(name_of(func))
-    try:
-        return handler(*args, **kwargs)
-    except TraceError as error:
-        if current() is not None:
-            raise
-        raise _refused(name_of(func), error) from None
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -267,6 +218,53 @@ def _method(name: str) -> Callable[..., Any]:
 
     method.__name__ = method.__qualname__ = name
     return method
+
+
+@lru_cache(maxsize=4096)
+def _reduced_by(name: str, axis: int | None, keepdims: bool) -> OpPlans:
+    """A reduction along one axis or all."""
+    return op_plans(
+        op_named(name), {"axes": None if axis is None else (axis,), "keepdims": keepdims}
+    )
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    """The method of a reduction."""
+    other = _method(name)
+
+    def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
+        rank = self.data.ndim
+        if rank and not args and not how and (keepdims is False or keepdims is True) and (
+            axis is None or (type(axis) is int and -rank <= axis < rank)
+        ) and current() is None:  # fmt: skip
+            return evaluated(_reduced_by(name, axis, keepdims), (self,))
+        return other(self, axis, *args, keepdims=keepdims, **how)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+_REDUCTIONS = {
+    func: _reduction(name)
+    for name, func in {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}.items()
+}
+
+
+def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    method = _REDUCTIONS.get(func)
+    if method is not None and len(args) == 1 and type(args[0]) is Array:
+        return method(args[0], **kwargs)
+    if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
+        return plainly(func, args, kwargs, func in _WRITING)
+    handler = FUNCTIONS.get(func)
+    if handler is None:
+        raise _refused(name_of(func))
+    try:
+        return handler(*args, **kwargs)
+    except TraceError as error:
+        if current() is not None:
+            raise
+        raise _refused(name_of(func), error) from None
 
 
 def _by_masks(key: Any) -> Any:
@@ -310,43 +308,37 @@ def _set_item(self: Array, key: Any, value: Any) -> None:
 
 
 def _operator(op: type[Op]) -> tuple[Callable, Callable]:
-    plans = plans_of(op)
-    call: Callable[[Any, Any], Any] = lambda a, b: apply(op, _NO_ATTRS, (a, b))  # noqa: E731
-    if plans is not None:
-        call = partial(binary, plans)
+    def usual(a: Any, b: Any) -> Any:
+        self, other = (a, b) if type(a) is Array else (b, a)
+        if type(other) in _OPERANDS:
+            return apply(op, _NO_ATTRS, (a, b))
+        return operators.op(op.name, a, b) if self.takes(other) else NotImplemented
 
-    def forward(self: Array, other: Any) -> Any:
-        if type(other) in _PLAIN:
-            return call(self, other)
-        return operators.op(op.name, self, other) if self.takes(other) else NotImplemented
-
-    def reflected(self: Array, other: Any) -> Any:
-        if type(other) in _PLAIN:
-            return call(other, self)
-        return operators.op(op.name, other, self) if self.takes(other) else NotImplemented
-
-    return forward, reflected
+    plans = elementwise_plans(op)
+    call = usual if plans is None else binary(plans, usual)
+    return call, lambda self, other: call(other, self)
 
 
-_MATMUL, _PICK, _TRANSPOSE = (op_named(name) for name in ("matmul", "pick", "transpose"))
+_PICK = op_named("pick")
+_MATMUL, _TRANSPOSE = (op_plans(op_named(name), _NO_ATTRS) for name in ("matmul", "transpose"))
 _ARRAYS = (Array, np.ndarray)
 
 
 def _matmul(self: Array, other: Any) -> Any:
     if type(other) in _ARRAYS and self.ndim and other.ndim and current() is None:
-        return apply(_MATMUL, _NO_ATTRS, (self, other))
+        return evaluated(_MATMUL, (self, other))
     return Traced.__matmul__(self, other)
 
 
 def _rmatmul(self: Array, other: Any) -> Any:
     if type(other) in _ARRAYS and self.ndim and other.ndim and current() is None:
-        return apply(_MATMUL, _NO_ATTRS, (other, self))
+        return evaluated(_MATMUL, (other, self))
     return Traced.__rmatmul__(self, other)
 
 
 def _transposed(self: Array) -> Any:
     self.check_live()
-    return apply(_TRANSPOSE, _NO_ATTRS, (self,))
+    return evaluated(_TRANSPOSE, (self,))
 
 
 def _unary(op: type[Op]) -> Callable:
@@ -366,11 +358,11 @@ def _install() -> None:
     for python, name in operators.UNARY.items():
         setattr(Array, f"__{python}__", _unary(op_named(name)))
     for name in {*METHODS, *dir(np.ndarray)}:
-        own = name in vars(Array) or name in vars(Traced) or name.startswith("_")
+        own = name.startswith("_") or any(name in vars(c) for c in (Array, Conversions, Traced))
         if not own and (name in METHODS or callable(getattr(np.ndarray, name))):
             setattr(Array, name, _method(name))
-    for name in _REDUCTIONS.values():
-        setattr(Array, name, _reduction(name))
+    for method in _REDUCTIONS.values():
+        setattr(Array, method.__name__, method)
     setattr(Array, "T", property(_transposed))  # noqa: B010 - beside the others
     for name, function in _SPECIAL.items():
         setattr(Array, f"__{name}__", function)
@@ -388,9 +380,9 @@ _ufunc_ops: dict[np.ufunc, type[Op]] = {
     and name in UFUNCS
     and name not in COMPOSED
 }
-_ufunc_plans = {
-    ufunc: plans
+_ufunc_calls: dict[np.ufunc, Callable[..., Any]] = {
+    ufunc: (unary if ufunc.nin == 1 else binary)(plans, lambda *_: NotImplemented)
     for ufunc, op in _ufunc_ops.items()
-    if (plans := plans_of(op)) is not None and plans.numpy is ufunc
+    if (plans := elementwise_plans(op)) is not None and plans.numpy is ufunc
 }
 _install()

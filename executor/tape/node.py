@@ -21,6 +21,7 @@ from .hooks import Handle, Hooks, add
 
 Meta = tuple[tuple[int, ...], np.dtype]  # shape and dtype of an output
 FIRST = float("inf")  # the `seq` of what runs as soon as it is ready
+USERS: set[str] = set()  # files of the user's code that has made nodes
 
 
 class _Tape(threading.local):
@@ -132,7 +133,8 @@ class Accumulate(Node):
     def __init__(self, leaf: Any) -> None:
         self.leaf = ref(leaf)
         self.seq = FIRST
-        self.edges, self.metas = [], ((leaf.shape, leaf.dtype),)
+        data = leaf.data
+        self.edges, self.metas = [], ((data.shape, data.dtype),)
         self.hooked = self.place = None
 
     @property
@@ -171,7 +173,10 @@ def users_place(depth: int = 2) -> Any:
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
+        if code.co_filename in USERS:
+            return code, frame.f_lasti
         if is_users_file(code.co_filename):
+            USERS.add(code.co_filename)
             return code, frame.f_lasti
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -180,6 +185,7 @@ def users_place(depth: int = 2) -> Any:
 __all__ = [
     "FIRST",
     "TAPE",
+    "USERS",
     "Accumulate",
     "Edge",
     "Meta",

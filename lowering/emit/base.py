@@ -22,6 +22,9 @@ _FLOAT_PREDICATES = {"oeq": 1, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "uno": 14
 _EQUAL, _LESS = 0, 2  # of arith.cmpi
 
 
+EXTENT = "profuse.extent"  # of a loop: the size expression that its index stays below
+
+
 def is_splat(buffer: Buffer) -> bool:
     """True if a buffer is a constant whose elements are all equal."""
     return buffer.kind == "constant" and ir.DenseElementsAttr(buffer.value).is_splat

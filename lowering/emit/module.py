@@ -184,7 +184,7 @@ class _ModuleEmitter:
         NestEmitter(ops, self.graph, nest, block, pointers, names, divided, matrix).run()
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
-        split_loops(ops, function)
+        split_loops(ops, function, {n: names[n] for n in self.graph.symbols})
         hoist_reciprocals(ops, function)
         version_loops(ops, function)
 

@@ -17,9 +17,10 @@ from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..schedule import index as ix
 from ..schedule.graph import Buffer, Compute, Graph, Source, Tensor, direct_reads, viewed
+from ..schedule.groups import Loop
 from ..schedule.index import Atom, Index
 from ..schedule.memory import buffer_of, offset_of
-from .base import Ops, Sizes, is_splat
+from .base import EXTENT, Ops, Sizes, is_splat
 
 Position = tuple[Index, ...]
 
@@ -128,6 +129,8 @@ class Evaluator:
         by = self.size(step) if isinstance(step, int) else step
         with enclosing.point():
             op = self.ops.loop(low, high, by, carried)
+            if isinstance(atom, Loop):
+                op.operation.attributes[EXTENT] = ir.StringAttr.get(str(atom.extent))
         enclosing.before = op.operation
         self.scopes = [*self.scopes, Scope(op.body)]
         self.atoms[atom] = (op.induction_variable, len(self.scopes) - 1)

@@ -25,13 +25,14 @@ _LEAVES = ("arith.constant", "arith.index_cast")
 
 
 class SizeReader:
-    """Size expressions of the ``index`` values of a function's block.
+    """Size expressions of the ``index`` values of a function.
 
     Args:
-        block: the function's block; values from outside have no closed form unless `define`d.
+        block: values that are made in another block have no closed form unless `define`d; None =
+            values of all blocks have one.
     """
 
-    def __init__(self, block: ir.Block) -> None:
+    def __init__(self, block: ir.Block | None = None) -> None:
         self._block = block
         self._known: dict[ir.Value, Dim] = {}
         self.opaque: dict[str, ir.Value] = {}  # names given to sizes without a closed form
@@ -65,7 +66,7 @@ class SizeReader:
     def _definition(self, value: ir.Value) -> ir.Operation | None:
         """The operation that defines a value, if it may occur in a size expression; else None."""
         op = definition(value)
-        if op is None or op.block != self._block:
+        if op is None or (self._block is not None and op.block != self._block):
             return None
         return op if op.name in _SIZE_OPS or op.name in _LEAVES else None
 

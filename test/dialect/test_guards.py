@@ -169,12 +169,28 @@ def test_r1_40_a_symbol_admits_any_size_but_0(size):
 
 
 def test_size_expressions_are_checked_once_symbols_are_bound():
-    types = [TensorType(F32, (S0 * 2,)), TensorType(F32, (S0,))]
+    types = [TensorType(F32, (S0 + 1,)), TensorType(F32, (S0,))]
     two, three, four = (np.zeros(n, np.float32) for n in (2, 3, 4))
-    assert check_types(types, [four, two])
-    assert told(types, [four, three]) == ["operand 0: size of dimension 0 is 4, must be 2*s0 = 6"]
-    assert told([TensorType(F32, (S0 * 2,))], [four]) == [
-        "operand 0: size of dimension 0 is 4, and nothing tells what 2*s0 stands for"
+    assert check_types(types, [four, three])
+    assert told(types, [four, two]) == ["operand 0: size of dimension 0 is 4, must be s0 + 1 = 3"]
+    assert told([TensorType(F32, (S0 + 1,))], [four]) == [
+        "operand 0: size of dimension 0 is 4, and nothing tells what s0 + 1 stands for"
+    ]
+
+
+def test_multiples_of_a_symbol_bind_it():
+    double, single = TensorType(F32, (S0 * 2,)), TensorType(F32, (S0,))
+    two, three, four = (np.zeros(n, np.float32) for n in (2, 3, 4))
+    assert check_types([double], [four]) and check_types([double, single], [four, two])
+    assert check_types([single, double], [two, four])
+    assert told([double], [three]) == [
+        "operand 0: size of dimension 0 is 3, must be a multiple of 2"
+    ]
+    assert told([double, single], [four, three]) == [
+        "operand 1: size of dimension 0 is 3, must be 2, as dimension 0 of operand 0 is 4"
+    ]
+    assert told([double, double], [four, two]) == [
+        "operand 1: size of dimension 0 is 2, must equal dimension 0 of operand 0, which is 4"
     ]
 
 
@@ -199,7 +215,10 @@ def test_r1_40_sizes_zero_and_one_stay_literal():
         (np.zeros(()), "contiguous"),
         (np.zeros((4, 8)).T, (1, None)),
         (np.zeros((4, 9))[:, :8], (None, 1)),
-        (np.zeros((4, 16))[:, ::2], (None, None)),
+        (np.zeros((4, 16))[:, ::2], (None, 2)),
+        (np.zeros((5, 16))[:, ::-1], (None, -1)),
+        (np.zeros((4, 40))[:, ::5], (None, None)),
+        (np.zeros((9, 3)).T, (1, None)),  # 3 is a size that may change
         (np.broadcast_to(np.zeros(8), (4, 8)), (0, 1)),
         (np.zeros((6, 8))[::6], "contiguous"),
         (np.zeros((8, 1, 4)).transpose(2, 1, 0), (1, 0, None)),
@@ -259,7 +278,7 @@ def test_arrays_of_any_dtype_are_seen():
 
 EVERY = [
     INT_SCALAR, ListType(), replace(EXPECTED, defined=False), EXPECTED,
-    replace(EXPECTED, dtype=None), TensorType(F32, (S0, S0 * 2), (None, 1)),
+    replace(EXPECTED, dtype=None), TensorType(F32, (S0, S0 + 1), (None, 1)),
 ]  # fmt: skip
 
 

@@ -80,10 +80,12 @@ def test_negative_divisors_have_one_normal_form():
     (sym_max(A - 3, 0), 0, np.inf), (sym_min(A, 5), 1, 5), (A - B, -np.inf, np.inf),
     (symbol(Integer(0)) * 2, -np.inf, np.inf), (A * B - 1, 0, np.inf), (A % -3, -2, 0),
     (A - A // 3 * 3, 0, 2), (sym_min(A // 2 * 2, A) - A // 2 * 2, 0, 0),
+    (A // 2 - A, -np.inf, -1), (A // 2 + A // 3 - A, -np.inf, -1), (A - 2 * (A // 3), 1, np.inf),
 ])  # fmt: skip
 def test_bounds_of_sizes_of_which_none_is_zero(dim, low, high):
     assert bounds(dim) == (low, high)
-    assert sym_max(A, 0) == A and sym_min(A - B, A) == A - B and sym_max(A - 1, 0) != A - 1
+    assert sym_max(A, 0) == A and sym_min(A - B, A) == A - B and sym_min(A // 2, A) == A // 2
+    assert sym_max(A - 1, 0) != A - 1
     assert sym_max(symbol(Integer(0)), 0) != symbol(Integer(0))
 
 

@@ -279,3 +279,41 @@ def test_divisions_by_sizes_and_numbers_are_native(fn, calls, launches):
         counters = f.state().counters
     assert counters["compiles"] == 1
     assert counters["kernel_launches"] == launches
+
+
+def _halves(x, c):
+    half = x.shape[-1] // 2
+    return np.concatenate([x[:, :half] * c, x[:, half:] - c], axis=-1)
+
+
+def _bags(x, k):
+    return x[k].reshape(-1, 4, x.shape[1]).mean(axis=1)
+
+
+def _thirds(x):
+    k = x.shape[0] // 3
+    return np.concatenate([x[:k], x[k : 2 * k] * 2, x[2 * k :]])
+
+
+@pytest.mark.parametrize(("fn", "arguments", "fits", "other"), [
+    (lambda x: x[::2] + x[1::2], lambda n: (np.arange(n) + 0.5,), (6, 8, 10, 2, 14), (7, 1, 9)),
+    (lambda x: np.exp(x).reshape(-1, 2).sum(1), lambda n: (np.arange(n) / 7,), (6, 2, 12), (7, 5)),
+    (_halves, lambda n: (np.ones((3, 2 * n)), np.arange(n) + 1.0), (4, 5, 1, 9), ()),
+    (_bags, lambda n: (np.ones((n, n + 1)), np.arange(4 * n) % n), (4, 5, 2, 9), ()),
+    (_bags, lambda n: (np.ones((9, 3)), np.arange(n) % 9), (8, 4, 20), (7, 0)),
+    (_thirds, lambda n: (np.arange(n) + 0.5,), (9, 12, 3, 6), (10, 2, 1, 0)),
+])  # fmt: skip
+def test_r1_40_sizes_that_fitted_are_guarded_and_others_fall_back(fn, arguments, fits, other):
+    """Even sizes, halves of others: one kernel for all that fit, NumPy's answer for the others."""
+    with pf.knobs.override(cache=False):
+        f = pf.jit(fn, strategy=[("dynamic", 1)], background=False)
+        for n in fits:
+            np.testing.assert_allclose(f(*arguments(n)), fn(*arguments(n)), rtol=1e-12)
+        state = f.state()
+        assert state.counters["guard_misses"] == 0 and state.counters["compiles"] == 1
+        assert state.counters["kernel_launches"] == len(fits) - 1  # the first call is profiled
+        assert any("sizes are guarded to fit as they have so far" in str(r) for r in state.reasons)
+        for n in other:
+            agree(f, fn, *arguments(n))
+        assert f.state().counters["guard_misses"] == 2 * len(other)
+        np.testing.assert_allclose(f(*arguments(fits[-1])), fn(*arguments(fits[-1])), rtol=1e-12)

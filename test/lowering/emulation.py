@@ -22,7 +22,7 @@ class Emulated:
 
     def launched(self, *args):
         """Names of the kernels that a call launches, and kinds of its library products."""
-        sizes = {n: args[k].shape[axis] for n, (k, axis) in self.plan.abi.symbols.items()}
+        sizes = self.plan.abi.sizes(lambda k, axis: args[k].shape[axis])
         for k, axis in self.plan.abi.strides:
             sizes[f"stride{k}_{axis}"] = args[k].strides[axis] // args[k].itemsize
         steps = self.plan.launches(sizes, lambda k, count: args[k].ctypes.data % count == 0)

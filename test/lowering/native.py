@@ -48,7 +48,7 @@ class Kernel:
     def slots(self, *args, symbols=None):
         """The slot array of one call, its outputs, the frames to check, and what must live on."""
         abi = self.artifact.abi
-        sizes = {n: args[i].shape[a] for n, (i, a) in abi.symbols.items()}
+        sizes = abi.sizes(lambda k, axis: args[k].shape[axis])
         assert not symbols or sizes == {n: symbols[n] for n in sizes}
         slots, outputs, frames, alive = [], [], [], []
         for value, spec in zip(args, abi.inputs, strict=True):

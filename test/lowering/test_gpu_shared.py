@@ -55,7 +55,7 @@ def accesses(monkeypatch):
 
 def launches(kernels, *args):
     """Kernels and the shared memory that they ask for, of a call."""
-    sizes = {n: args[k].shape[axis] for n, (k, axis) in kernels.plan.abi.symbols.items()}
+    sizes = kernels.plan.abi.sizes(lambda k, axis: args[k].shape[axis])
     return [
         (step.kernel, step.shared)
         for step in kernels.plan.launches(sizes, lambda k, count: args[k].ctypes.data % count == 0)
@@ -116,7 +116,7 @@ def sized(kernels, *args):
     from profuse.dialect.ir.size_algebra import parse_dim
     from profuse.dialect.ir.symbolic import evaluate
 
-    sizes = {n: args[k].shape[axis] for n, (k, axis) in kernels.plan.abi.symbols.items()}
+    sizes = kernels.plan.abi.sizes(lambda k, axis: args[k].shape[axis])
     return [(n, evaluate(parse_dim(s), sizes)) for n, s in launches(kernels, *args)]
 
 

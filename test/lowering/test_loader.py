@@ -33,7 +33,7 @@ def test_abi():
     g = Graph(tensor("n", 8), tensor(8, "m", strides=(None, 1)))
     x, y = g.inputs
     abi = compile_program(g.returning(g.matmul(g.tanh(x), y)), host_target()).abi
-    assert abi.symbols == {"n": (0, 0), "m": (1, 1)}
+    assert abi.symbols == {"n": (0, 0, 1), "m": (1, 1, 1)}
     assert abi.strides == ((1, 0),)
     assert [o.dims for o in abi.outputs] == [("n", "m")]
     assert abi.inputs[1].strides == ("?", "1")

@@ -45,7 +45,7 @@ def column_sum_plan(part="4*m", dtype="f64"):
         KernelABI(
             inputs=(TensorSpec("tensor", "f64", ("n", "m")),),
             outputs=(TensorSpec("tensor", "f64", ("m",)),),
-            symbols={"n": (0, 0), "m": (0, 1)},
+            symbols={"n": (0, 0, 1), "m": (0, 1, 1)},
             strides=(),
             workspace=f"64 + 8*({part})",
         ),
@@ -118,7 +118,7 @@ def test_numbers_strides_and_bool():
             TensorSpec("scalar", "i64", ()),
         ),
         outputs=(TensorSpec("tensor", "bool", ("n",)),),
-        symbols={"n": (0, 0)},
+        symbols={"n": (0, 0, 1)},
         strides=((0, 0),),
         workspace="0",
     )
@@ -136,7 +136,7 @@ def test_library_products(dtype):
     abi = KernelABI(
         inputs=(TensorSpec("tensor", dtype, ("k", "n")), TensorSpec("tensor", dtype, ("k", "m"))),
         outputs=(TensorSpec("tensor", dtype, ("n", "n")),),
-        symbols={"k": (0, 0), "n": (0, 1), "m": (1, 1)},
+        symbols={"k": (0, 0, 1), "n": (0, 1, 1), "m": (1, 1, 1)},
         strides=(),
         workspace="8*n*m",
     )

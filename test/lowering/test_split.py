@@ -49,3 +49,16 @@ def test_any_number_of_pieces(order, symbolic):
     arrays = [rng.standard_normal((5, size)).astype(np.float32) for size in order]
     (found,) = kernel(*arrays)
     np.testing.assert_allclose(found, np.tanh(np.concatenate(arrays, axis=1)), rtol=1e-5)
+
+
+def test_joined_rows_of_any_size_are_read_as_they_are():
+    """Neither compared nor clamped, in any chunk of the columns."""
+    g = Graph(tensor("n", "a"), tensor("n", "b"), tensor("n", "a"))
+    x, y, z = g.inputs
+    kernel = built(g.returning(g.concatenate(g.mul(x, g.number(2.0)), y, z, axis=1)))
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal((7, size)).astype(np.float32) for size in (33, 5, 33)]
+    (found,) = kernel(*arrays)
+    x, y, z = arrays
+    np.testing.assert_array_equal(found, np.concatenate([x * 2, y, z], axis=1))
+    assert not re.search(r"v\w*(cmp|blend|gather)|vpm(ax|in)s", kernel.stages["asm"])

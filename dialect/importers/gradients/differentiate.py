@@ -61,7 +61,7 @@ def split(
     with recording(made.rec):
         apart = reverse_half(made.rec, made.float_outputs, made.flowing)
         in_memory = {*made.inputs, *made.outputs}
-        kept = residuals(made.rec, apart, (), in_memory, budget).kept
+        kept = residuals(made.rec, apart, (), in_memory, budget, made.inputs).kept
     inputs = [k for k, v in enumerate(made.inputs) if v in kept]
     own = [v for v in kept if v not in made.inputs]
     outputs = (*made.outputs, *(v for v in own if v not in made.outputs))

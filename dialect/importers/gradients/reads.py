@@ -1,6 +1,6 @@
-"""Which operands and results the gradient of an op reads: what a run has to keep for it.
+"""The rule of an op, recorded once for given operands; and what it reads of them.
 
-The rule is recorded once, on stand-ins, and what its result depends on is looked up there. Shapes
+What its result depends on is looked up in the record: that is what a run has to keep for it. Shapes
 and dtypes are no contents: a rule that asks for these alone reads nothing.
 """
 
@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import ProfuseError
 from ...ir.op import Op
+from ...ir.program import Instr
 from ...ops.elementwise.families import Elementwise
 from ..python.journal import Journal
 from ..python.scope import Scope
@@ -27,52 +29,104 @@ from .rules import pulled
 Reads = tuple[frozenset[int], frozenset[int]]  # operands, results
 
 
+@dataclass(frozen=True)
+class RecordedRule:
+    """What a rule does for given operands, as instructions.
+
+    Attributes:
+        rec: what it was recorded by; has the types of values.
+        operands, results, gradients: values of the op's operands and results, and of the gradients
+            of results, None for results that are no floats.
+        found: the gradients of the operands, None for 0; None in place of all if recording them
+            fails, or the record would hold for fewer operands than was asked for.
+        instrs: what computes these, in order, without what they do not depend on.
+    """
+
+    rec: Recorder
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    gradients: tuple[int | None, ...]
+    found: tuple[Any, ...] | None
+    instrs: tuple[Instr, ...] = ()
+
+    @property
+    def reads(self) -> Reads:
+        """Which operands and which results the gradients depend on; all, where that is unknown."""
+        if self.found is None:
+            return frozenset(range(len(self.operands))), frozenset(range(len(self.results)))
+        read = {g.value for g in self.found if hasattr(g, "value")}
+        read.update(v for instr in self.instrs for v in contents_read(instr))
+        return _positions(self.operands, read), _positions(self.results, read)
+
+
+def record_rule(
+    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool],
+    *, exact: bool = False,
+) -> RecordedRule:  # fmt: skip
+    """Record the gradients of the ``wanted`` operands of an op.
+
+    Args:
+        attrs: of the op, with defaults.
+        operands: numbers, and whatever has a shape and a dtype; contents do not count.
+        exact: the record holds for operands of these sizes, and these numbers; else for operands of
+            any sizes, and of an elementwise op for numbers of these types.
+
+    Raises TraceError for an op that has no gradient.
+    """
+    rec = Recorder("rule", [_like(x) for x in operands if type(x) not in NUMBERS])
+    rec.journal, rec.scope, rec.entry = Journal(), Scope(rec, record_rule), record_rule.__code__
+    rec.sizes_hold = exact
+    with recording(rec):
+        arrays = iter(rec.inputs)
+        values = tuple(
+            rec.constant(x if exact else _general(op, x)) if type(x) in NUMBERS else next(arrays)
+            for x in operands
+        )
+        results = rec.emit(op, values, attrs)
+        ys = [wrap(rec, v) for v in results]
+        b = _EachProduct(rec) if exact else TraceBuilder(rec)
+        b.wanted = wanted
+        gs = [b.op("positive", y) if _is_float(y) else None for y in ys]
+        start = len(rec.program.body.instrs)
+        given = tuple(None if g is None else g.value for g in gs)
+        nothing = RecordedRule(rec, values, results, given, None)
+        try:
+            found = tuple(pulled(b, op, attrs, [b.value(v) for v in values], ys, gs))
+        except ProfuseError:
+            raise
+        except Exception:  # a rule of the user's that is not made for traces
+            return nothing
+    if rec.guards and not exact:  # else they hold by the sizes
+        return nothing
+    live = {g.value for g in found if hasattr(g, "value")}
+    instrs: list[Instr] = []
+    for instr in reversed(rec.program.body.instrs[start:]):
+        if not live.isdisjoint(instr.results):
+            live.update(contents_read(instr))
+            instrs.append(instr)
+    return RecordedRule(rec, values, results, given, found, tuple(reversed(instrs)))
+
+
 def reads_of(
     op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool]
 ) -> Reads:
     """Which operands and which results the gradients of the ``wanted`` operands depend on.
 
-    Args:
-        attrs: of the op, with defaults.
-        operands: numbers, and whatever has a shape and a dtype; contents do not count.
-
-    All of them, where recording the rule fails or depends on sizes. Raises TraceError for an op
-    that has no gradient.
+    Arguments and errors are those of `record_rule`. All of them, where recording the rule fails or
+    depends on sizes.
     """
-    everything = frozenset(range(len(operands)))
-    rec = Recorder("reads", [_like(x) for x in operands if type(x) not in NUMBERS])
-    rec.journal, rec.scope, rec.entry = Journal(), Scope(rec, reads_of), reads_of.__code__
-    with recording(rec):
-        arrays = iter(rec.inputs)
-        values = [
-            rec.constant(_general(op, x)) if type(x) in NUMBERS else next(arrays) for x in operands
-        ]
-        results = rec.emit(op, values, attrs)
-        found = everything, frozenset(range(len(results)))
-        ys = [wrap(rec, v) for v in results]
-        b = TraceBuilder(rec)
-        b.wanted = wanted
-        start = len(rec.program.body.instrs)
-        gs = [b.op("positive", y) if _is_float(y) else None for y in ys]
-        try:
-            pulls = pulled(b, op, attrs, [b.value(v) for v in values], ys, gs)
-        except ProfuseError:
-            raise
-        except Exception:  # a rule of the user's that is not made for traces
-            return found
-    if rec.guards:
-        return found
-    made = rec.program.body.instrs[start:]
-    live = {g.value for g in pulls if hasattr(g, "value")} - {g.value for g in gs if g is not None}
-    given = set(values) | set(results)
-    for instr in reversed(made[sum(g is not None for g in gs) :]):
-        if not live.isdisjoint(instr.results):
-            live |= set(contents_read(instr))
-    read = live & given
-    return (
-        frozenset(k for k, v in enumerate(values) if v in read),
-        frozenset(k for k, v in enumerate(results) if v in read),
-    )
+    return record_rule(op, attrs, operands, wanted).reads
+
+
+class _EachProduct(TraceBuilder):
+    """Multiplies in the order in which a rule does, so that results are the same bits."""
+
+    def product(self, g: Any, partial: Any) -> Any:
+        return np.multiply(g, partial)
+
+
+def _positions(values: Sequence[int], read: set[int]) -> frozenset[int]:
+    return frozenset(k for k, v in enumerate(values) if v in read)
 
 
 def _like(x: Any) -> np.ndarray:
@@ -90,4 +144,4 @@ def _is_float(y: Any) -> bool:
     return np.dtype(getattr(y, "dtype", np.int64)).kind in "fcV"
 
 
-__all__ = ["Reads", "reads_of"]
+__all__ = ["Reads", "RecordedRule", "reads_of", "record_rule"]

@@ -9,7 +9,7 @@ share of what it takes without a budget. A smaller budget never keeps more.
 The last bits of what is computed again may differ, as products fuse with sums. So what decides is
 kept: results of comparisons, and what the reverse half compares for equality, as it does to find
 the elements that are the maximum. Of an array that the reverse half sums a gradient to the shape
-of, sizes are kept.
+of, sizes are kept, or an array whose sizes cost nothing.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ from ...ops.create import Constant, Full
 from ...ops.elementwise.compare import Eq, Ne
 from ...ops.elementwise.families import Compare
 from ...ops.gradients import CustomResult
+from ...ops.linalg.contract import Matmul
 from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim, Size
+from ...ops.reductions.reduce import Reduction, reduced_axes
 from .builder import SHAPED_LIKE
 from .rerun import values_read
 
@@ -62,7 +64,7 @@ class Residuals:
 
 def residuals(
     rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int] = (),
-    budget: float = 1.0,
+    budget: float = 1.0, shaped: Collection[int] = (),
 ) -> Residuals:  # fmt: skip
     """The values to keep for a reverse half, which computes others from them.
 
@@ -76,6 +78,7 @@ def residuals(
         in_memory: values that are written whether they are kept or not.
         budget: which part of the bytes that are kept without a budget may be, from 0 to 1. Where
             that cannot be reached, the fewest bytes are kept that can be.
+        shaped: values that cost nothing to keep if the reverse half reads their sizes alone.
     """
     _read_sizes_alone(rec, reverse)
     cut = _Cut(rec, reverse, variables, in_memory)
@@ -88,8 +91,19 @@ def residuals(
         allowed.append(value)
         found = cut.residuals(allowed)
         best = found if found.bytes < best.bytes else best
+    best = _of_shapes(rec, best, shaped)
     _compute(reverse, best.again)
     return best
+
+
+def _of_shapes(rec: Recorder, found: Residuals, shaped: Collection[int]) -> Residuals:
+    """The same with some of the arrays whose sizes are kept in place of the sizes."""
+    sizes = {
+        v: made for v in found.kept
+        if (made := rec.defs.get(v)) is not None and made.op is Dim and made.operands[0] in shaped
+    }  # fmt: skip
+    kept = [made.operands[0] if (made := sizes.get(v)) is not None else v for v in found.kept]
+    return Residuals(list(dict.fromkeys(kept)), [*sizes.values(), *found.again], found.bytes)
 
 
 def _compute(reverse: Block, again: Sequence[Instr]) -> None:
@@ -203,6 +217,22 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
 
 
 def _size(rec: Recorder, value: int, axis: int) -> int:
+    """The size of an array, if possible of what a product or a reduction has made it of."""
+    while (made := rec.defs.get(value)) is not None:
+        ranks = [len(rec.shape(v)) for v in made.operands if isinstance(rec.hints[v], TensorType)]
+        attrs = made.op.full_attrs(made.attrs)
+        if made.op is Matmul and ranks == [2, 2]:
+            value = made.operands[axis]
+        elif issubclass(made.op, Reduction) and not attrs["keepdims"]:
+            reduced = reduced_axes(attrs["axes"], ranks[0])
+            axis = [k for k in range(ranks[0]) if k not in reduced][axis]
+            (value,) = made.operands
+        else:
+            break
+    return _taken_at_once(rec, value, axis)
+
+
+def _taken_at_once(rec: Recorder, value: int, axis: int) -> int:
     """A size of a value of the forward half, which is taken as soon as the value is there.
 
     At the end of the half it would keep the array until then.

@@ -15,14 +15,23 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 _SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
-_LOCAL = threading.local()
+
+
+class _Local(threading.local):
+    """The traces that run in one thread, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.stack: list[Recorder] = []
+
+
+_LOCAL = _Local()
 # What evaluates ops at once where no trace runs: that of the tape, once somebody uses the tape.
 _evaluating: list[Recorder] = []
 
 
 def current() -> Recorder | None:
     """The innermost trace running in this thread."""
-    stack = getattr(_LOCAL, "stack", None)
+    stack = _LOCAL.stack
     return stack[-1] if stack else None
 
 
@@ -39,8 +48,6 @@ def evaluate_with(recorder: Recorder) -> None:
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Make ``recorder`` this thread's current one."""
-    if not hasattr(_LOCAL, "stack"):
-        _LOCAL.stack = []
     _LOCAL.stack.append(recorder)
     try:
         yield recorder

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import BoundsError, DTypeError, LoweringError, ShapeError
+from ...errors import BoundsError, DTypeError, ShapeError
 from ...ir.attrs import I64, I64_ARRAY
 from ...ir.dtypes import I64 as INT64
 from ...ir.op import Attrs, Failure, Fusion, Values, attr, operand, result
@@ -27,10 +27,10 @@ from ..sizes import (
     clamped,
     complete_shape,
     forbid_outside,
-    is_positive,
     normalize_axes,
     normalize_axis,
     product,
+    prove_positive,
     tensor_type,
 )
 from ..structural import Structural
@@ -74,8 +74,7 @@ class _Indexed(Structural):
         shape = complete_shape(tensor_type(types[0]))
         axes = cls.indexed(shape, attrs) or range(len(shape))
         size = product(shape[a] for a in axes)
-        if not is_positive(size):
-            raise LoweringError(f"size {size} may be 0, which has nothing to index")
+        prove_positive(size, ", which has nothing to index")
 
 
 class Take(_Indexed, name="take"):

@@ -17,12 +17,12 @@ from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
 from ..broadcast import shape_of, shape_text
 from ..sizes import (
     complete_shape,
-    is_positive,
     known_scalar,
     known_sizes,
     normalize_axis,
     position_within,
     prove_equal,
+    prove_positive,
     tensor_type,
 )
 from ..structural import Proven
@@ -201,8 +201,8 @@ class Scatter(Proven, rounding=Rounding.MOVES):
             if part is None:
                 raise LoweringError("which elements are replaced is known only at run time")
             prove_equal(size, part, "the new elements fit those that they replace")
-            if size != 0 and not is_positive(size):
-                raise LoweringError(f"size {size} may be 0")
+            if size != 0:
+                prove_positive(size)
 
 
 class SliceScatter(Scatter, name="slice_scatter"):
@@ -279,8 +279,7 @@ class PickScatter(Scatter, name="pick_scatter"):
         (index,) = known_sizes((attrs["index"],), types[2:])
         if not isinstance(index, int):
             raise LoweringError("the index is known only at run time")
-        if not is_positive(size):
-            raise LoweringError(f"size {size} may be 0")
+        prove_positive(size)
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import BoundsError, LoweringError, ShapeError
+from ...errors import BoundsError, ShapeError
 from ...ir.attrs import DYNAMIC, I64, I64_ARRAY
 from ...ir.op import Attrs, Emit, Values, View, attr, operand, result
 from ...ir.size_algebra import sym_max, sym_min
@@ -27,12 +27,12 @@ from ..sizes import (
     drop,
     forbid_outside,
     is_nonnegative,
-    is_positive,
     known_scalar,
     known_sizes,
     normalize_axes,
     normalize_axis,
     position_within,
+    prove_positive,
     runtime_sizes,
     tensor_type,
 )
@@ -70,12 +70,18 @@ def sliced(
         found: range = range(size)[slice(*bounds, step)]  # type: ignore[assignment, call-overload]
         return found.start, len(found)
     first, span = (_forward if step > 0 else _backward)(size, *bounds)
-    stride = abs(step)
-    return first, span if stride == 1 else (span + (stride - 1)) // stride
+    return first, _count(span, abs(step))
+
+
+def _count(span: Dim, stride: int) -> Dim:
+    """How many indices there are at a stride on an extent; 0 on one that is not positive."""
+    # An extent that is not smaller than that rounds to none by itself.
+    span = span if _nonnegative(span + (stride - 1)) else sym_max(span, 0)
+    return span if stride == 1 else (span + (stride - 1)) // stride
 
 
 def _forward(size: Dim, start: Dim | None, stop: Dim | None) -> tuple[Dim, Dim]:
-    """First index and extent of a slice with positive step.
+    """First index and extent, which may be negative, of a slice with positive step.
 
     Spelled so that the same part of an axis gets the same normal form: ``x[1:]`` and ``x[:-1]``
     both have ``max(n - 1, 0)`` elements.
@@ -83,35 +89,31 @@ def _forward(size: Dim, start: Dim | None, stop: Dim | None) -> tuple[Dim, Dim]:
     start = 0 if start is None else start
     if not _negative(start):
         if stop is None:
-            return start, _positive(size - start)
+            return start, size - start
         if _negative(stop):
-            return start, _positive(size + stop - start)
-        return start, _positive(sym_min(stop, size) - start)
-    first = _positive(size + start)
+            return start, size + stop - start
+        return start, sym_min(stop, size) - start
+    first = _count(size + start, 1)
     if stop is None:
         return first, sym_min(-start, size)
     if _negative(stop):
-        return first, _positive(sym_min(-start, size) + stop)
-    return first, _positive(sym_min(stop, size) - first)
+        return first, sym_min(-start, size) + stop
+    return first, sym_min(stop, size) - first
 
 
 def _backward(size: Dim, start: Dim | None, stop: Dim | None) -> tuple[Dim, Dim]:
-    """First index and extent of a slice with negative step."""
+    """First index and extent, which may be negative, of a slice with negative step."""
 
     def clamp(bound: Dim) -> Dim:
         return sym_max(size + bound, -1) if _negative(bound) else sym_min(bound, size - 1)
 
     first = size - 1 if start is None else clamp(start)
     last = -1 if stop is None else clamp(stop)
-    return first, _positive(first - last)
+    return first, first - last
 
 
 def _negative(bound: Dim) -> bool:
     return isinstance(bound, int) and bound < 0
-
-
-def _positive(size: Dim) -> Dim:
-    return size if _nonnegative(size) else sym_max(size, 0)
 
 
 def _sign_known(bound: Dim | None) -> bool:
@@ -283,8 +285,7 @@ class Pick(Structural, name="pick"):
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         size = shape[normalize_axis(attrs["axis"], len(shape))]
-        if not is_positive(size):
-            raise LoweringError(f"size {size} may be 0")
+        prove_positive(size)
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:

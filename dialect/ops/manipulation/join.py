@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ...errors import LoweringError, ShapeError
+from ...errors import ShapeError
 from ...ir.attrs import I64, I64_ARRAY
 from ...ir.op import EACH, Attrs, Fusion, Values, attr, operand, result
 from ...ir.symbolic import Dim
@@ -16,11 +16,11 @@ from ..sizes import (
     along,
     check_axis,
     complete_shape,
-    is_positive,
     normalize_axis,
     product,
     promote,
     prove_equal,
+    prove_positive,
     same_size,
     tensor_type,
 )
@@ -118,8 +118,8 @@ class Concatenate(_Join, name="concatenate"):
             for dim, (size, wanted) in enumerate(zip(shape, shapes[0], strict=True)):
                 if dim != axis:
                     prove_equal(size, wanted, "concatenate joins along one axis only")
-            if shape[axis] != 0 and not is_positive(shape[axis]):
-                raise LoweringError(f"size {shape[axis]} may be 0")
+            if shape[axis] != 0:
+                prove_positive(shape[axis])
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
@@ -279,8 +279,8 @@ class Pad(Structural, name="pad"):
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         for size in complete_shape(tensor_type(types[0])):
-            if size != 0 and not is_positive(size):
-                raise LoweringError(f"size {size} may be 0")
+            if size != 0:
+                prove_positive(size)
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:

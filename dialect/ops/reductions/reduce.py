@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ...errors import LoweringError, ShapeError
+from ...errors import ShapeError
 from ...ir.attrs import BOOL, DTYPE, I64, I64_ARRAY
 from ...ir.dtypes import BF16, F16, F32, U64, DType, dtype_of
 from ...ir.dtypes import BOOL as BOOLEAN
@@ -24,9 +24,9 @@ from ..sizes import (
     check_axis,
     complete_shape,
     drop,
-    is_positive,
     normalize_axes,
     product,
+    prove_positive,
     tensor_type,
 )
 from ..structural import Proven
@@ -112,8 +112,8 @@ class Reduction(Proven):
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         count = product(shape[a] for a in reduced_axes(attrs.get("axes"), len(shape)))
-        if cls.no_identity and not is_positive(count):
-            raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
+        if cls.no_identity:
+            prove_positive(count, f", which has no {cls.name}")
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -164,11 +164,13 @@ class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
+        axes, keepdims = axis_argument(attrs.get("axes")), bool(attrs.get("keepdims"))
+        if x.dtype.char in "fd" and attrs.get("dtype") is None:  # the usual case, and its result
+            return cls.ufunc.reduce(x, axes, keepdims=keepdims)
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         acc = wide(out)
         if acc is not out:
             x = x.astype(out.numpy, copy=False)
-        axes, keepdims = axis_argument(attrs.get("axes")), bool(attrs.get("keepdims"))
         found = cls.ufunc.reduce(x, axis=axes, dtype=acc.numpy, keepdims=keepdims)
         return found if acc is out else found.astype(out.numpy)
 
@@ -312,8 +314,7 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shape = complete_shape(tensor_type(types[0]))
         count = product(shape[a] for a in cls.axes(len(shape), attrs))
-        if not is_positive(count):
-            raise LoweringError(f"size {count} may be 0, which has no {cls.name}")
+        prove_positive(count, f", which has no {cls.name}")
 
     @classmethod
     def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:

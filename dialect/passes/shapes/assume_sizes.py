@@ -10,9 +10,8 @@ from typing import ClassVar
 from mlir import ir
 
 from ...errors import PipelineError, ProfuseError
-from ...guards.checks import symbol_name
 from ...ir.op import Op
-from ...ir.size_algebra import substitute
+from ...ir.size_algebra import substitute, symbol_name
 from ...ir.symbolic import Dim, Sym, symbol
 from ...ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...mlir.propagation import Propagation
@@ -122,7 +121,7 @@ class _Sizes(Propagation):
                     cls.prove(types, attrs)
                 break
             except ProfuseError as error:
-                if error.sizes is None or not self._equate(*error.sizes):
+                if len(error.sizes) != 2 or not self._equate(*error.sizes):
                     break
         return [self.named_type(v, t) for v, t in zip(op.results, found, strict=False)]
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mlir import ir
 
 from ...errors import ProfuseError
+from ...guards.assumed_sizes import assumption
 from ...guards.checks import generalize
 from ...ir.op import Op
+from ...ir.size_algebra import substitute
+from ...ir.symbolic import Dim
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS, is_constant
-from ...mlir.observed_sizes import note_sizes
+from ...mlir.observed_sizes import note_sizes, symbol_sizes
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
@@ -33,12 +37,17 @@ from ...mlir.rewrite import (
 )
 from ...mlir.values import Types, constant_type, main_functions
 from ...ops.speculation import DynamicGuard, FusionGroup, Guard, TypeCheck
+from ...ops.structural import unproven_sizes
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..shapes.erase_types import erase_types
 from .alternatives import callee_of, guarded, put_back, unspecialised
 
 _ALL = range(2**63)
+_ASSUMPTIONS = 16  # per group
+# Loops over so few elements are unrolled, where their number is known: those of a complex number, a
+# point, a pixel. It hardly ever changes if it has not done so far.
+_CHANNELS = 4
 
 
 @register_pass
@@ -47,10 +56,12 @@ class InsertGuards(Pass):
     """Run each fusion group only if its tensor operands have the types it was made for.
 
     A check of all tensor operands but constants decides between the group and a fallback graph,
-    a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic;
-    where that fails, the sizes of arrays that are made of constants alone stay literal, then those
-    of ``stable-sizes`` (``128:512``, sizes that no specialisation has seen change), and a group for
-    which that fails too is dissolved.  What another group makes in a literal size has it here, too.
+    a copy of the body with the types erased.  ``dynamic`` makes the sizes of groups symbolic, but
+    for those up to 4 of ``stable-sizes`` (``3:512``, sizes that no specialisation has seen change).
+    Where that fails, the sizes of arrays that are made of constants alone stay literal, then those
+    of all ``stable-sizes``. Where that fails, too, sizes that fitted each other in the profile are
+    assumed to do so always (an even number, half of another), and are guarded. A group for which
+    all this fails is dissolved.  What another group makes in a literal size has it here, too.
     With ``given-sizes`` no type comes from a profile: all literal sizes stay.  All that remains
     outside is unrefined afterwards.
     """
@@ -106,39 +117,71 @@ class InsertGuards(Pass):
             return _try_symbolic(callee, tensors, generalize(profiled, _ALL))  # type: ignore[arg-type]
         arguments = zip(op.operands, body_of(callee).arguments, strict=True)
         known = [made.get(v) for v, a in arguments if a in tensors]
-        literal, made_here = _literal_sizes(op, callee), _made_sizes(callee)
-        reason = _try_symbolic(callee, tensors, generalize(profiled, literal, known))  # type: ignore[arg-type]
+        unchanged = {int(size) for size in self.stable_sizes.split(":") if size}
+        few = {size for size in unchanged if size <= _CHANNELS}
+        literal = frozenset(_literal_sizes(op, callee) | few)
         given = {d for t in known if isinstance(t, TensorType) for d in t.shape or ()}
-        sizes = made_here | {d for d in given if isinstance(d, int)}
-        stable = {int(size) for size in self.stable_sizes.split(":") if size}
-        for effect, more in ((Effect.CONSTANT_SIZES, sizes), (Effect.STABLE_SIZES, stable)):
-            if reason is None or more <= literal:
+        constant = literal | _made_sizes(callee) | {d for d in given if isinstance(d, int)}
+        stable = constant | unchanged
+        attempts = (
+            (literal, False, Effect.NONE),
+            (constant, False, Effect.CONSTANT_SIZES),
+            (stable, False, Effect.STABLE_SIZES),
+            (literal, True, Effect.ASSUMED_SIZES),
+            (stable, True, Effect.ASSUMED_SIZES),
+        )
+        tried: set[Any] = set()
+        reason: Reason | None = None
+        for sizes, assumes, effect in attempts:
+            types = generalize(profiled, sizes, known)  # type: ignore[arg-type]
+            if (types, assumes) in tried:
                 continue
-            literal |= more
-            kept = _try_symbolic(callee, tensors, generalize(profiled, literal, known))  # type: ignore[arg-type]
-            if kept is None:
-                self.note(dataclasses.replace(reason, effect=effect))
-            reason = kept
-        if reason is None:
-            note_sizes(callee, profiled, types_of(tensors))  # type: ignore[arg-type]
+            tried.add((types, assumes))
+            before = reason
+            reason = _try_symbolic(callee, tensors, types, profiled if assumes else None)
+            if reason is None:
+                if before is not None:
+                    self.note(dataclasses.replace(before, effect=effect))
+                note_sizes(callee, profiled, types_of(tensors))  # type: ignore[arg-type]
+                break
         return reason
 
 
 def _try_symbolic(
-    callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...] | None
-) -> Reason | None:
+    callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...] | None,
+    profiled: Sequence[Type] | None = None,
+) -> Reason | None:  # fmt: skip
     """Give a fusion function these argument types, and infer all others from them.
+
+    Sizes that would have to fit each other, and do in the types ``profiled``, are assumed to.
 
     Returns the reason where that fails.  Then the types inside are left half changed: try other
     types, or drop the function.
     """
-    body = body_of(callee)
     if types is None:
         return Reason(Kind.NOT_GENERAL)
+    observed = None if profiled is None else symbol_sizes(profiled, types)  # type: ignore[arg-type]
+    for _ in range(_ASSUMPTIONS):
+        refusal = _refusal(callee, tensors, types)
+        if refusal is None:
+            refresh_signature(callee)
+            return None
+        reason, sizes = refusal
+        assumed = None if observed is None else assumption(sizes, observed)
+        if assumed is None:
+            break
+        types = tuple(_substituted(t, dict([assumed])) for t in types)
+    return reason
+
+
+def _refusal(
+    callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...]
+) -> tuple[Reason, tuple[Dim, ...]] | None:
+    """Infer all types of a fusion function; None, or why that fails, and for which sizes."""
     for value, type_ in zip(tensors, types, strict=True):
         set_type(value, type_)
     known = Types()
-    for inner in ops_in(body):
+    for inner in ops_in(body_of(callee)):
         if inner.name in CONSTANTS:
             value = inner.results[0]
             known[value] = constant_type(value) or type_of(value)
@@ -150,19 +193,24 @@ def _try_symbolic(
         try:
             inferred = known.infer(inner)
         except ProfuseError as error:
-            return Reason(Kind.TYPES, name, detail=error.what, loc=loc)
+            return Reason(Kind.TYPES, name, detail=error.what, loc=loc), error.sizes
         for value, found in zip(inner.results, inferred, strict=True):
             if isinstance(found, ScalarType):
                 known[value] = found
                 continue
             if not isinstance(found, TensorType) or not found.is_complete:
-                return Reason(Kind.SIZES_WITHOUT_SYMBOLS, name, loc=loc)
+                return Reason(Kind.SIZES_WITHOUT_SYMBOLS, name, loc=loc), ()
             set_type(value, found)
         reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
         if reason is not None:
-            return dataclasses.replace(reason, op=name, loc=loc)
-    refresh_signature(callee)
+            sizes = unproven_sizes(cls, known.of(inner), attrs_of(inner))
+            return dataclasses.replace(reason, op=name, loc=loc), sizes
     return None
+
+
+def _substituted(type_: TensorType, sizes: Mapping[str, Dim]) -> TensorType:
+    shape = tuple(substitute(dim, sizes) for dim in type_.shape or ())  # type: ignore[arg-type]
+    return dataclasses.replace(type_, shape=shape)
 
 
 def _literal_sizes(op: ir.Operation, callee: ir.Operation) -> set[int]:

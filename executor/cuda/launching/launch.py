@@ -171,7 +171,7 @@ class GroupRunner:
 
     def _values(self, arrays: list[Any]) -> dict[str, int]:
         """The values of size symbols and run-time strides (in elements) in this call."""
-        values = {name: arrays[k].shape[axis] for name, (k, axis) in self._abi.symbols.items()}
+        values = self._abi.sizes(lambda k, axis: arrays[k].shape[axis])
         for k, axis in self._abi.strides:
             values[stride_name(k, axis)] = arrays[k].strides[axis] // arrays[k].itemsize
         return values

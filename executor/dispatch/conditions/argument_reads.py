@@ -8,7 +8,7 @@ before ``owned`` or the leaf has taken references of its own.
 from __future__ import annotations
 
 from ..llvm_writer import Writer
-from ..refs import Held, Inside, Position
+from ..refs import Held, Inside, OnTape, Position
 
 # Bound of the ints that emitted 64-bit arithmetic accepts: larger ones might overflow in a product.
 SMALL = 1 << 31
@@ -18,12 +18,19 @@ def pointer(w: Writer, position: Position) -> str:
     """Pointer to the object at a position."""
     if isinstance(position, Inside):
         return w.load("ptr", _slot(w, position))
+    if isinstance(position, OnTape):
+        return w.load("ptr", elements_slot(w, position))
     return w.load("ptr", w.element("%args", position))
 
 
 def _slot(w: Writer, position: Inside) -> str:
     """The stack slot that holds the pointer to an item."""
     return w.shared_alloca(("item", position), "ptr")
+
+
+def elements_slot(w: Writer, position: OnTape) -> str:
+    """The stack slot that holds the pointer to what an `Array` holds; see `tape_reads`."""
+    return w.shared_alloca(("elements", position), "ptr")
 
 
 def keywords(w: Writer, names: tuple[str, ...]) -> str:

@@ -16,10 +16,11 @@ from ....dialect.ir.symbolic import Dim
 from ....dialect.ir.types import TensorType, Type, contiguous_strides
 from ...memory.placement import Refused, size_of
 from ..leaf_spec import ArrayValue, MadeValue, Test, Value
+from ..refs import position_of
 
 
 def guard_tests(
-    types: Sequence[Type], values: Sequence[Value], *, relaxed: bool = False
+    types: Sequence[Type], values: Sequence[Value], *, relaxed: bool = False, flags: bool = False
 ) -> list[Test]:
     """The tests that hold if and only if these values fit these types.
 
@@ -27,6 +28,7 @@ def guard_tests(
         types: the guard's type of each value.
         values: the guarded values.
         relaxed: True = compare as `cuda_guard` does (R3.42).
+        flags: True = compare as `rg_check` does (R1.39).
 
     Raises Refused for a guard that compares more than sizes and strides.
     """
@@ -35,11 +37,11 @@ def guard_tests(
     for type_, value in zip(types, values, strict=True):
         if not isinstance(value, ArrayValue if relaxed else (ArrayValue, MadeValue)):
             raise Refused("a guard checks what is no array, or a relaxed one what is no argument")
-        if not isinstance(type_, TensorType) or not type_.is_complete:
+        if not isinstance(type_, TensorType) or not (flags or type_.is_complete):
             raise Refused(f"a guard on {type_} leaves sizes open")
         operands.append(_Operand(type_, value, bound))
     tests: list[Test] = []
-    for check in checks_of(types, relaxed=relaxed):
+    for check in checks_of(types, relaxed=relaxed, flags=flags):
         operand = operands[check.operand]
         found = _TESTS[check.kind](check, operand)
         if found is False:
@@ -70,8 +72,10 @@ _Found = Union[bool, list[Test]]  # True, False = the same for all calls; else t
 
 
 def _requires_grad(check: Check, o: _Operand) -> _Found:
-    # Host arrays have no such flag. A device array whose flag is set fails the test ``described``
-    # (`Exchange.false`), so Python serves the call.
+    if isinstance(o.value, ArrayValue) and o.value.tracked:
+        return [Test(("noted", position_of(o.value.ref)), int(check.wanted))]
+    # Other host arrays have no such flag. A device array whose flag is set fails the test
+    # ``described`` (`Exchange.false`), so Python serves the call.
     if check.wanted:
         none = "which no value of emitted code requires"
         raise Refused(f"a guard on {o.type_} asks for gradients, {none}")
@@ -79,8 +83,9 @@ def _requires_grad(check: Check, o: _Operand) -> _Found:
 
 
 def _symbol(check: Check, o: _Operand) -> _Found:
-    first = o.bound.setdefault(check.wanted, o.size(check))
-    return first == o.size(check) or [Test(("same", o.size(check), first), 1)]
+    name, times = check.wanted
+    wanted = o.bound.setdefault(name, o.size(check) // times) * times
+    return wanted == o.size(check) or [Test(("same", o.size(check), wanted), 1)]
 
 
 def _stride(check: Check, o: _Operand) -> _Found:

@@ -8,15 +8,27 @@ from types import MappingProxyType
 from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
 from ..layout import LAYOUT
 from ..llvm_writer import Writer
-from ..refs import Held, OnDevice, Ref, Stride
-from . import argument_reads, device_reads, relaxed_guards
+from ..refs import Held, OnDevice, Ref, Scalar, Stride, position_of
+from . import argument_reads, device_reads, relaxed_guards, tape_reads
 
 
 def pointer_to(w: Writer, ref: Ref) -> str:
     """Pointer to an array object: an argument, or a captured array."""
     if isinstance(ref, Held):
         return w.object(ref.value)
-    return argument_reads.pointer(w, ref.position if isinstance(ref, OnDevice) else ref)
+    position = position_of(ref)
+    assert not isinstance(position, Held)
+    return argument_reads.pointer(w, position)
+
+
+def elements_of(w: Writer, ref: Ref) -> str:
+    """Address of the first element of an array of the host, as an i64."""
+    at = pointer_to(w, ref)
+    if isinstance(ref, Scalar):
+        return w.op(
+            f"ptrtoint ptr {w.op(f'getelementptr i8, ptr {at}, i64 {LAYOUT.scalar}')} to i64"
+        )
+    return w.field("i64", at, LAYOUT.data)
 
 
 def emit_test(w: Writer, field: tuple) -> str:
@@ -134,7 +146,7 @@ def _multiple(w: Writer, ref: Ref, axis: int, nbytes: int) -> str:
 
 
 def _apart(w: Writer, one: Ref, nbytes: Dim, other: Ref, rank: int, itemsize: int) -> str:
-    start, low = (_address(w, ref) for ref in (one, other))
+    start, low = (elements_of(w, ref) for ref in (one, other))
     end, high = w.op(f"add i64 {start}, {emit_size(w, nbytes)}"), low
     for axis in range(rank):
         last = w.op(f"sub i64 {_dimension(w, other, axis)}, 1")
@@ -159,10 +171,6 @@ def _view(w: Writer, ref: Ref) -> str:
     same = w.op(f"icmp eq ptr {kind}, {w.field('ptr', me, LAYOUT.ob_type)}")
     other = w.op(f"xor i1 {none}, true")
     return _truth(w, w.op(f"and i1 {same}, {other}"))
-
-
-def _address(w: Writer, ref: Ref) -> str:
-    return w.field("i64", pointer_to(w, ref), LAYOUT.data)
 
 
 def _profiled(w: Writer, size: Dim, is_one: int) -> str:
@@ -193,4 +201,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "owned": argument_reads.owned,
     "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
     "less": _less, "profiled": _profiled, "ordered": _ordered,
+    "known": lambda w, answer: str(answer),
+    "mode": tape_reads.mode, "untaped": tape_reads.untaped, "noted": tape_reads.noted,
+    "noting": tape_reads.noting,
 }  # fmt: skip

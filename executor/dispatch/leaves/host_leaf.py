@@ -10,7 +10,7 @@ from ....dialect.ir.symbolic import Dim
 from ....lowering.abi import TensorSpec
 from ...memory.output_pool import ALIGN_FROM
 from ...memory.placement import bytes_of, size_of
-from ..conditions.host_reads import pointer_to
+from ..conditions.host_reads import elements_of, pointer_to
 from ..layout import LAYOUT
 from ..leaf_spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
 from .leaf import LeafWriter, Made
@@ -58,7 +58,7 @@ class HostLeaf(LeafWriter):
                 continue
             taken.append(bytes_of(value.dtype.itemsize, value.sizes))
             if isinstance(value, ArrayValue):
-                data.append(w.field("i64", pointer_to(w, value.ref), LAYOUT.data))
+                data.append(elements_of(w, value.ref))
             else:
                 data.append(self.number_of(self.made[operand].data))
         data += [self.number_of(pointer) for pointer in pointers]

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from ....dialect.dataclass import dataclass
 from ....dialect.importers.tracing.pytree import LEAF
 from ....dialect.ir.symbolic import Dimension, Sym
+from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
-from ..leaf_spec import ArrayValue, Leaf, NumberValue, Step
+from ..leaf_spec import ArrayValue, Leaf, Noting, NumberValue, Step
 from ..llvm_writer import Writer
-from ..refs import Inside, Stride
+from ..refs import Held, Inside, OnTape, Stride, position_of
 from .body import Body
 from .memory import lay_out
 
@@ -87,17 +88,20 @@ class LeafWriter(Body):
                 yield Stride(value.ref, axis, itemsize), self.w.op(f"sdiv i64 {found}, {itemsize}")
 
     def keep_items(self) -> None:
-        """Own the arrays inside containers: code that runs later might remove them from there."""
+        """Own arrays inside of containers and of the tape's: later code might remove them there."""
         w = self.w
         for place in w.kept.values():  # references that tests took, for this leaf or for another
             self.own(w.load("ptr", place))
             w.store("ptr", "null", place)
         values = (v for v in self.leaf.values.values() if isinstance(v, ArrayValue))
         for ref in dict.fromkeys(value.ref for value in values):
-            if isinstance(ref, Inside):
-                item = pointer_to(w, ref)
-                w.call("Py_IncRef", "void", f"ptr {item}")
-                self.own(item)
+            position = position_of(ref)
+            outer = position.position if isinstance(position, OnTape) else None
+            for lent in (position, outer):
+                if isinstance(lent, (Inside, OnTape)):
+                    item = argument(w, lent)
+                    w.call("Py_IncRef", "void", f"ptr {item}")
+                    self.own(item)
 
     def check_signals(self, timed: str, result: str) -> None:
         """Handle pending signals at each timed hit: the caller may never run Python in between."""
@@ -185,12 +189,26 @@ class LeafWriter(Body):
     def results(self) -> str:
         """The object to return; it takes over the references to the results, others are dropped."""
         found = [self.made[o].array or "" for o in self.leaf.outputs]
+        if self.leaf.noting is not None:
+            found = self.noted(self.leaf.noting, found)
         if self.leaf.structure == LEAF:
             self.drop([r for r in self.owned if r != found[0]])
             return found[0]
         built = self.built(self.leaf.structure, iter(found))
         self.drop(self.owned)
         return built
+
+    def noted(self, noting: Noting, made: list[str]) -> list[str]:
+        """What the tape makes of the results of kernels; the leaf owns it."""
+        w = self.w
+        given = [w.object(g.value) if isinstance(g, Held) else argument(w, g) for g in noting.given]
+        found = self.own(self.check(self.python_call(noting.function, *given, *made)))
+        if noting.count == 1:
+            return [found] * len(noting.chosen)
+        return [
+            self.check(w.call("PyTuple_GetItem", "ptr", f"ptr {found}", f"i64 {k}"))
+            for k in noting.chosen
+        ]
 
     def built(self, spec: tuple, arrays: Iterator[str]) -> str:
         """A new reference to an object of this structure; the leaf still owns the arrays."""
@@ -246,9 +264,12 @@ class LeafWriter(Body):
         for value in self.leaf.checked():
             ref, first, rank = value.ref, cells.missed[value.ref], len(value.sizes)
             w.store("i64", emit_test(w, value.contiguous), w.place(first))
+            if value.tracked:
+                noted = emit_test(w, ("noted", position_of(ref)))
+                w.store("i64", noted, w.place(first + 1))
             for axis in range(rank):
-                w.store("i64", self.known[Dimension(ref, axis)], w.place(first + 1 + axis))
-                w.store("i64", self.strides[ref, axis], w.place(first + 1 + rank + axis))
+                w.store("i64", self.known[Dimension(ref, axis)], w.place(first + 2 + axis))
+                w.store("i64", self.strides[ref, axis], w.place(first + 2 + rank + axis))
 
     def remember(self) -> None:
         """Set `last_executed.LAST.plan`, unless `RECENT` says that it is this plan already."""

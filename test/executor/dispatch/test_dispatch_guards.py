@@ -74,7 +74,7 @@ def random_types(rng: random.Random, given: list[np.ndarray]) -> tuple[TensorTyp
             t = replace(t, strides=tuple(rng.choice((s, None)) for s in t.strides))
         if rng.random() < 0.2 and t.shape:
             n = symbol("s0")
-            dims = [rng.choice((d, n, n + 1, n * 2, 2)) for d in t.shape]
+            dims = [rng.choice((d, n, n + 1, n * 2, n * 3, 2)) for d in t.shape]
             t = replace(t, shape=tuple(dims))
         if rng.random() < 0.2:
             t = replace(t, strides=rng.choice((None, "contiguous")))

@@ -10,7 +10,13 @@ from dataclasses import fields, replace
 import numpy as np
 import profuse as pf
 import pytest
-from internals import check_dtypes, check_fields, other_function_table, other_python_functions
+from internals import (
+    check_dtypes,
+    check_fields,
+    check_scalars,
+    other_function_table,
+    other_python_functions,
+)
 from profuse.executor.dispatch import attach, layout
 from profuse.executor.dispatch.layout import LAYOUT, Layout, Unknown
 
@@ -28,6 +34,7 @@ def test_wrong_offsets_are_refused(name, by):
     with pytest.raises(Unknown, match="offset"):
         check_fields(moved)
         check_dtypes(moved)
+        check_scalars(moved)
 
 
 def _refused(monkeypatch) -> str:

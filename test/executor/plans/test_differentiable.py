@@ -227,15 +227,16 @@ def test_definedness_that_changes_takes_the_fallback_of_the_reverse_half():
 
     for _ in range(5):
         call(0, 1)
-    reverse = graph(f).reverse.counters
+    reverse = graph(f).reverse
     # In a call, what is evaluated is the test of the guard; calls 3 to 5 run natively.
-    assert reverse.kernel_launches == 3 and reverse.fallback_calls == 0
-    evaluated = reverse.evaluated_ops
+    assert reverse.counters.kernel_launches == 3 and reverse.counters.fallback_calls == 0
+    evaluated = reverse.counters.evaluated_ops
     call(0, 1)
-    assert reverse.evaluated_ops == evaluated + 1
+    assert reverse.counters.evaluated_ops == evaluated + 1
     for calls in (1, 2, 3):
         call(0)
-        assert reverse.fallback_calls == calls and reverse.kernel_launches == 4
+        assert reverse.counters.fallback_calls == calls
+        assert reverse.counters.kernel_launches == 4
     children = graph(f).reverse.fallbacks
     (behind,) = [c for c in children.values() if c.counters.kernel_launches]
     assert behind.counters.kernel_launches == 2 and behind.depth == graph(f).reverse.depth - 1

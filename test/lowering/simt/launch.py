@@ -59,7 +59,7 @@ class _Run:
         self.plan, self.inputs = plan, inputs
         self.programs = programs(module)
         abi = plan.abi
-        self.sizes = {n: inputs[k].shape[axis] for n, (k, axis) in abi.symbols.items()}
+        self.sizes = abi.sizes(lambda k, axis: inputs[k].shape[axis])
         for k, axis in abi.strides:
             self.sizes[f"stride{k}_{axis}"] = inputs[k].strides[axis] // inputs[k].itemsize
         for k, (value, spec) in enumerate(zip(inputs, abi.inputs, strict=True)):

@@ -1,0 +1,117 @@
+"""Emitted code for reverse halves of differentiable subgraphs, which backward runs call."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...dialect.importers.tracing.pytree import TreeDef, flatten
+from ..dispatch.dispatcher import Dispatcher
+from ..tiers.choice import AnyExecutor
+
+if TYPE_CHECKING:
+    from ..cuda.exchange.dlpack_exchange import Exchange
+    from ..dispatch.arguments import Arguments
+    from ..plans.differentiable import DiffOp
+
+
+def noted_graphs(executor: AnyExecutor) -> Iterator[DiffOp]:
+    """What runs the differentiable subgraphs of the calls of a graph that are noted."""
+    on_tape = executor.on_tape
+    for member in () if on_tape is None else on_tape.chain():
+        if member.options.gradients:
+            for made in member.compiled():
+                yield from made.plan.graphs
+
+
+class Half:
+    """The reverse half of a subgraph, for inputs of some kinds; a `dispatch.dispatcher.Graph`."""
+
+    takes_tape: ClassVar[bool] = False
+    counts_calls: ClassVar[bool] = False
+
+    def __init__(self, executor: AnyExecutor, kinds: tuple, results: TreeDef) -> None:
+        self.executor, self._kinds, self.results = executor, kinds, results
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Half) and (self.executor, self._kinds) == (
+            other.executor, other._kinds,
+        )  # fmt: skip
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def arguments(
+        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False
+    ) -> Arguments:
+        """The inputs, by position."""
+        from ..dispatch.arguments import flat_arguments
+
+        return flat_arguments(self._kinds, exchange)
+
+
+class Pull:
+    """Keeps the emitted code of one reverse half up to date.
+
+    Only `DiffOp.pull` holds the code, which refers neither to the subgraph nor to the function, so
+    that a node outlives both.
+
+    Args:
+        op: what runs the subgraph.
+        name: name of the function.
+        look: looks for new plans of the function; refers to it weakly.
+    """
+
+    def __init__(
+        self, op: DiffOp, name: str, look: weakref.WeakMethod[Callable[[], None]]
+    ) -> None:  # fmt: skip
+        self._op = weakref.ref(op)
+        _, self._results = flatten((0,) * len(op.output_vjps))
+        self.dispatcher = Dispatcher(f"{name}/{op.name.rpartition('/')[2]}", _slow_pull(op, look))
+        op.pull = self.dispatcher.slow
+
+    def _halves(self) -> list[Half]:
+        op = self._op()
+        return [] if op is None else [Half(op.reverse, k, self._results) for k in tuple(op.pulled)]
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether there are plans, or kinds of inputs, that no emitted code serves yet."""
+        return self.dispatcher.needs(self._halves())
+
+    def refresh(self) -> None:
+        """Emit code for the present plans."""
+        self.dispatcher.refresh(self._halves())
+
+    def attach(self, current: MutableMapping[Any, Pull]) -> None:
+        """Have backward runs call the emitted code, if ``current`` still has this object."""
+        op = self._op()
+        if op is not None and current.get(op) is self:
+            op.pull = self.dispatcher.call or self.dispatcher.slow
+
+    def detach(self) -> None:
+        """Have backward runs call the reverse half in Python, from where nobody looks for plans."""
+        op = self._op()
+        if op is not None:
+            op.pull = op.pull_in_python
+
+
+def _slow_pull(
+    op: DiffOp, look: weakref.WeakMethod[Callable[[], None]]
+) -> Callable[..., Any]:  # fmt: skip
+    """Runs a reverse half in Python, and has the function look for new plans afterwards."""
+    known = weakref.ref(op)
+
+    def pull(*inputs: Any) -> Any:
+        called = known()
+        assert called is not None, "a node holds its subgraph"
+        found = called.pull_in_python(*inputs)
+        function = look()
+        if function is not None:
+            function()
+        return found
+
+    return pull
+
+
+__all__ = ["Half", "Pull", "noted_graphs"]

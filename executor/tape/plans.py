@@ -1,0 +1,234 @@
+"""What is known of an op for operands of certain types: what its gradient reads, and how it runs.
+
+All of it follows from the op's rule. Runs on small arrays consist of little else than asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import ProfuseError
+from ...dialect.importers.gradients.reads import Reads, reads_of
+from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.ir.dtypes import C128
+from ...dialect.ir.op import Op
+from ...dialect.ir.types import TensorType
+from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
+from .builder import ArrayBuilder, Unsaved
+from .node import Edge
+from .straight import Pull, straight
+
+OFTEN = 8  # runs of a rule with operands of the same types, after which it is recorded
+_ARRAYS = (np.ndarray, np.generic)
+_LIMIT = 4096  # plans that are kept: what comes in ever other sizes fills no memory
+
+
+class Plan:
+    """What is known of an op for operands of certain types, some of which require gradients.
+
+    Attributes:
+        op, attrs: the op; its attributes, with defaults.
+        wanted: which operands require gradients.
+        kept: which operands nodes keep, numbers among them.
+        kept_results: which results they keep.
+        blank: what stands for the operands that are not kept.
+        pull: the rule as one function; None = it is not recorded, or cannot be.
+    """
+
+    __slots__ = (
+        "_given", "_left", "attrs", "blank", "builder", "kept", "kept_results", "op", "pull",
+        "wanted",
+    )  # fmt: skip
+    pull: Pull | None
+
+    def __init__(
+        self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any],
+        wanted: Sequence[bool], reads: Reads,
+    ) -> None:  # fmt: skip
+        self.op, self.attrs, self.wanted = op, attrs, wanted
+        self._given = [Unsaved(x.shape, x.dtype) if _is_array(x) else x for x in operands]
+        numbers = {k for k, x in enumerate(operands) if not _is_array(x)}
+        self.kept = tuple(sorted(reads[0] | numbers))
+        self.kept_results = tuple(sorted(reads[1]))
+        self.blank = [None if w else x for x, w in zip(self._given, wanted, strict=True)]
+        self.builder = ArrayBuilder(wanted)
+        self.pull = None
+        self._left = OFTEN
+
+    def ran(self) -> None:
+        """Count a run of the rule; one that runs often is recorded."""
+        self._left -= 1
+        if self._left == 0:
+            self.pull = self._recorded()
+
+    def _recorded(self) -> Pull | None:
+        return straight(self.op, self.attrs, self._given, self.wanted)
+
+
+class OpPlans:
+    """The plans of an op with attributes, by what operands are.
+
+    Attributes:
+        op, attrs: the op; its attributes, with defaults.
+        known: the plans.
+    """
+
+    __slots__ = ("attrs", "known", "op")
+
+    def __init__(self, op: type[Op], attrs: Mapping[str, Any]) -> None:
+        self.op, self.attrs = op, op.full_attrs(attrs)
+        self.known: dict[Any, Plan] = {}
+
+    def of(self, values: Sequence[Any], edges: Sequence[Edge]) -> Plan:
+        """The plan for operands with these edges."""
+        if len(values) == 1:
+            x = values[0]
+            key: Any = x.shape, x.dtype
+        else:
+            key = tuple([
+                (e is None, x.shape, x.dtype) if isinstance(x, _ARRAYS) else (type(x), repr(x))
+                for x, e in zip(values, edges, strict=True)
+            ])  # fmt: skip
+        found = self.known.get(key)
+        if found is None:
+            if len(self.known) >= _LIMIT:
+                self.known.clear()
+            wanted = [e is not None for e in edges]
+            reads = _reads(self.op, self.attrs, values, wanted)
+            found = self.known[key] = Plan(self.op, self.attrs, values, wanted, reads)
+        return found
+
+
+_known: dict[Any, OpPlans] = {}
+_known_reads: dict[Any, Reads] = {}
+
+
+def op_plans(op: type[Op], attrs: Mapping[str, Any]) -> OpPlans:
+    """The plans of an op with attributes; those that are left out have their defaults."""
+    try:
+        # A float among them as text, in which 0.0 is not -0.0.
+        key = (
+            (op, *attrs, *[repr(v) if type(v) in (float, complex) else v for v in attrs.values()])
+            if attrs else op
+        )  # fmt: skip
+        return _known[key]
+    except KeyError:
+        if len(_known) >= _LIMIT:
+            _known.clear()
+        found = _known[key] = OpPlans(op, attrs)
+        return found
+    except TypeError:  # an attribute that is not hashed
+        return OpPlans(op, attrs)
+
+
+def _reads(
+    op: type[Op], attrs: Mapping[str, Any], values: Sequence[Any], wanted: Sequence[bool]
+) -> Reads:
+    """What the gradient of an op reads; looked up by what can decide it, which sizes do not."""
+    if op.linear:  # operands decide alone, by which of them require gradients
+        key: Any = (op, *wanted)
+    else:
+        kinds = [type(x) if type(x) in NUMBERS else (x.dtype.kind, x.ndim) for x in values]
+        key = (op, *attrs.values(), *wanted, *kinds)
+    try:
+        found = _known_reads.get(key)
+    except TypeError:
+        return reads_of(op, attrs, values, wanted)
+    if found is None:
+        if len(_known_reads) >= _LIMIT:
+            _known_reads.clear()
+        found = _known_reads[key] = reads_of(op, attrs, values, wanted)
+    return found
+
+
+def forget() -> None:
+    """Drop all plans."""
+    for known in (*_known.values(), *_elementwise.values()):
+        if known is not None:
+            known.known.clear()
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, _ARRAYS)
+
+
+class _AnySizes(Plan):
+    """The plan of an elementwise op for operands of all sizes that are the same.
+
+    Args:
+        table: has the plan, and None in its place once the rule turns out to depend on sizes.
+        key: where.
+    """
+
+    __slots__ = ("_key", "_table")
+
+    def __init__(
+        self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], table: dict, key: Any
+    ) -> None:
+        given = [np.zeros(2, x.dtype) if _is_array(x) else x for x in operands]
+        super().__init__(op, {}, given, wanted, _reads(op, {}, given, wanted))
+        self._table, self._key = table, key
+
+    def _recorded(self) -> Pull | None:
+        found = straight(self.op, {}, self._given, self.wanted, any_sizes=True)
+        if found is None:
+            self._table[self._key] = None
+        return found
+
+
+class ElementwisePlans:
+    """The plans of an elementwise op for real floats of the shape and dtype of the result.
+
+    Attributes:
+        known: by a number, the 64-fold of that of the dtype, plus 1 and 2 for the operands that
+            require gradients, 16 and 32 for those that are numbers; then also by type and value of
+            the number. None where there is no such plan.
+    """
+
+    __slots__ = ("known", "numpy", "op")
+
+    def __init__(self, op: type[Elementwise]) -> None:
+        self.op, self.numpy = op, op.numpy
+        self.known: dict[Any, Plan | None] = {}
+
+    def plan(self, key: Any, operands: Sequence[Any]) -> Plan | None:
+        """The plan of a key, made if there is none."""
+        if key in self.known:
+            return self.known[key]
+        if len(self.known) >= _LIMIT:
+            self.known.clear()
+        bits = key[0] if type(key) is tuple else key
+        wanted = [bool(bits >> k & 1) for k in range(len(operands))]
+        made = self.known[key] = _AnySizes(self.op, operands, wanted, self.known, key)
+        return made
+
+
+_elementwise: dict[type[Op], ElementwisePlans | None] = {}
+
+
+def elementwise_plans(op: type[Op]) -> ElementwisePlans | None:
+    """The plans of an elementwise op of one or two operands; None for any other op."""
+    try:
+        return _elementwise[op]
+    except KeyError:
+        plain = issubclass(op, (Unary, Binary)) and _is_plain(op)
+        made = _elementwise[op] = ElementwisePlans(op) if plain else None  # type: ignore[arg-type]
+        return made
+
+
+def _is_plain(op: type[Op]) -> bool:
+    if op.partials is None or op.attrs or op.aliases:
+        return False
+    try:  # an op whose float result may come of complex operands has other derivatives for these
+        found = op.infer([TensorType(C128, ())] * len(op.operands), {})[0]
+    except ProfuseError:
+        return True
+    return isinstance(found, TensorType) and found.dtype is C128
+
+
+__all__ = [
+    "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget", "op_plans",
+]  # fmt: skip

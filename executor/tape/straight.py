@@ -1,0 +1,187 @@
+"""Rules as straight Python code: what a rule does for operands of given types, and no questions.
+
+A rule that runs often with operands of the same types is recorded once (`record_rule`), and the
+instructions become the lines of a function. It computes what the rule computes, in the same order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import ProfuseError
+from ...dialect.importers.gradients.reads import RecordedRule, record_rule
+from ...dialect.importers.python.users_code import generated_file
+from ...dialect.ir.op import Fusion, Op
+from ...dialect.ir.program import Instr
+from ...dialect.ir.types import ScalarType, TensorType
+from ...dialect.ops.create import Constant
+from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
+from ...dialect.ops.gradients import AbsorbingMul, SumTo
+from ...dialect.ops.linalg.contract import Matmul
+from ...dialect.ops.manipulation.permute import Permutation
+from ...dialect.ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
+from .builder import absorbed, repeated
+
+# Of the gradient of the one result, the operands and the results that are kept: the gradients.
+Pull = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
+_NAME = re.compile(r"v\d+")
+_RESHAPING = (Reshape, ExpandDims, Squeeze)
+# What computes ops of one array from that and the shape of the result.
+_SHAPED: dict[type[Op], Callable[[Any, tuple[int, ...]], Any]] = {
+    SumTo: SumTo.summed, BroadcastTo: repeated,
+}  # fmt: skip
+_BY_NUMPY = {family.evaluate.__func__ for family in (Elementwise, Unary, Binary)}  # type: ignore[attr-defined]
+
+
+def straight(
+    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool],
+    *, any_sizes: bool = False,
+) -> Pull | None:  # fmt: skip
+    """The rule of an op of one result for operands of these types, as one function.
+
+    Args:
+        attrs: of the op, with defaults.
+        operands: numbers, for which alone the function holds, and whatever has a shape and a dtype.
+        wanted: which operands need a gradient.
+        any_sizes: the function shall hold for operands of all sizes that are the same.
+
+    None for a rule that cannot be recorded, or decides by contents.
+    """
+    try:
+        rule = record_rule(op, attrs, operands, wanted, exact=True)
+    except ProfuseError:
+        return None
+    if rule.found is None or len(rule.results) != 1 or rule.gradients[0] is None:
+        return None
+    if any(instr.blocks for instr in rule.instrs):
+        return None
+    if any_sizes and not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs):
+        return None
+    return _Writer(rule).function(f"gradient of {op.name}")
+
+
+class _Writer:
+    """Writes the function of a recorded rule."""
+
+    def __init__(self, rule: RecordedRule) -> None:
+        self._rule, self._rec = rule, rule.rec
+        self._scope: dict[str, Any] = {}
+        self._lines: list[str] = []
+        self._names: dict[int, str] = {rule.gradients[0]: "g"}  # type: ignore[dict-item]
+        self._same: dict[tuple, str] = {}
+
+    def function(self, what: str) -> Pull | None:
+        """The function; None if a gradient is no value."""
+        rule = self._rule
+        reads, results = rule.reads
+        for k in sorted(reads):
+            self._line(rule.operands[k], f"xs[{k}]")
+        for k in sorted(results):
+            self._line(rule.results[k], f"ys[{k}]")
+        for instr in rule.instrs:
+            if all(r in self._rec.known for r in instr.results):
+                continue  # a number that follows from sizes alone
+            self._write(instr)
+        found = []
+        for g in rule.found or ():
+            if g is not None and not hasattr(g, "value"):
+                return None
+            found.append("None" if g is None else self._name(g.value))
+        last = f" return ({', '.join(found)},)"
+        lines = ["def pull(g, xs, ys):", *self._used(last), last]
+        exec(compile("\n".join(lines), generated_file(what), "exec"), self._scope)
+        pull: Pull = self._scope["pull"]
+        return pull
+
+    def _used(self, last: str) -> list[str]:
+        """The lines that compute what the last one reads."""
+        used, lines = set(_NAME.findall(last)), []
+        for line in reversed(self._lines):
+            made, _, text = line.partition(" = ")
+            if used.intersection(_NAME.findall(made)):
+                used.update(_NAME.findall(text))
+                lines.append(line)
+        return lines[::-1]
+
+    def _line(self, value: int, text: str) -> None:
+        name = self._names[value] = f"v{value}"
+        self._lines.append(f" {name} = {text}")
+
+    def _bound(self, value: Any) -> str:
+        name = f"c{len(self._scope)}"
+        self._scope[name] = value
+        return name
+
+    def _name(self, value: int, like: np.dtype | None = None) -> str:
+        """The variable of a value; ``like``: the dtype in which a number is computed with."""
+        name = self._names.get(value)
+        if name is not None:
+            return name
+        known = self._rec.known[value]
+        if like is not None and type(known) in (int, float):
+            known = np.array(known, like)  # a ufunc takes an array sooner than a number
+        return self._bound(known)
+
+    def _write(self, instr: Instr) -> None:
+        key = (instr.op, instr.operands, repr(instr.attrs))
+        (result,) = instr.results if len(instr.results) == 1 else (None,)
+        if result is not None and key in self._same:
+            self._names[result] = self._same[key]
+            return
+        text = self._text(instr)
+        if result is None:
+            names = [f"v{v}" for v in instr.results]
+            self._names.update(zip(instr.results, names, strict=True))
+            self._lines.append(f" {', '.join(names)} = {text}")
+        else:
+            self._line(result, text)
+            self._same[key] = self._names[result]
+
+    def _text(self, instr: Instr) -> str:
+        op, hints = instr.op, self._rec.hints
+        made = hints[instr.results[0]]
+        shape = made.shape if isinstance(made, TensorType) else None
+        first = hints[instr.operands[0]] if instr.operands else None
+        if issubclass(op, Elementwise) and op.evaluate.__func__ in _BY_NUMPY and not all(  # type: ignore[attr-defined]
+            isinstance(hints[v], ScalarType) for v in instr.operands
+        ):  # fmt: skip
+            return self._elementwise(op, instr)
+        if isinstance(first, TensorType) and shape is not None:
+            x = self._names.get(instr.operands[0])
+            if x is not None and op in _RESHAPING:
+                return x if first.shape == shape else f"{x}.reshape({shape})"
+            if x is not None and issubclass(op, Permutation):
+                return f"{x}.transpose({op.permutation(len(shape), op.full_attrs(instr.attrs))})"
+            if x is not None and op in _SHAPED:
+                if op is BroadcastTo:  # of one element it does not matter which axes it has
+                    x = self._number(instr.operands[0]) or x
+                return f"{self._bound(_SHAPED[op])}({x}, {shape})"
+            if op is Matmul:
+                a, b = map(self._name, instr.operands)
+                return f"{self._bound(np.matmul)}({a}, {b})"
+        given = [] if op.fusion is Fusion.QUERY else map(self._name, instr.operands)
+        attrs = self._bound(op.full_attrs(instr.attrs))
+        return f"{self._bound(op.evaluate)}({', '.join([attrs, *given])})"
+
+    def _number(self, value: int) -> str | None:
+        """What a value of one element is a reshape of, where that has no axes."""
+        made = self._rec.defs.get(value)
+        if made is None or made.op not in _RESHAPING or self._rec.shape(made.operands[0]) != ():
+            return None
+        return self._names.get(made.operands[0])
+
+    def _elementwise(self, op: type[Elementwise], instr: Instr) -> str:
+        made = self._rec.dtype(instr.results[0])
+        given = (self._rec.hints[v] for v in instr.operands)
+        dtypes = {t.dtype.numpy for t in given if isinstance(t, TensorType) and t.dtype is not None}
+        is_one = dtypes == {made} and made.kind == "f" and isinstance(op.numpy, np.ufunc)
+        call = self._bound(absorbed if op is AbsorbingMul else op.numpy)
+        names = (self._name(v, made if is_one else None) for v in instr.operands)
+        return f"{call}({', '.join(names)})"
+
+
+__all__ = ["Pull", "straight"]
