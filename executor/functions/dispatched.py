@@ -90,6 +90,12 @@ class DispatchedFunction(GraphFunction):
         else:
             self._emit()
 
+    def _pulled(self, *, is_new: bool) -> None:
+        """A reverse half has run in Python; ``is_new``: for inputs of a kind not met before."""
+        if is_new:
+            self._plans_seen = -1
+        self._look()
+
     def _dispatchers(self) -> tuple[list[Dispatcher], list[Variant]]:
         with self._lock:
             if self._dispatcher is None:
@@ -131,7 +137,7 @@ class DispatchedFunction(GraphFunction):
             ops = [op for graph in graphs for op in noted_graphs(graph.executor)]
             for op in ops:
                 if op not in self._reverse:
-                    self._reverse[op] = Pull(op, self._name, weakref.WeakMethod(self._look))
+                    self._reverse[op] = Pull(op, self._name, weakref.WeakMethod(self._pulled))
             return [self._reverse[op] for op in ops]
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -145,12 +151,7 @@ class DispatchedFunction(GraphFunction):
     def _detach(self) -> None:
         """Return to the Python dispatcher until there are new plans; the caller holds the lock."""
         self._native = self._native_into = self._dispatcher = self._writer = None
-        self._let_go()
-
-    def _let_go(self) -> None:
-        """Run reverse halves in Python; the caller holds the lock."""
-        for pull in list(self._reverse.values()):
-            pull.detach()
+        # What nodes have of it stays, as its counts go to the heirs of dropped executors.
         self._reverse = WeakKeyDictionary()
         self._plans_seen = -1
 
@@ -158,7 +159,9 @@ class DispatchedFunction(GraphFunction):
         """Send calls to the Python dispatcher, which requests plans, until code is emitted (A2)."""
         with self._lock:
             self._native = self._native_into = None
-            self._let_go()
+            for pull in list(self._reverse.values()):
+                pull.detach()
+            self._plans_seen = -1
 
     def state(self) -> ExecutorState:
         """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""

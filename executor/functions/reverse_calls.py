@@ -59,11 +59,12 @@ class Pull:
     Args:
         op: what runs the subgraph.
         name: name of the function.
-        look: looks for new plans of the function; refers to it weakly.
+        look: looks for new plans of the function, to which it refers weakly, after the half has run
+            in Python; the argument ``is_new`` says whether with inputs of a new kind.
     """
 
     def __init__(
-        self, op: DiffOp, name: str, look: weakref.WeakMethod[Callable[[], None]]
+        self, op: DiffOp, name: str, look: weakref.WeakMethod[Callable[..., None]]
     ) -> None:  # fmt: skip
         self._op = weakref.ref(op)
         _, self._results = flatten((0,) * len(op.output_vjps))
@@ -76,8 +77,8 @@ class Pull:
 
     @property
     def is_stale(self) -> bool:
-        """Whether there are plans, or kinds of inputs, that no emitted code serves yet."""
-        return self.dispatcher.needs(self._halves())
+        """Whether there are plans, or kinds of inputs, that attached code does not serve yet."""
+        return self.dispatcher.needs(self._halves()) or not self.is_attached
 
     def refresh(self) -> None:
         """Emit code for the present plans."""
@@ -87,17 +88,24 @@ class Pull:
         """Have backward runs call the emitted code, if ``current`` still has this object."""
         op = self._op()
         if op is not None and current.get(op) is self:
-            op.pull = self.dispatcher.call or self.dispatcher.slow
+            call = None if self.dispatcher.needs(self._halves()) else self.dispatcher.call
+            op.pull = call or self.dispatcher.slow
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether backward runs call the latest emitted code, if there is some."""
+        op = self._op()
+        return op is None or op.pull is (self.dispatcher.call or self.dispatcher.slow)
 
     def detach(self) -> None:
-        """Have backward runs call the reverse half in Python, from where nobody looks for plans."""
+        """Have backward runs call the reverse half in Python, until code is attached again."""
         op = self._op()
         if op is not None:
-            op.pull = op.pull_in_python
+            op.pull = self.dispatcher.slow
 
 
 def _slow_pull(
-    op: DiffOp, look: weakref.WeakMethod[Callable[[], None]]
+    op: DiffOp, look: weakref.WeakMethod[Callable[..., None]]
 ) -> Callable[..., Any]:  # fmt: skip
     """Runs a reverse half in Python, and has the function look for new plans afterwards."""
     known = weakref.ref(op)
@@ -105,10 +113,11 @@ def _slow_pull(
     def pull(*inputs: Any) -> Any:
         called = known()
         assert called is not None, "a node holds its subgraph"
+        before = len(called.pulled)
         found = called.pull_in_python(*inputs)
-        function = look()
-        if function is not None:
-            function()
+        told = look()
+        if told is not None:
+            told(is_new=len(called.pulled) != before)
         return found
 
     return pull

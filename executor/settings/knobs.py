@@ -223,7 +223,7 @@ KNOBS: dict[str, Knob] = {
     "worker_memory": Knob(
         _whole(1 << 28, _BYTES), 4 << 30, "bytes of memory at which a worker is ended"
     ),
-    "worker_nice": Knob(_whole(0, 19), 10, "how far workers stand back from other processes"),
+    "worker_nice": Knob(_whole(0, 19), 10, "nice value of workers, once they have started"),
     "worker_idle": Knob(_positive, 300, "seconds after which an idle worker is ended"),
     "native_dispatch": Knob(_bool, True, "guard and call kernels in emitted code where possible"),
     "release_gil_ns": Knob(

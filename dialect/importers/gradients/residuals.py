@@ -217,7 +217,10 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
 
 
 def _size(rec: Recorder, value: int, axis: int) -> int:
-    """The size of an array, if possible of what a product or a reduction has made it of."""
+    """A size of a value of the forward half, if possible of what the value is made of.
+
+    It is taken as soon as that is there: at the end of the half, it would keep the array alive.
+    """
     while (made := rec.defs.get(value)) is not None:
         ranks = [len(rec.shape(v)) for v in made.operands if isinstance(rec.hints[v], TensorType)]
         attrs = made.op.full_attrs(made.attrs)
@@ -229,20 +232,11 @@ def _size(rec: Recorder, value: int, axis: int) -> int:
             (value,) = made.operands
         else:
             break
-    return _taken_at_once(rec, value, axis)
-
-
-def _taken_at_once(rec: Recorder, value: int, axis: int) -> int:
-    """A size of a value of the forward half, which is taken as soon as the value is there.
-
-    At the end of the half it would keep the array until then.
-    """
     instrs = rec.blocks[-1].instrs
     end = len(instrs)
     size = rec.dim(value, axis)
     taken = instrs[end:]
-    maker = rec.defs.get(value)
-    place = next((k for k, instr in enumerate(instrs) if instr is maker), None)
+    place = next((k for k, instr in enumerate(instrs) if instr is made), None)
     if taken and place is not None:
         instrs[end:] = []
         instrs[place + 1 : place + 1] = taken

@@ -22,7 +22,7 @@ from ..compiler import compile_graph
 from ..request import CompileRequest, keyed_pipeline
 from . import faults, protocol
 from .frames import FrameError, frame, read_frame
-from .limits import alarm_after, settle
+from .limits import alarm_after, settle, stand_back
 
 _POLL_SECONDS = 1.0  # interval at which an idle worker checks that its parent is alive
 _GRACE = 5.0  # seconds by which the worker's own timer exceeds the parent's timeout
@@ -37,12 +37,15 @@ func.func @main(%0: tensor<?xf32>) -> !profuse.tensor {
 def main() -> int:
     """Serve requests until stdin ends or the parent has died; returns the exit status."""
     settings = json.loads(sys.argv[1])
-    settle(settings["nice"], settings["memory"])
+    settle(settings["memory"])
     requests, replies = _take_streams()
     faults.REPLIES.fd = replies
     faults.meet(faults.START)
     set_chunk_work(CHECKED)
     _warm()
+    # Starting takes more CPU time than most compiles, and all functions wait for it: a nice worker
+    # would not get that beside NumPy's products on few cores, and slow them down all the while.
+    stand_back(settings["nice"])
     _send(replies, protocol.encode_hello(__version__))
     while _wait_for(requests, settings["parent"]):
         try:

@@ -13,11 +13,10 @@ _LARGEST_FILE = 1 << 30  # bytes; what a pass prints goes to a file
 _PR_SET_PDEATHSIG = 1
 
 
-def settle(nice: int, memory: int) -> None:
-    """Lower this process's priority and limits; skips limits that the system does not support.
+def settle(memory: int) -> None:
+    """Lower this process's limits; skips limits that the system does not support.
 
     Args:
-        nice: number to add to the nice value.
         memory: bytes of resident memory of its own at which the parent kills the worker;
             allocations fail at twice this size.
     """
@@ -25,8 +24,6 @@ def settle(nice: int, memory: int) -> None:
     # SIGINT has been blocked since the start (`process`); ignoring it drops a pending one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM, signal.SIGTERM})
-    with suppress(OSError):
-        os.nice(nice)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, _LARGEST_FILE)
     _limit(resource.RLIMIT_DATA, 2 * memory)
@@ -35,6 +32,16 @@ def settle(nice: int, memory: int) -> None:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write("1000")
+
+
+def stand_back(nice: int) -> None:
+    """Add to the nice value of this process: of each of its threads, as Linux counts them apart."""
+    with suppress(OSError):
+        os.nice(nice)
+    with suppress(OSError, ValueError):
+        wanted = os.getpriority(os.PRIO_PROCESS, 0)
+        for thread in os.listdir("/proc/self/task"):
+            os.setpriority(os.PRIO_PROCESS, int(thread), wanted)
 
 
 def _limit(what: int, soft: int) -> None:
