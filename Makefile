@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-readme gpubench clean
+.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -71,6 +71,9 @@ PROGRAMS ?= 2000
 SEED ?= 0
 fuzz: $(STAMP) ## PROGRAMS random NumPy programs, drawn by SEED, on all tiers against NumPy
 	cd test && ../$(BIN)/python -m fuzz --programs $(PROGRAMS) --seed $(SEED)
+
+fuzz-gradients: $(STAMP) ## gradients of PROGRAMS random functions, in all ways to them
+	cd test/dialect/gradients && ../../../$(BIN)/python differential.py --programs $(PROGRAMS) --seed $(SEED)
 
 # JAX, torch and expecttest (torch's operator database imports it) come with the extra bench. What
 # is not installed is skipped.

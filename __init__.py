@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
     from .dialect.importers.tracing.control import cond, fori_loop, while_loop
     from .dialect.profiling.observers import register_profiled_ops
+    from .executor.backward.scope import compiled_autograd
     from .executor.explain.state import DebugState, ExecutorState, Specialization
     from .executor.functions.gradients import (
         checkpoint,
@@ -93,6 +94,7 @@ _PUBLIC = {
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
     ".dialect.importers.tracing.control": "cond fori_loop while_loop",
     ".dialect.profiling.observers": "register_profiled_ops",
+    ".executor.backward.scope": "compiled_autograd",
     ".executor.settings.events": "events counters=totals",
     ".executor.settings.user_passes": "register_pass_after_fusion register_pass_before_fusion",
     ".executor.tape.api": "Array array detect_anomaly enable_grad gradients no_grad "

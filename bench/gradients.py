@@ -10,14 +10,20 @@ what is aimed at, and what was found.
 
     python bench/gradients.py [--quick] [--only REGEX] [--sizes 1024x1024 4x4] [--threads 1 2 all]
         [--peers …] [--budget SECONDS] [--json out.json] [--plot out.svg]
+    python bench/gradients.py --bytes out.json
+
+The second form measures no time but memory, on any machine: what gradients keep between forward and
+backward, and what they take at most, with several budgets (`harness/kept.py`).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common import write_results
 from harness.main import main
 
 SIZES = ("1024x1024", "64x256", "4x4")
@@ -84,5 +90,17 @@ def verdict(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(judged(rows)) or "No row is one that an aim is about."
 
 
+def write_bytes(path: str) -> None:
+    """Measure memory alone, write it, and print the aims."""
+    from harness import kept
+
+    rows = kept.measured()
+    write_results(path, rows=rows)
+    print("\n".join(kept.judged(rows)))
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--bytes"] and len(sys.argv) == 3:
+        write_bytes(sys.argv[2])
+        sys.exit()
     main(__doc__, "gradients", SIZES, verdict)

@@ -6,6 +6,7 @@ of nothing else, so that the same files give the same pages.
     python bench/kernels.py --dtypes f32 --sizes l3 --threads 1 all --again \\
         --peers numpy jax torch.compile --json bench/results/kernels.json
     python bench/gradients.py --threads 1 all --again --json bench/results/gradients.json
+    python bench/gradients.py --bytes bench/results/gradients-bytes.json    # on any machine
     python bench/readme.py              # writes README.md, docs/measurements.md, docs/images
     python bench/readme.py --check      # writes nothing; fails where a page says something else
 """
@@ -58,6 +59,7 @@ BLOCKS = (
         "gradients",
         lambda found: blocks.gradients(found, judged(list(found["rows"].values()))),
     ),
+    Block("docs/measurements.md", "gradients-bytes", blocks.gradient_bytes),
 )
 
 

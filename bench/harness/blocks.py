@@ -11,6 +11,7 @@ from typing import Any
 from suite.kernel import SIZES
 
 from . import tables
+from .kept import judged
 from .systems import OURS, SYSTEMS
 
 Row = dict[str, Any]
@@ -96,6 +97,19 @@ def gradients(found: dict[str, Any], aims: Iterable[str]) -> str:
             lines.append(_line(row, systems, _microseconds(row)))
     lines += ["", "Aims:", "", *(f"* {line}" for line in aims)]
     return "\n".join([*lines, "", *_notes(rows)])
+
+
+def gradient_bytes(found: dict[str, Any]) -> str:
+    """What `bench/gradients.py --bytes` has written, and what is said of its aims."""
+    rows = found["rows"]
+    budgets = next(iter(rows.values()))["budgets"]
+    heads = " | ".join(f"budget {b:g}" for b in budgets)
+    lines = [f"| KB | | {heads} |", _rule(len(budgets) + 1)]
+    for name, row in rows.items():
+        for what in ("kept", "peak"):
+            cells = " | ".join(f"{n / 1e3:,.0f}" for n in row[what])
+            lines.append(f"| {name} | {what} | {cells} |")
+    return "\n".join([*lines, "", "Aims:", "", *(f"* {line}" for line in judged(rows))])
 
 
 def _systems(rows: Sequence[Row]) -> list[str]:

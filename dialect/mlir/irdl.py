@@ -17,6 +17,7 @@ TYPES = ("tensor", "list")
 def irdl_text() -> str:
     """IRDL text of the whole dialect: its types, and every op that is not upstream's."""
     from .. import ops  # noqa: F401  (defining the classes fills the table)
+    from ..ops import backward  # noqa: F401
 
     lines = [f"irdl.dialect @{DIALECT} {{"]
     lines += [f"  irdl.type @{name}" for name in TYPES]

@@ -1,4 +1,7 @@
-"""The ops of the dialect; importing this package fills `dialect.ir.op.OPS`."""
+"""The ops of the dialect; importing this package fills `dialect.ir.op.OPS`.
+
+Those of captured backward runs come with `backward`, which a run that captures none does not load.
+"""
 
 from . import create, device_guards, gradients, queries, speculation
 from .control_flow import control, effects, lists

@@ -21,13 +21,14 @@ from .knobs import knobs
 
 # Kinds of events that are not of level "info".
 _LEVELS = dict.fromkeys(
-    ("api-usage", "disk-hit", "disk-miss", "disk-skip", "disk-store", "load", "release",
-     "worker-ended", "worker-said", "worker-started"), "debug"
+    ("api-usage", "backward-end", "backward-start", "disk-hit", "disk-miss", "disk-skip",
+     "disk-store", "load", "release", "worker-ended", "worker-said", "worker-started"), "debug"
 ) | dict.fromkeys(
-    ("callback-failed", "check-failed", "compile-failed", "compiled-in-process", "device-fallback",
-     "disk-corrupt", "disk-off", "dropped", "kernel-failed", "log-off", "no-assembler",
-     "setting-unknown", "slower", "strategy-exceeded", "trace-lost", "worker-lost",
-     "worker-replaced", "workers-given-up"), "warning"
+    ("backward-limit", "callback-failed", "check-failed", "compile-failed",
+     "compiled-in-process", "device-fallback", "disk-corrupt", "disk-off", "dropped",
+     "kernel-failed", "log-off", "no-assembler", "setting-unknown", "slower",
+     "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",
+     "workers-given-up"), "warning"
 )  # fmt: skip
 
 

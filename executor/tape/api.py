@@ -112,7 +112,7 @@ def backward(
 def _sequence(x: Any, what: str) -> Sequence[Array]:
     if type(x) is Array:
         return (x,)
-    if type(x) in (list, tuple) and x and {Array}.issuperset(map(type, x)):
+    if isinstance(x, (list, tuple)) and x and {Array}.issuperset(map(type, x)):
         return x
     raise ArgumentError(
         f"{what} must be an Array, or a sequence of them",

@@ -37,6 +37,11 @@ class Unsaved(np.lib.mixins.NDArrayOperatorsMixin):
         self._shape, self.dtype = shape, dtype
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether not even the shape is known."""
+        return self._shape is None
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """As of the array."""
         if self._shape is None:

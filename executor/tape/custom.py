@@ -105,18 +105,25 @@ class CustomNode(CallNode):
         saved = unflatten(self.saved_tree, others)
         if gradient_mode():  # what was saved depends on the arguments
             saved = pair(self.custom.forward(*unflatten(self.tree, leaves)), self.what)[1]
-        given = [
-            np.zeros(*meta)[()] if g is None else g
-            for g, meta in zip(gradients, self.metas, strict=True)
-        ]
-        found = self.custom.backward(saved, unflatten(self.result, given))
+        found = custom_gradients(self, saved, gradients)
         b = ArrayBuilder([edge is not None for edge in self.edges])
         return [
             None if g is None or edge is None else b.like(_as_array(g), x)
-            for g, x, edge in zip(
-                checked_gradients(self.custom, found, self.tree), leaves, self.edges, strict=True
-            )
+            for g, x, edge in zip(found, leaves, self.edges, strict=True)
         ]
+
+
+def custom_gradients(call: Any, saved: Any, gradients: Sequence[Any]) -> Sequence[Any]:
+    """What the user's function gives for the leaves of the arguments of a call.
+
+    ``call`` has the function, and the structures of arguments and results, as a `CustomNode` has.
+    """
+    given = [
+        np.zeros(*meta)[()] if g is None else g
+        for g, meta in zip(gradients, call.metas, strict=True)
+    ]
+    found = call.custom.backward(saved, unflatten(call.result, given))
+    return checked_gradients(call.custom, found, call.tree)
 
 
 def _as_array(g: Any) -> Any:
@@ -225,4 +232,4 @@ def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
     return result
 
 
-__all__ = ["CallNode", "as_array", "call_custom"]
+__all__ = ["CallNode", "CustomNode", "as_array", "call_custom", "custom_gradients"]

@@ -6,7 +6,7 @@ Nothing here has results of its own: whatever is not usual goes the way of all o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ import numpy as np
 from ...dialect.importers.tracing.leaves import NUMBERS
 from ...dialect.ir.gradient_mode import MODE
 from .array import Array, Version
-from .node import TAPE, USERS, Edge, users_place
+from .node import TAPE, USERS, Edge, Meta, users_place
 from .op_node import OpNode, evaluated, noted
-from .plans import ElementwisePlans, op_plans
+from .plans import ElementwisePlans, Plan, op_plans
 from .saved import Versions, keep
 
 _NO_ATTRS: dict[str, Any] = {}
@@ -36,7 +36,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         plans: of the op.
         otherwise: is called with an operand that is no array of the tape.
     """
-    numpy, known = plans.numpy, plans.known
+    numpy, known, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
 
     def call(a: Any) -> Any:
         if type(a) is not Array:
@@ -49,34 +49,19 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         shape, dtype = y.shape, y.dtype
         plan = None
         if dtype.kind == "f" and x.dtype is dtype and not TAPE.special:
-            key = dtype.num * 64 + 1
+            key = dtype.num * 64 + (9 if shape else 1)
             plan = known.get(key) or plans.plan(key, (x,))
         if plan is None:
-            return noted(op_plans(plans.op, _NO_ATTRS), (a,), (x,), [(node, a.index)], y)
+            return noted(others, (a,), (x,), [(node, a.index)], y)
         versions = _NOTHING
         if plan.kept:
-            version = a._version or a.version
+            version = a._version
+            if version is None:
+                version = a._version = Version()
             versions = [(version, version.count)]
         else:
             x = None
-        made: OpNode = _new(OpNode)
-        made.seq = TAPE.next_seq()
-        made.edges = [(node, a.index)]
-        made.metas = ((shape, dtype),)
-        made.hooked = None
-        frame = _frame(1)
-        code = frame.f_code
-        made.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place()
-        made.plan = plan
-        out: Array = _new(Array)
-        out.data, out._node, out.index, out.base, out._more = y, made, 0, None, None
-        if plan.kept_results:
-            version = out._version = Version()
-            made.saved = (x,), (y,), [*versions, (version, 0)]
-        else:
-            out._version = None
-            made.saved = (x,), _NONE, versions
-        return out
+        return _with_node(plan, [(node, a.index)], (x,), y, ((shape, dtype),), versions)
 
     return call
 
@@ -89,7 +74,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         otherwise: is called with operands of which one is neither an array nor a number, or none
             is an array.
     """
-    numpy, known = plans.numpy, plans.known
+    numpy, known, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
 
     def call(a: Any, b: Any) -> Any:
         first: Edge = None
@@ -129,60 +114,71 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         shape, dtype = y.shape, y.dtype
         plan = None
         if dtype.kind == "f" and not TAPE.special:
+            known_by = key + dtype.num * 64 + (8 if shape else 0)
             if key & 16:
-                if z.dtype is dtype and x:  # not for 0.0 and -0.0, which are one key
-                    key = key + dtype.num * 64, type(x), x
+                if z.dtype is dtype:  # as text, 0.0 and -0.0 are two keys
+                    key = known_by, type(x), x or repr(x)
                     plan = known.get(key) or plans.plan(key, (x, z))
             elif x.dtype is dtype and x.shape == shape:
                 if key & 32:
-                    if z:
-                        key = key + dtype.num * 64, type(z), z
-                        plan = known.get(key) or plans.plan(key, (x, z))
-                elif z.dtype is dtype and z.shape == shape:
-                    key += dtype.num * 64
+                    key = known_by, type(z), z or repr(z)
                     plan = known.get(key) or plans.plan(key, (x, z))
+                elif z.dtype is dtype and z.shape == shape:
+                    plan = known.get(known_by) or plans.plan(known_by, (x, z))
+            if plan is None:
+                plan = others.of((x, z), [first, second])
         if plan is None:
-            return noted(op_plans(plans.op, _NO_ATTRS), (a, b), (x, z), [first, second], y)
-        kept = plan.kept
+            return noted(others, (a, b), (x, z), [first, second], y)
+        kept, blank = plan.kept, plan.blank
         versions = _NOTHING
         if kept:
             versions = []
             if 0 not in kept:
-                x = None
+                x = blank[0]
             elif type(a) is Array:
-                version = a._version or a.version
+                version = a._version
+                if version is None:
+                    version = a._version = Version()
                 versions.append((version, version.count))
             else:
                 x = keep(x, a, versions)
             if 1 not in kept:
-                z = None
+                z = blank[1]
             elif type(b) is Array:
-                version = b._version or b.version
+                version = b._version
+                if version is None:
+                    version = b._version = Version()
                 versions.append((version, version.count))
             else:
                 z = keep(z, b, versions)
         else:
-            x = z = None
-        made: OpNode = _new(OpNode)
-        made.seq = TAPE.next_seq()
-        made.edges = [first, second]
-        made.metas = ((shape, dtype),)
-        made.hooked = None
-        frame = _frame(1)
-        code = frame.f_code
-        made.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place()
-        made.plan = plan
-        out: Array = _new(Array)
-        out.data, out._node, out.index, out.base, out._more = y, made, 0, None, None
-        if plan.kept_results:
-            version = out._version = Version()
-            made.saved = (x, z), (y,), [*versions, (version, 0)]
-        else:
-            out._version = None
-            made.saved = (x, z), _NONE, versions
-        return out
+            x, z = blank
+        return _with_node(plan, [first, second], (x, z), y, ((shape, dtype),), versions)
 
     return call
+
+
+def _with_node(
+    plan: Plan, edges: list[Edge], kept: Sequence[Any], y: Any, metas: Sequence[Meta],
+    versions: Versions,
+) -> Array:  # fmt: skip
+    """The result of an op with its node; called by what the user's code has called."""
+    node: OpNode = _new(OpNode)
+    node.seq = TAPE.next_seq()
+    node.edges, node.metas, node.plan = edges, metas, plan
+    node.hooked = None
+    frame = _frame(2)
+    code = frame.f_code
+    node.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place(3)
+    out: Array = _new(Array)  # all that its initialiser does, without a call
+    out.data, out._node, out.index, out.base, out._more = y, node, 0, None, None
+    if plan.kept_results:
+        version = out._version = Version()
+        node.saved = kept, (y,), [*versions, (version, 0)]
+    else:
+        out._version = None
+        node.saved = kept, _NONE, versions
+    return out
 
 
 def otherwise(plans: ElementwisePlans) -> Otherwise:

@@ -38,6 +38,9 @@ def run(
 
     Hooks that are registered meanwhile count from the next run.
     """
+    captured = TAPE.captured
+    if captured is not None and not create_graph and not TAPE.anomalies:
+        return captured(roots, captures, retain_graph)
     limit = count()
     anomalies = TAPE.anomalies
     states, ends = _states([root[0] for root in roots])
@@ -53,17 +56,22 @@ def run(
         found += [None] * len(places)
         whole = whole and not node.edges and node in states
     if captures and not whole:
-        needed = _leading_to(states, captures)
+        needed = leading_to(states, captures)
         unusual = states.keys() - needed.difference(captures)
-    starts = dict.fromkeys(root[0] for root in roots)
-    ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not states[node][0]]
-    pushed = len(starts)
-    heapify(ready)
+    following: Node | None = None
+    ready: list[tuple[float, int, Node]] = []
+    pushed = len(roots)
+    if pushed == 1:
+        following = roots[0][0]
+    else:
+        starts = dict.fromkeys(root[0] for root in roots)
+        ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not states[node][0]]
+        heapify(ready)
+        following = heappop(ready)[2] if ready else None
     roots = ()
     before, MODE.on = MODE.on, create_graph
     try:
         with np.errstate(all="ignore"):
-            following: Node | None = heappop(ready)[2] if ready else None
             while following is not None:
                 node = following
                 state = states[node]
@@ -217,7 +225,7 @@ def _states(roots: Iterable[Node]) -> tuple[dict[Node, list[Any]], int]:
     return states, len(states) - inner
 
 
-def _leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
+def leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
     """The nodes that a captured gradient depends on."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:
@@ -234,4 +242,4 @@ def _leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
     return needed
 
 
-__all__ = ["Captures", "run"]
+__all__ = ["Captures", "leading_to", "run"]

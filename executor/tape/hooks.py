@@ -61,7 +61,7 @@ class Hooks:
         """The gradients of the outputs after the hooks of these; ``limit``: of hooks' numbers."""
         for key, (index, hook) in list(self.outputs.items()):
             if key < limit and gs[index] is not None:
-                gs[index] = _replaced(hook, hook(gs[index]), gs[index])
+                gs[index] = replaced(hook, hook(gs[index]), gs[index])
         for index, retain in self.retained.items():
             retain(gs[index])
         return gs
@@ -70,24 +70,21 @@ class Hooks:
         """The gradients of the outputs after the prehooks of the node."""
         for key, hook in list(self.pre.items()):
             if key < limit:
-                gs = _all_replaced(hook, hook(tuple(gs)), gs)
+                gs = all_replaced(hook, hook(tuple(gs)), gs)
         return gs
 
     def finish(self, found: Sequence[Any], gs: Sequence[Any], limit: int) -> Sequence[Any]:
         """What the node has computed after its posthooks."""
         for key, hook in list(self.post.items()):
             if key < limit:
-                found = _all_replaced(hook, hook(tuple(found), tuple(gs)), list(found))
+                found = all_replaced(hook, hook(tuple(found), tuple(gs)), list(found))
         return found
 
     def after_adding(self, leaf: Any, limit: int) -> None:
         """Call the post-accumulate hooks; raises GradientError for one that returns something."""
         for key, hook in list(self.accumulated.items()):
-            if key < limit and hook(leaf) is not None:
-                raise GradientError(
-                    f"the post-accumulate hook {_name(hook)} returns something, which has no use",
-                    hint="change x.grad in the hook, and return nothing",
-                )
+            if key < limit:
+                check_nothing(hook, hook(leaf))
 
 
 def add(table: _Table, entry: Any) -> Handle:
@@ -97,7 +94,16 @@ def add(table: _Table, entry: Any) -> Handle:
     return Handle(table, key)
 
 
-def _replaced(hook: Any, new: Any, old: Any) -> Any:
+def check_nothing(hook: Any, returned: Any) -> None:
+    """Raise GradientError if a post-accumulate hook has returned something (R4.27)."""
+    if returned is not None:
+        raise GradientError(
+            f"the post-accumulate hook {_name(hook)} returns something, which has no use",
+            hint="change x.grad in the hook, and return nothing",
+        )
+
+
+def replaced(hook: Any, new: Any, old: Any) -> Any:
     """What a hook makes of a gradient: None means the one that it was given."""
     if new is None or new is old:
         return old
@@ -114,7 +120,8 @@ def _replaced(hook: Any, new: Any, old: Any) -> Any:
     return np.asarray(new, dtype)
 
 
-def _all_replaced(hook: Any, new: Any, old: list[Any]) -> list[Any]:
+def all_replaced(hook: Any, new: Any, old: list[Any]) -> list[Any]:
+    """What a hook makes of several gradients; one of them may be None, and stays so."""
     if new is None:
         return old
     new = (new,) if not isinstance(new, (tuple, list)) else new
@@ -124,8 +131,7 @@ def _all_replaced(hook: Any, new: Any, old: list[Any]) -> list[Any]:
             hint="return one for each that the hook is given, or None to leave them as they are",
         )
     return [
-        b if a is None or b is None else _replaced(hook, a, b)
-        for a, b in zip(new, old, strict=True)
+        b if a is None or b is None else replaced(hook, a, b) for a, b in zip(new, old, strict=True)
     ]
 
 
@@ -133,4 +139,4 @@ def _name(hook: Any) -> str:
     return getattr(hook, "__qualname__", type(hook).__name__)
 
 
-__all__ = ["Handle", "Hooks", "add", "count"]
+__all__ = ["Handle", "Hooks", "add", "all_replaced", "check_nothing", "count", "replaced"]

@@ -32,7 +32,10 @@ class _Tape(threading.local):
         packing: pairs of functions that pack and unpack what nodes keep; the last one counts.
         anomalies: whether saved arrays and gradients are checked.
         special: whether either is in use.
+        captured: what runs backwards in place of the engine, while captures are asked for.
     """
+
+    captured: Callable[..., list[Any]] | None = None
 
     def __init__(self) -> None:
         self.packing: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []

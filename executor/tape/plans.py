@@ -5,7 +5,7 @@ All of it follows from the op's rule. Runs on small arrays consist of little els
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,15 @@ class Plan:
         kept_results: which results they keep.
         blank: what stands for the operands that are not kept.
         pull: the rule as one function; None = it is not recorded, or cannot be.
+        stamp: what tells nodes apart whatever their sizes are; None until `stamped`.
     """
 
     __slots__ = (
         "_given", "_left", "attrs", "blank", "builder", "kept", "kept_results", "op", "pull",
-        "wanted",
+        "stamp", "wanted",
     )  # fmt: skip
     pull: Pull | None
+    stamp: Hashable
 
     def __init__(
         self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any],
@@ -56,16 +58,40 @@ class Plan:
         self.blank = [None if w else x for x, w in zip(self._given, wanted, strict=True)]
         self.builder = ArrayBuilder(wanted)
         self.pull = None
+        self.stamp = None
         self._left = OFTEN
+
+    def stamped(self) -> Hashable:
+        """Make `stamp`: the op, its attributes but for shapes, and what operands are and keep."""
+        attrs = [
+            (name, repr(v) if isinstance(v, (float, complex, np.ndarray)) else v)
+            for name, v in self.attrs.items() if name != "shape"
+        ]  # fmt: skip
+        given = [
+            (x.dtype, x.is_unknown or x.ndim) if type(x) is Unsaved else (type(x), repr(x))
+            for x in self._given
+        ]
+        kept = self.kept, self.kept_results, tuple(x is None for x in self.blank)
+        parts = (*map(_hashable, attrs), *given, *kept, *self.wanted)
+        self.stamp = (self.op, *parts)
+        return self.stamp
 
     def ran(self) -> None:
         """Count a run of the rule; one that runs often is recorded."""
-        self._left -= 1
-        if self._left == 0:
+        left = self._left = self._left - 1
+        if left == 0:
             self.pull = self._recorded()
 
     def _recorded(self) -> Pull | None:
         return straight(self.op, self.attrs, self._given, self.wanted)
+
+
+def _hashable(x: Any) -> Hashable:
+    try:
+        hash(x)
+    except TypeError:
+        return repr(x)
+    return x
 
 
 class OpPlans:
@@ -155,6 +181,12 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, _ARRAYS)
 
 
+def _bits(key: Any) -> int:
+    """The number in a key of `ElementwisePlans`."""
+    found: int = key[0] if type(key) is tuple else key
+    return found
+
+
 class _AnySizes(Plan):
     """The plan of an elementwise op for operands of all sizes that are the same.
 
@@ -168,8 +200,10 @@ class _AnySizes(Plan):
     def __init__(
         self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], table: dict, key: Any
     ) -> None:
-        given = [np.zeros(2, x.dtype) if _is_array(x) else x for x in operands]
+        shape = (2,) if _bits(key) & 8 else ()
+        given = [np.zeros(shape, x.dtype) if _is_array(x) else x for x in operands]
         super().__init__(op, {}, given, wanted, _reads(op, {}, given, wanted))
+        self.blank = [None] * len(operands)  # their sizes are not known
         self._table, self._key = table, key
 
     def _recorded(self) -> Pull | None:
@@ -184,8 +218,8 @@ class ElementwisePlans:
 
     Attributes:
         known: by a number, the 64-fold of that of the dtype, plus 1 and 2 for the operands that
-            require gradients, 16 and 32 for those that are numbers; then also by type and value of
-            the number. None where there is no such plan.
+            require gradients, 8 for arrays with axes, 16 and 32 for operands that are numbers;
+            then also by type and value of the number. None where there is no such plan.
     """
 
     __slots__ = ("known", "numpy", "op")
@@ -200,8 +234,7 @@ class ElementwisePlans:
             return self.known[key]
         if len(self.known) >= _LIMIT:
             self.known.clear()
-        bits = key[0] if type(key) is tuple else key
-        wanted = [bool(bits >> k & 1) for k in range(len(operands))]
+        wanted = [bool(_bits(key) >> k & 1) for k in range(len(operands))]
         made = self.known[key] = _AnySizes(self.op, operands, wanted, self.known, key)
         return made
 

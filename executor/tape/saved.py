@@ -35,22 +35,26 @@ Versions = list[tuple[Version | Contents, int]]
 
 
 class Packed:
-    """A saved array in the form that a user's function has given it."""
+    """A saved array in the form that a user's function has given it.
 
-    __slots__ = ("_dtype", "_packed", "_shape", "_unpack")
+    Attributes:
+        shape, dtype: of the array.
+    """
+
+    __slots__ = ("_packed", "_unpack", "dtype", "shape")
 
     def __init__(self, array: Any, pack: Pack, unpack: Pack) -> None:
-        self._shape, self._dtype, self._unpack = array.shape, array.dtype, unpack
+        self.shape, self.dtype, self._unpack = array.shape, array.dtype, unpack
         self._packed = pack(array)
 
     def array(self) -> Any:
         """The array again; raises GradientError for one of another shape or dtype."""
         found = self._unpack(self._packed)
         found = found.data if type(found) is Array else np.asarray(found)[()]
-        if found.shape != self._shape or found.dtype != self._dtype:
+        if found.shape != self.shape or found.dtype != self.dtype:
             raise GradientError(
                 f"unpacking gives {found.dtype} of shape {found.shape} for a saved array of "
-                f"{self._dtype} with shape {self._shape}",
+                f"{self.dtype} with shape {self.shape}",
                 hint="have unpack return what pack was given",
             )
         return found

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ProfuseError
 from ...dialect.importers.gradients.reads import RecordedRule, record_rule
 from ...dialect.importers.python.users_code import generated_file
@@ -28,7 +29,7 @@ from .builder import absorbed, repeated
 
 # Of the gradient of the one result, the operands and the results that are kept: the gradients.
 Pull = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
-_NAME = re.compile(r"v\d+")
+_NAME = re.compile(r"\bv\d+\b")
 _RESHAPING = (Reshape, ExpandDims, Squeeze)
 # What computes ops of one array from that and the shape of the result.
 _SHAPED: dict[type[Op], Callable[[Any, tuple[int, ...]], Any]] = {
@@ -57,11 +58,28 @@ def straight(
         return None
     if rule.found is None or len(rule.results) != 1 or rule.gradients[0] is None:
         return None
-    if any(instr.blocks for instr in rule.instrs):
+    if any(instr.blocks or len(instr.results) != 1 for instr in rule.instrs):
         return None
     if any_sizes and not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs):
         return None
     return _Writer(rule).function(f"gradient of {op.name}")
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a function.
+
+    Attributes:
+        made: the variable.
+        text: what it becomes.
+        reads: variables in the text.
+        type: of the array that a ufunc makes; None where the text is something else.
+    """
+
+    made: str
+    text: str
+    reads: list[str]
+    type: TensorType | None
 
 
 class _Writer:
@@ -70,7 +88,8 @@ class _Writer:
     def __init__(self, rule: RecordedRule) -> None:
         self._rule, self._rec = rule, rule.rec
         self._scope: dict[str, Any] = {}
-        self._lines: list[str] = []
+        self._lines: list[_Line] = []
+        self._fresh: dict[str, TensorType] = {}  # variables that are arrays of their own
         self._names: dict[int, str] = {rule.gradients[0]: "g"}  # type: ignore[dict-item]
         self._same: dict[tuple, str] = {}
 
@@ -91,25 +110,34 @@ class _Writer:
             if g is not None and not hasattr(g, "value"):
                 return None
             found.append("None" if g is None else self._name(g.value))
-        last = f" return ({', '.join(found)},)"
+        last = f"return ({', '.join(found)},)"
         lines = ["def pull(g, xs, ys):", *self._used(last), last]
-        exec(compile("\n".join(lines), generated_file(what), "exec"), self._scope)
+        exec(compile("\n ".join(lines), generated_file(what), "exec"), self._scope)
         pull: Pull = self._scope["pull"]
         return pull
 
     def _used(self, last: str) -> list[str]:
-        """The lines that compute what the last one reads."""
+        """The lines that compute what the last one reads, in memory that nothing reads any more."""
         used, lines = set(_NAME.findall(last)), []
+        kept = used | {x for line in self._lines if line.type is None for x in line.reads}
         for line in reversed(self._lines):
-            made, _, text = line.partition(" = ")
-            if used.intersection(_NAME.findall(made)):
-                used.update(_NAME.findall(text))
-                lines.append(line)
+            if line.made not in used:
+                continue
+            text = line.text
+            if line.type is not None:
+                again = [x for x in line.reads if x not in used | kept and x in self._fresh]
+                if again and self._fresh[again[0]] == line.type:
+                    text = f"{text[:-1]}, {again[0]})"
+            used.update(line.reads)
+            lines.append(f"{line.made} = {text}")
         return lines[::-1]
 
-    def _line(self, value: int, text: str) -> None:
+    def _line(self, value: int, text: str, type_: TensorType | None = None) -> None:
+        """Have a variable be made; ``type_``: by a ufunc, as an array of this type."""
         name = self._names[value] = f"v{value}"
-        self._lines.append(f" {name} = {text}")
+        self._lines.append(_Line(name, text, _NAME.findall(text), type_))
+        if type_ is not None:
+            self._fresh[name] = type_
 
     def _bound(self, value: Any) -> str:
         name = f"c{len(self._scope)}"
@@ -127,19 +155,21 @@ class _Writer:
         return self._bound(known)
 
     def _write(self, instr: Instr) -> None:
+        (result,) = instr.results
         key = (instr.op, instr.operands, repr(instr.attrs))
-        (result,) = instr.results if len(instr.results) == 1 else (None,)
-        if result is not None and key in self._same:
-            self._names[result] = self._same[key]
-            return
-        text = self._text(instr)
-        if result is None:
-            names = [f"v{v}" for v in instr.results]
-            self._names.update(zip(instr.results, names, strict=True))
-            self._lines.append(f" {', '.join(names)} = {text}")
-        else:
-            self._line(result, text)
-            self._same[key] = self._names[result]
+        name = self._same.get(key)
+        if name is None:
+            text = self._text(instr)
+            if not _NAME.fullmatch(text):
+                type_ = self._rec.hints[result]
+                is_new = isinstance(type_, TensorType) and bool(type_.shape)
+                by_ufunc = issubclass(instr.op, Elementwise) and isinstance(
+                    self._scope.get(text.partition("(")[0]), np.ufunc
+                )
+                self._line(result, text, type_ if is_new and by_ufunc else None)  # type: ignore[arg-type]
+                text = self._names[result]
+            name = self._same[key] = text
+        self._names[result] = name
 
     def _text(self, instr: Instr) -> str:
         op, hints = instr.op, self._rec.hints
@@ -161,8 +191,7 @@ class _Writer:
                     x = self._number(instr.operands[0]) or x
                 return f"{self._bound(_SHAPED[op])}({x}, {shape})"
             if op is Matmul:
-                a, b = map(self._name, instr.operands)
-                return f"{self._bound(np.matmul)}({a}, {b})"
+                return f"{self._bound(np.matmul)}({', '.join(map(self._name, instr.operands))})"
         given = [] if op.fusion is Fusion.QUERY else map(self._name, instr.operands)
         attrs = self._bound(op.full_attrs(instr.attrs))
         return f"{self._bound(op.evaluate)}({', '.join([attrs, *given])})"

@@ -107,17 +107,25 @@ def _of_shapes(rec: Recorder, found: Residuals, shaped: Collection[int]) -> Resi
 
 
 def _compute(reverse: Block, again: Sequence[Instr]) -> None:
-    """Insert instructions into a block, each before the first one that needs it."""
+    """Insert instructions into a block, each before the first one that needs it.
+
+    Sizes are taken as soon as an array is there, as they would else keep it until they are needed.
+    """
     makers = {r: instr for instr in again for r in instr.results}
+    sizes: dict[int, list[Instr]] = {}
+    for instr in again:
+        if issubclass(instr.op, (Dim, Size)):
+            sizes.setdefault(instr.operands[0], []).append(instr)
     instrs: list[Instr] = []
 
     def place(wanted: Iterable[int]) -> None:
         for value in postorder(wanted, lambda v: makers[v].operands if v in makers else ()):
             if value in makers:
                 made = makers[value]
-                instrs.append(made)
-                for r in made.results:
-                    del makers[r]
+                for instr in (made, *(s for r in made.results for s in sizes.get(r, ()))):
+                    instrs.append(instr)
+                    for r in instr.results:
+                        del makers[r]
 
     for instr in reverse.instrs:
         place((*instr.operands, *values_read(*instr.blocks)))
@@ -209,7 +217,10 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
 
 
 def _size(rec: Recorder, value: int, axis: int) -> int:
-    """The size of an array, if possible of what a product or a reduction has made it of."""
+    """A size of a value of the forward half, if possible of what the value is made of.
+
+    It is taken as soon as that is there: at the end of the half, it would keep the array alive.
+    """
     while (made := rec.defs.get(value)) is not None:
         ranks = [len(rec.shape(v)) for v in made.operands if isinstance(rec.hints[v], TensorType)]
         attrs = made.op.full_attrs(made.attrs)
@@ -221,7 +232,15 @@ def _size(rec: Recorder, value: int, axis: int) -> int:
             (value,) = made.operands
         else:
             break
-    return rec.dim(value, axis)
+    instrs = rec.blocks[-1].instrs
+    end = len(instrs)
+    size = rec.dim(value, axis)
+    taken = instrs[end:]
+    place = next((k for k, instr in enumerate(instrs) if instr is made), None)
+    if taken and place is not None:
+        instrs[end:] = []
+        instrs[place + 1 : place + 1] = taken
+    return size
 
 
 def _is_like(instr: Instr) -> bool:

@@ -123,6 +123,14 @@ STATEMENTS = (
     "def body(i, c):\n    c = c * 1.0\n    c[i] = c[i - 1] * 0.5 + np.mean({b})\n    return c\n"
     "{v} = control.fori_loop(1, {a}.shape[0], body, {a})",
     "{v} = np.ravel({a}) * 1.0\nfor k in range(1, 3):\n    {v}[k] = np.tanh({v}[k - 1] * {v}[k])",
+    "{v} = control.fori_loop(0, 11, lambda i, c: np.sin(c) * 0.9 + 0.1 * {a} * (i + 1), {a})",
+    "rows{v} = np.zeros({a}.shape)\ndef body(i, c):\n    c = np.tanh(c + {a}[i])\n"
+    "    rows{v}[i] = c * 1.5\n    return c\n"
+    "{v} = control.fori_loop(0, {a}.shape[0], body, {a}[0] * 1.0)\n{v} = rows{v} * {v}",
+    "{v} = control.fori_loop(0, 2, lambda i, c: control.fori_loop(0, i + 9, lambda j, d: np.sin(d) "
+    "+ 0.2 * {a} * j, c), {a})",
+    "{v} = control.while_loop(lambda c: (c[0] < 12) & (np.sum(c[1] * c[1]) < 9.0), lambda c: "
+    "(c[0] + 1, c[1] * 1.1 + 0.05 * np.cos({a})), (0, {a}))[1]",
 )  # fmt: skip
 GROUPS = (UNARY, BINARY, BINARY, REDUCTIONS, ALONG, SHAPES, SLICES, MATRICES, PRODUCTS)
 INPUTS = (
@@ -175,8 +183,14 @@ class Plain:
         return taken() if predicate else other()
 
 
-def function(seed: int, flow: bool = False) -> Function:
-    """The function of a number, the same in every process; ``flow``: with `STATEMENTS`."""
+def function(seed: int, flow: bool = False, results: int = 1) -> Function:
+    """The function of a number, the same in every process.
+
+    Args:
+        flow: with `STATEMENTS`.
+        results: 1 = a number, which all that is made has a weight of its own in; else that number
+            and, for other sizes as well, the last things made.
+    """
     pick = random.Random(seed)
     rng = np.random.default_rng(seed)
     shapes = [pick.choice(INPUTS) for _ in range(pick.randint(1, 3))]
@@ -198,7 +212,10 @@ def function(seed: int, flow: bool = False) -> Function:
         f"np.sum(np.sin({name}) * numpy.cos(numpy.arange({x.size}.0) + {k}).reshape({x.shape}))"
         for k, (name, x) in enumerate(values.items()) if name in made
     ]  # fmt: skip
-    lines = [*"\n".join(made.values()).split("\n"), f"return {' + '.join(terms)}"]
+    if results > 1:
+        terms = [f"np.sum(np.sin({name})) * {k + 1}" for k, name in enumerate(made)]
+    returned = [" + ".join(terms), *list(made)[::-1][: results - 1]]
+    lines = [*"\n".join(made.values()).split("\n"), f"return {', '.join(returned)}"]
     body = "\n    ".join(lines)
     names = ", ".join(f"x{k}" for k in range(len(args)))
     return Function(f"def f(np, control, {names}):\n    {body}\n", args)

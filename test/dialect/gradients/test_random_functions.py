@@ -1,10 +1,13 @@
 """Random functions: derivatives against central differences, on all tiers, from run to run."""
 
 import warnings
+from collections import Counter
 
+import differential
 import numpy as np
 import profuse as pf
 import pytest
+from differential import CALLS, check, ways
 from internals import executor_of
 from profuse.executor.settings.gradient_mode import subgraph_inlining
 from random_functions import Plain, function
@@ -109,6 +112,30 @@ def test_tiers_agree_and_repeat_their_bits(mode, seed):
     for one, other in zip(runs[3][1], runs[4][1], strict=True):
         assert one.tobytes() == other.tobytes()
     assert not made.state().counters["compile_failures"]
+
+
+# Each setting of `differential` twice, and each way to gradients three times.
+NUMBERS = (0, 7, 14, 21, 4, 11, 12, 19, 2, 9, 16, 23)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_all_ways_give_the_same_gradients(number):
+    """R1.31, R2.15, R2.30: of several results, with other sizes, budgets, segments and stress."""
+    counts = Counter()
+    assert check(0, number, counts) == []
+    assert counts["comparisons"] + 2 * counts["refused calls"] == 2 * CALLS
+
+
+@pytest.mark.parametrize(("way", "number"), [("tape", 0), ("split", 6)])
+def test_a_wrong_gradient_is_found(monkeypatch, way, number):
+    def wrong(made):
+        every = ways(made)
+        right = every[way]
+        every[way] = lambda args, gs: [g * (1 + 1e-6) for g in right(args, gs)]
+        return every
+
+    monkeypatch.setattr(differential, "ways", wrong)
+    assert [found.way for found in check(0, number, Counter())] == [way]
 
 
 TAPE_MODES = {

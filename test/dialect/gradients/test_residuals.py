@@ -1,9 +1,16 @@
 """What a pullback keeps of its function's call: few bytes, and nothing that the user may change."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.importers.gradients.pullback import Forward
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
+
+from harness.kept import BLOCK, BUDGETS, TORCH_KEEPS, Case, gelu, kept, layer_norm, mlp, peak
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((6, 8))
@@ -15,19 +22,10 @@ def _in_the_foreground():
         yield
 
 
-def kept(fn, *args):
+def shapes_kept(fn, *args):
     """Shapes of the arrays that the forward half hands to the pullback."""
     _, values, _ = pf.jit(Forward(fn))(*args)
     return sorted(np.shape(v) for v in values)
-
-
-def gelu(x):
-    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
-
-
-def layer_norm(x):
-    d = x - x.mean(-1, keepdims=True)
-    return d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)
 
 
 def masked(x):
@@ -44,7 +42,7 @@ CASES = {
 
 
 def test_of_what_a_gradient_is_summed_to_the_sizes_are_kept():
-    assert kept(lambda x, y: x + y, X, X[0]) == [()] * 3
+    assert shapes_kept(lambda x, y: x + y, X, X[0]) == [()] * 3
     _, pull = pf.vjp(lambda x, y, z: x + y - z, X, X[0], X[:, :1])
     for g, x in zip(pull(np.ones_like(X)), (X, X[0], X[:, :1]), strict=True):
         assert g.shape == x.shape and g.sum() in (X.size, -X.size)
@@ -53,7 +51,7 @@ def test_of_what_a_gradient_is_summed_to_the_sizes_are_kept():
 @pytest.mark.parametrize("name", CASES)
 def test_few_values_are_kept(name):
     fn, wanted = CASES[name]
-    assert kept(fn, X) == wanted
+    assert shapes_kept(fn, X) == wanted
 
 
 @pytest.mark.parametrize("fn", [gelu, layer_norm, masked, np.sin, lambda x: np.tanh(x @ x.T)])
@@ -113,52 +111,34 @@ def test_captured_arrays_and_indices_are_kept_as_they_were():
         scale -= 1
 
 
-HEADS = 8
-
-
-def block(x, qkv, out, up, down):
-    """A transformer block in float32: causal attention and two layers, with norms."""
-    batch, length, width = x.shape
-    every = (layer_norm(x) @ qkv).reshape(batch, length, 3, HEADS, -1).transpose(2, 0, 3, 1, 4)
-    scores = every[0] @ every[1].swapaxes(-1, -2) / (width // HEADS) ** 0.5
-    scores = np.where(np.tril(np.ones((length, length), bool)), scores, np.float32(-1e9))
-    e = np.exp(scores - scores.max(-1, keepdims=True))
-    mixed = e / e.sum(-1, keepdims=True) @ every[2]
-    y = x + mixed.transpose(0, 2, 1, 3).reshape(x.shape) @ out
-    return y + gelu(layer_norm(y) @ up) @ down
-
-
-BLOCK = [
-    np.float32(RNG.standard_normal(shape) / 20)
-    for shape in ((2, 16, 256), (256, 768), (256, 256), (256, 1024), (1024, 256))
-]
-
-
-def kept_bytes(budget, fn=block, args=BLOCK):
-    """Of what is computed, not of copies of arguments."""
-    _, values, _ = pf.jit(Forward(fn, budget=budget))(*args)
-    given = {a.tobytes() for a in args}
-    return sum(v.nbytes for v in values if np.ndim(v) and np.asarray(v).tobytes() not in given)
+BLOCK_ARGS = BLOCK.arguments()
 
 
 def test_a_transformer_block_keeps_less_than_in_torch():
-    """Its minimum cut keeps 533 KB of this block, beyond parameters."""
-    assert kept_bytes(1.0) <= 320_000
+    assert kept(BLOCK, BLOCK_ARGS, 1.0) <= 320_000 < TORCH_KEEPS
 
 
 def test_a_smaller_budget_never_keeps_more():
-    found = [kept_bytes(k / 8) for k in range(9)]
+    found = [kept(BLOCK, BLOCK_ARGS, k / 8) for k in range(9)]
     assert found == sorted(found)
     assert found[2] <= found[8] / 2 and len(set(found)) > 3
+
+
+def test_a_quarter_of_what_is_kept_halves_the_peak_of_deep_networks():
+    """Layers are computed again a few at a time, where the gradient arrives at them."""
+    case = Case("deep", mlp, ((2048, 64), *((64, 64),) * 48))
+    found = [peak(case, case.arguments(), budget) for budget in BUDGETS]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] <= found[0] / 2
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.3, 0.6])
 def test_gradients_are_the_same_with_any_budget(budget):
     """What is computed again is computed as before, so that only its fusion may differ."""
-    _, pull = pf.vjp(block, *BLOCK)
+    _, pull = pf.vjp(BLOCK.fn, *BLOCK_ARGS)
     g = np.cos(np.arange(32.0 * 256)).reshape(2, 16, 256)
     want = pull(g)
     with pf.knobs.override(activation_budget=budget):
-        _, pull = pf.vjp(block, *BLOCK)
+        _, pull = pf.vjp(BLOCK.fn, *BLOCK_ARGS)
         for found, other in zip(pull(g), want, strict=True):
             np.testing.assert_allclose(found, other, rtol=1e-3, atol=1e-5)

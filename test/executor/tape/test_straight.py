@@ -8,6 +8,7 @@ import pytest
 from gradient_cases import CASES
 from profuse.executor.tape import plans, straight
 
+OFTEN = plans.OFTEN
 TAPED = [case for case in CASES if case.op not in ("full", "item")]
 
 
@@ -63,3 +64,142 @@ def test_straight_code_computes_the_same_bits(case, anew, recorded):
             continue
         assert type(g) is type(w) and g.dtype == w.dtype and g.shape == w.shape
         assert np.ascontiguousarray(g).tobytes() == np.ascontiguousarray(w).tobytes()
+
+
+def slopes(f, *xs):
+    """The gradients of the sum of ``f`` of leaves."""
+    leaves = [pf.array(x, requires_grad=True) for x in xs]
+    return pf.gradients(f(*leaves).sum(), leaves)
+
+
+def test_a_rule_is_recorded_once_it_runs_often(anew, recorded):
+    anew(OFTEN)
+    x = np.linspace(0.5, 2, 6)
+    for k in range(3 * OFTEN):
+        (g,) = slopes(np.tanh, x)
+        np.testing.assert_allclose(g, 1 - np.tanh(x) ** 2)
+        assert ("tanh" in recorded) == (k >= OFTEN - 1)
+    assert sorted(recorded) == ["sum", "tanh"]
+
+
+def test_elementwise_rules_are_recorded_for_all_sizes(anew, recorded):
+    anew(OFTEN)
+    for n in range(1, 3 * OFTEN):
+        x = np.linspace(0.5, 2, n)
+        np.testing.assert_allclose(slopes(np.exp, x)[0], np.exp(x))
+        (g,) = slopes(lambda x: np.exp(x[0]), np.array([0.5]))  # a scalar
+        np.testing.assert_allclose(g, np.exp([0.5]))
+    assert recorded.count("exp") == 2  # with axes and without
+
+
+def test_other_rules_are_recorded_for_sizes_that_come_often(anew, recorded):
+    anew(OFTEN)
+    for n in range(1, 3 * OFTEN):
+        a, b = np.ones((n, 2)), np.full((2, 3), 0.5)
+        f, g = slopes(lambda a, b: a @ b, a, b)
+        np.testing.assert_array_equal(f, np.full((n, 2), 1.5))
+        np.testing.assert_array_equal(g, np.full((2, 3), n))
+    assert not recorded
+    for _ in range(OFTEN):
+        slopes(lambda a, b: a @ b, a, b)
+    assert sorted(recorded) == ["matmul", "sum"]
+
+
+def test_numbers_that_change_are_not_recorded(anew, recorded):
+    anew(OFTEN)
+    x = np.linspace(0.5, 2, 3)
+    for k in range(1, 3 * OFTEN):
+        np.testing.assert_array_equal(slopes(lambda x, k=k: x * (k / 8), x)[0], [k / 8] * 3)
+    assert "mul" not in recorded
+    for _ in range(OFTEN):
+        np.testing.assert_array_equal(slopes(lambda x: x * 3.25, x)[0], [3.25] * 3)
+    assert recorded.count("mul") == 1
+
+
+def test_zeros_of_both_signs_are_two_numbers(anew):
+    anew(1)
+    x = np.array([1.0, -2.0])
+    for _ in range(3):
+        np.testing.assert_array_equal(slopes(lambda x: np.copysign(x, 0.0), x)[0], [1, -1])
+        np.testing.assert_array_equal(slopes(lambda x: np.copysign(x, -0.0), x)[0], [-1, 1])
+
+
+def test_dtypes_that_differ_have_plans_of_their_own(anew):
+    anew(1)
+    a, b = np.array([1.5, 2.5], np.float32), np.array([2.0, 4.0])
+    for _ in range(3):
+        f, g = slopes(lambda a, b: a * b, a, b)
+        assert f.dtype == np.float32 and g.dtype == np.float64
+        np.testing.assert_array_equal(f, b)
+        np.testing.assert_array_equal(g, a)
+        f, g = slopes(lambda a, b: a * b, b, b[0])  # one is broadcast
+        np.testing.assert_array_equal(f, [2, 2])
+        assert g == 6
+        f, g = slopes(lambda a, b: a * b, a, a)
+        assert f.dtype == g.dtype == np.float32
+
+
+def test_what_is_saved_is_checked_and_unpacked_as_before(anew):
+    anew(1)
+    x = np.array([0.5, 1.5])
+    slopes(np.exp, x)
+    packed = []
+
+    def pack(y):
+        packed.append(y)
+        return len(packed) - 1
+
+    leaf = pf.array(x, requires_grad=True)
+    with pf.saved_arrays_hooks(pack, packed.__getitem__):
+        y = np.exp(leaf)
+    assert len(packed) == 1
+    packed[0] = packed[0] * 2
+    np.testing.assert_allclose(pf.gradients(y.sum(), leaf), 2 * np.exp(x))
+
+    y = np.exp(leaf)
+    z = y.sum()
+    y += 1
+    with pytest.raises(pf.GradientError, match=r"test_straight\.py:\d+.*exp needs was written to"):
+        z.backward()
+
+    y = np.exp(leaf).sum()
+    y.backward()
+    with pytest.raises(pf.GradientError, match=r"sum.*was freed"):
+        y.backward()
+
+
+def test_higher_orders_go_by_the_rule(anew):
+    anew(1)
+    x = np.array([0.5, 1.5])
+    for _ in range(3):
+        leaf = pf.array(x, requires_grad=True)
+        (g,) = pf.gradients(np.sin(leaf).sum(), [leaf], create_graph=True)
+        np.testing.assert_allclose(g, np.cos(x))
+        np.testing.assert_allclose(pf.gradients(g.sum(), leaf), -np.sin(x))
+
+
+def test_memory_is_reused_that_nothing_else_reads(anew):
+    """A derivative of many steps changes neither what is saved nor what comes in."""
+    anew(1)
+    x, seed = np.linspace(-2, 2, 12).reshape(3, 4), np.full((3, 4), 0.25)
+    leaf = pf.array(x, requires_grad=True)
+    y = np.arctan(leaf) * np.tanh(leaf)
+    wanted = seed * (np.tanh(x) / (1 + x * x) + np.arctan(x) * (1 - np.tanh(x) ** 2))
+    before = y.data.copy()
+    for _ in range(4):
+        g = pf.gradients(y, leaf, seed, retain_graph=True)
+        np.testing.assert_allclose(g, wanted)
+    np.testing.assert_array_equal(y.data, before)
+    np.testing.assert_array_equal(leaf.data, x)
+    np.testing.assert_array_equal(seed, np.full((3, 4), 0.25))
+
+
+def test_anomalies_are_found_in_straight_code(anew):
+    anew(1)
+    for _ in range(3):
+        slopes(np.arcsin, np.array([0.0, 0.5]))
+    leaf = pf.array([2.0], requires_grad=True)
+    with np.errstate(all="ignore"):
+        y = np.arcsin(leaf).sum()
+    with pf.detect_anomaly(), pytest.raises(pf.GradientError, match=r"asin.*has a NaN"):
+        y.backward()

@@ -1,0 +1,1 @@
+"""Passes that finish captured backward runs, and take their lists apart."""

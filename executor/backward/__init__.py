@@ -1,0 +1,1 @@
+"""Compiled autograd: backward runs of the tape as graphs, keyed, captured, finished and run."""

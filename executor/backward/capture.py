@@ -1,0 +1,348 @@
+"""Capture: a backward run recorded as a graph, node by node, without running any (R4.12 - R4.28).
+
+The graph has five lists as inputs; ops that take elements out of them stand right behind (R4.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from ...dialect.errors import Loc
+from ...dialect.ir.op import Op, op_named
+from ...dialect.ir.program import Instr, Module, Program
+from ...dialect.ir.symbolic import Dim, symbol
+from ...dialect.ir.types import FLOAT_SCALAR, INT_SCALAR, TENSOR, ListType, Type
+from ...dialect.ops.backward import (
+    LISTS,
+    AccumulateGrad,
+    CallHook,
+    FinalCallbacks,
+    ListGet,
+    ValidateGrads,
+)
+from ..tape.node import Accumulate, Node
+from .record import RECORDS, record_opaque
+from .rules import Function, tensor
+from .walk import Walk
+
+Place = tuple[int, int]  # of a size: which shape of the walk, and which axis
+Dims = dict[Place, int]  # sizes that change, with the numbers of their symbols
+_ADD = op_named("add")
+
+
+class Captured:
+    """What a capture has made.
+
+    Attributes:
+        module: the graph, a main program with five lists as inputs, and private functions.
+        sizes: which sizes of the walk are passed.
+        arrays: which of the lifted arrays are passed: the first of each.
+        origins: of values, what computed them: a node, or an op of a pasted subgraph (R4.32).
+        defined: which of the gradients that are asked for there are.
+        leaves: how many leaves follow the arrays among the inputs.
+    """
+
+    def __init__(
+        self, module: Module, sizes: Sequence[Place], arrays: Sequence[int],
+        origins: dict[int, str], defined: Sequence[bool], leaves: int,
+    ) -> None:  # fmt: skip
+        self.module, self.sizes, self.arrays, self.origins = module, sizes, arrays, origins
+        self.defined, self.leaves = defined, leaves
+
+
+class Capture:
+    """Records one run.
+
+    Args:
+        number: of the capture (R4.12).
+        walk: of the run, marked.
+        pattern: for each lifted array, the number of its first occurrence among different ones.
+        dynamic: the sizes that change from run to run, with the numbers of their symbols.
+    """
+
+    def __init__(self, number: int, walk: Walk, pattern: Sequence[int], dynamic: Dims) -> None:
+        self.number, self.walk, self.pattern = number, walk, pattern
+        self.program = Program(f"CompiledAutograd{number}")
+        self.lists = [self.program.new_value(ListType()) for _ in LISTS]
+        self.program.body.args = tuple(self.lists)
+        self.head: list[Instr] = []
+        self.body: list[Instr] = []
+        self.functions: dict[str, Program] = {}
+        self.made: dict[Any, Function] = {}
+        self.counts: dict[str, int] = {}
+        self.origins: dict[int, str] = {}
+        self.subgraphs: dict[Any, list[int]] = {}
+        self.origin = ""
+        self.loc: Loc | None = None
+        self.next_hook = 0
+        self.opaque = set(walk.opaque)
+        self.dynamic = dynamic
+        self._index_ops()
+
+    # --- inputs -----------------------------------------------------------------------------------
+
+    def _index_ops(self) -> None:
+        """The ops that take the elements of the lists (R4.13, R4.14)."""
+        walk = self.walk
+        owners = self._owners()
+        first = {p: k for k, p in reversed(list(enumerate(self.pattern)))}
+        self.array_slots = [first[p] for p in range(len(first))]
+        self.arrays = [
+            self._get(0, p, TENSOR, owners[0][k]) for p, k in enumerate(self.array_slots)
+        ]
+        count = len(self.arrays)
+        self.leaf_values = [
+            self._get(0, count + k, TENSOR, owners[5][k]) for k in range(len(walk.leaves))
+        ]
+        first_of = {symbol: at for at, symbol in sorted(self.dynamic.items(), reverse=True)}
+        self.size_slots = [first_of[symbol] for symbol in sorted(first_of)]
+        made = [
+            self._get(1, k, INT_SCALAR, owners[1][at[0]]) for k, at in enumerate(self.size_slots)
+        ]
+        self.sizes = {at: made[symbol] for at, symbol in self.dynamic.items()}
+        self.scalars = [
+            self._get(2, k, INT_SCALAR if type(x) is int else FLOAT_SCALAR, owners[2][k])
+            for k, x in enumerate(walk.scalars)
+        ]
+        self.hook_values = [self._get(3, k, TENSOR, owners[3][k]) for k in range(len(walk.hooks))]
+        self.packed = [self._get(4, k, TENSOR, owners[4][k]) for k in range(len(walk.packed))]
+
+    def _owners(self) -> list[list[str]]:
+        """The origin of each element of the lists of a walk: root, or number and name of a node."""
+        walk = self.walk
+        assert walk.marks is not None
+        labels = ["root", *(f"{k} {node.name}" for k, node in enumerate(walk.nodes))]
+        ends = [*walk.marks[1:], walk.marks[-1]] if len(walk.nodes) == 0 else walk.marks
+        return [
+            [
+                label
+                for label, start, end in zip(labels, (0, *(m[which] for m in ends[:-1])),
+                                             (m[which] for m in ends), strict=True)
+                for _ in range(end - start)
+            ]
+            for which in range(6)
+        ]  # fmt: skip
+
+    def _get(self, which: int, index: int, type_: Type, origin: str) -> int:
+        value = self.program.new_value(type_)
+        attrs = {"index": index, "origin": origin}
+        self.head.append(Instr(ListGet, (self.lists[which],), (value,), attrs))
+        return value
+
+    # --- emitting ---------------------------------------------------------------------------------
+
+    def emit(
+        self, op: type[Op], operands: Sequence[int], known: Sequence[Type], **attrs: Any
+    ) -> tuple[int, ...]:
+        """Append an instruction, with the label of the node that is recorded.
+
+        ``known``: the types of its results.
+        """
+        results = tuple(self.program.new_value(t) for t in known)
+        if "origin" in op.attrs:
+            attrs["origin"] = self.origin
+        self.body.append(Instr(op, tuple(operands), results, attrs, (), self.loc))
+        self.origins.update(dict.fromkeys(results, self.origin))
+        return results
+
+    def hook(self, kind: str, given: Sequence[int | None], replaced: int) -> list[int | None]:
+        """Record a call of the next hook; what takes the place of the first of what it is given."""
+        values = [v for v in given if v is not None]
+        first = [v for v in given[:replaced] if v is not None]
+        found = iter(self.emit(
+            CallHook, (self.hook_values[self.next_hook], *values),
+            [self.program.type_of(v) for v in first], hook_type=kind, replaced=replaced,
+            present=tuple(v is not None for v in given),
+        ))  # fmt: skip
+        self.next_hook += 1
+        return [None if v is None else next(found) for v in given[:replaced]]
+
+    def validate(self, found: Sequence[int | None], edges: Sequence[Any]) -> list[int | None]:
+        """Record one check of what a node has computed, against the edges (R4.19)."""
+        kept = [k for k, v in enumerate(found) if v is not None]
+        if not kept:
+            return list(found)
+        types, sizes = [], []
+        for k in kept:
+            node, index = edges[k]
+            at = self.meta_at(node, index)
+            types.append(tensor(self.shape(at), node.metas[index][1]))
+            sizes += self.sizes_of(at)
+        values = [found[k] for k in kept]
+        results = self.emit(ValidateGrads, (*values, *sizes), types, types=tuple(types))  # type: ignore[arg-type]
+        checked = dict(zip(kept, results, strict=True))
+        return [checked.get(k) for k in range(len(found))]
+
+    def subgraph(self, op: Any) -> str:
+        """What values of a pasted subgraph are named by: ``aot0``, then ``aot0_1`` (R4.32)."""
+        number, times = self.subgraphs.setdefault(op, [len(self.subgraphs), 0])
+        self.subgraphs[op][1] += 1
+        return f"aot{number}_{times}" if times else f"aot{number}"
+
+    # --- sizes ------------------------------------------------------------------------------------
+
+    def shape(self, at: int) -> tuple[Dim, ...]:
+        """A shape of the walk, with symbols for sizes that change."""
+        dynamic = self.dynamic
+        return tuple(
+            d if (symbol_ := dynamic.get((at, axis))) is None else symbol(f"s{symbol_}")
+            for axis, d in enumerate(self.walk.shapes[at])
+        )
+
+    def sizes_of(self, at: int) -> list[int]:
+        """The values of those sizes of a shape that change."""
+        return [
+            self.sizes[at, axis]
+            for axis in range(len(self.walk.shapes[at]))
+            if (at, axis) in self.dynamic
+        ]
+
+    def meta_at(self, node: Node, index: int) -> int:
+        """The place, among the shapes of the walk, of that of an output of a node."""
+        assert self.walk.marks is not None
+        return self.walk.marks[self.walk.places[node]][1] + index
+
+    def marks(self, node: Node) -> tuple[int, ...]:
+        """Where the lists of the walk begin for a node."""
+        assert self.walk.marks is not None
+        return self.walk.marks[self.walk.places[node]]
+
+    # --- the run ----------------------------------------------------------------------------------
+
+    def run(self) -> Captured:
+        """Record the run, in the order in which the engine would do it (R4.17)."""
+        walk = self.walk
+        found = self._record()
+        self.origin, self.loc = "", None
+        self.emit(FinalCallbacks, (), ())
+        body = self.program.body
+        body.instrs = [*self.head, *self.body]
+        body.outputs = tuple(v for v in found if v is not None)
+        return Captured(
+            Module(self.program, self.functions), self.size_slots, self.array_slots, self.origins,
+            [v is not None for v in found], len(walk.leaves),
+        )  # fmt: skip
+
+    def _record(self) -> list[int | None]:
+        walk = self.walk
+        captures = walk.captures or {}
+        found: list[int | None] = [None] * sum(map(len, captures.values()))
+        waiting = dict.fromkeys(walk.nodes, 0)
+        for node in walk.nodes:
+            for edge in node.edges:
+                if edge is not None:
+                    waiting[edge[0]] += 1
+        held: dict[Node, list[int | None]] = {}
+        for k, (node, index, _) in enumerate(walk.roots):
+            at = walk.shapes[k], walk.roots[k][2].dtype
+            self.program.types[self.arrays[self.pattern[k]]] = tensor(self.shape(k), at[1])
+            self._hold(held, node, index, self.arrays[self.pattern[k]])
+        pushed = len(held)
+        ready = [(-node.seq, k, node) for k, node in enumerate(held) if not waiting[node]]
+        heapify(ready)
+        calls = 0
+        while ready:
+            node = heappop(ready)[2]
+            self.origin, self.loc = f"{node.name} (NodeCall {calls})", node.loc
+            calls += 1
+            before = held.pop(node, None)
+            pulled = self._node(node, before or [None] * len(node.metas), found)
+            later = []
+            for edge, g in zip(node.edges, pulled, strict=True):
+                if edge is None:
+                    continue
+                target, index = edge
+                waiting[target] -= 1
+                left = waiting[target]
+                first = target not in held
+                if g is not None:
+                    self._hold(held, target, index, g)
+                if left:
+                    continue
+                at_once = first and g is not None and self._is_plain_leaf(target)
+                if at_once:
+                    # As the engine does: nobody sees the order.
+                    origin = self.origin
+                    self.origin = f"{target.name} (NodeCall {calls})"
+                    calls += 1
+                    self._node(target, held.pop(target), found)
+                    self.origin = origin
+                else:
+                    later.append(target)
+            for target in later:
+                heappush(ready, (-target.seq, pushed, target))
+                pushed += 1
+        return found
+
+    def _is_plain_leaf(self, node: Node) -> bool:
+        return type(node) is Accumulate and node.hooked is None and self.walk.captures is None
+
+    def _hold(self, held: dict[Node, list[int | None]], node: Node, index: int, g: int) -> None:
+        """Add a gradient to those that an output of a node has got (R4.18)."""
+        gs = held.setdefault(node, [None] * len(node.metas))
+        before = gs[index]
+        gs[index] = (
+            g if before is None else self.emit(_ADD, (before, g), [self.program.type_of(g)])[0]
+        )
+
+    def _node(
+        self, node: Node, gs: list[int | None], found: list[int | None]
+    ) -> Sequence[int | None]:
+        """Record one node, with its hooks in their order; what its edges are given."""
+        walk = self.walk
+        hooks = node.hooked
+        self.next_hook = self.marks(node)[3]
+        places = walk.captures.get(node, ()) if walk.captures is not None else ()
+        runs = walk.needed is None or node in walk.needed
+        limit = 0
+        if hooks is not None:
+            limit = len(hooks.outputs)
+            for index, _ in hooks.outputs.values():
+                if gs[index] is None:
+                    self.next_hook += 1
+                elif runs or places:
+                    gs[index] = self.hook("tensor_pre_hook", [gs[index]], 1)[0]
+        for index, position in places:
+            found[position] = gs[index]
+        if not runs:
+            return [None] * len(node.edges)
+        own = self.marks(node)[3] + limit  # hooks of the walk are in the order of their calls
+        if hooks is not None:
+            for _ in hooks.pre:
+                gs = self.hook("pre_hook", gs, len(gs))
+            own += len(hooks.pre) + len(hooks.accumulated) + len(hooks.post)
+        given = list(gs)
+        pulled: Sequence[int | None] = [None] * len(node.edges)
+        if any(g is not None for g in gs):
+            calls, self.next_hook = self.next_hook, own
+            pulled = self._applied(node, gs)
+            self.next_hook = calls
+        if hooks is not None:
+            leaf = self._leaf(node) if type(node) is Accumulate else None
+            for _ in hooks.accumulated:
+                if leaf is not None and any(g is not None for g in gs):
+                    self.hook("post_acc_grad_hook", [leaf], 0)
+                else:
+                    self.next_hook += 1
+            for _ in hooks.post:
+                pulled = self.hook("post_hook", [*pulled, *given], len(pulled))
+        return pulled
+
+    def _leaf(self, node: Node) -> int:
+        return self.leaf_values[self.marks(node)[5]]
+
+    def _applied(self, node: Node, gs: list[int | None]) -> Sequence[int | None]:
+        if type(node) is Accumulate:
+            (g,) = gs
+            assert g is not None
+            self.emit(AccumulateGrad, (self._leaf(node), g), ())
+            return ()
+        known = None if node in self.opaque else RECORDS.get(type(node))
+        record, validates = known or (record_opaque, True)
+        pulled = record(self, node, gs)
+        return self.validate(pulled, node.edges) if validates else pulled
+
+
+__all__ = ["Capture", "Captured", "Dims", "Place"]

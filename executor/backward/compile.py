@@ -1,0 +1,89 @@
+"""The compiler that captured runs have by default: Profuse's executors (R4.41, R4.42)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...dialect.analysis.backward_lists import lowered
+from ...dialect.analysis.tidy import tidied
+from ...dialect.ir.program import Module
+from ...dialect.ops.backward import RUNNING, Frame
+from ..functions.graph_function import LoadedFunction
+from ..observe import registry
+from ..plans.options import Options
+from ..settings.knobs import knobs
+
+if TYPE_CHECKING:
+    from .backward import Backward
+
+
+@registry.kind
+class BackwardFunction(LoadedFunction):
+    """A captured run as a function, for reports and explanations; runs call its executor.
+
+    Args:
+        about: says why the run was captured, and what calls code of users where.
+    """
+
+    def __init__(self, module: Module, options: Options, about: Sequence[str]) -> None:
+        self._about = list(about)
+        super().__init__(module, options)
+
+    def __reduce__(self) -> tuple:
+        """Pickle and copy the graph only, without profiles and plans."""
+        return BackwardFunction, (self.module, self._options, self._about)
+
+    def _remarks(self) -> list[str]:
+        return self._about
+
+
+class Compiled:
+    """Runs a captured graph by an executor of its own: profiled, fused, guarded, kept on disk.
+
+    Attributes:
+        function: what reports show, with the executor.
+    """
+
+    def __init__(self, made: Backward) -> None:
+        found = lowered(made.module)
+        options = Options(name=made.name, background=knobs.background, arguments=made.signature)
+        module = Module(tidied(found.program))
+        self.function = BackwardFunction(module, options, made.about())
+        self._executor = self.function._executor
+        self._inputs = found.inputs
+        self._leaves = found.leaves
+        self._has_frame = found.frame
+
+    def __call__(
+        self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list
+    ) -> Sequence[Any]:
+        """The gradients that are asked for; those of leaves are added to them."""
+        lists = inputs, sizes, scalars
+        given = [lists[which][index] for which, index in self._inputs]
+        leaves = [inputs[k] for k in self._leaves]
+        before = RUNNING.frame
+        if self._has_frame:
+            RUNNING.frame = Frame(inputs, hooks, packed_data)
+        else:
+            inputs.clear()
+        try:
+            found = self.function._run(self._executor, given)
+        finally:
+            RUNNING.frame = before
+        del given
+        for k, leaf in enumerate(leaves, len(found) - len(leaves)):
+            g = found[k]
+            found[k] = None
+            if leaf is not None:
+                leaf.add_gradient(g, 1)
+        return found
+
+
+def compiled(made: Backward) -> Compiled:
+    """What runs a captured graph."""
+    made.runner = Compiled(made)
+    return made.runner
+
+
+__all__ = ["BackwardFunction", "Compiled", "compiled"]

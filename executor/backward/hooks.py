@@ -1,0 +1,102 @@
+"""What a captured graph calls: hooks of users, and gradients that are not known as ops.
+
+A hook that has been removed since the run began is not called, as in the eager run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...dialect.importers.tracing.pytree import unflatten
+from ..tape.custom import CustomNode, custom_gradients
+from ..tape.hooks import all_replaced, check_nothing, replaced
+from ..tape.node import Node
+from ..tape.saved import Packed
+
+Call = Callable[..., Sequence[Any]]
+
+
+def tensor_hook(table: dict, key: int, hook: Any) -> Call:
+    """Calls a hook of an array with its gradient."""
+
+    def call(g: Any) -> Sequence[Any]:
+        return (replaced(hook, hook(g), g) if key in table else g,)
+
+    return call
+
+
+def pre_hook(table: dict, key: int, hook: Any) -> Call:
+    """Calls a prehook with the gradients of the results of its node."""
+
+    def call(*gs: Any) -> Sequence[Any]:
+        return all_replaced(hook, hook(gs), list(gs)) if key in table else gs
+
+    return call
+
+
+def post_hook(table: dict, key: int, hook: Any) -> Call:
+    """Calls a posthook with what its node has computed, and from what."""
+
+    def call(found: tuple, gs: tuple) -> Sequence[Any]:
+        return all_replaced(hook, hook(found, gs), list(found)) if key in table else found
+
+    return call
+
+
+def accumulated_hook(table: dict, key: int, hook: Any) -> Call:
+    """Calls a post-accumulate hook with its leaf; GradientError if that returns something."""
+
+    def call(leaf: Any) -> Sequence[Any]:
+        if leaf is not None and key in table:
+            check_nothing(hook, hook(leaf))
+        return ()
+
+    return call
+
+
+def unpack_hook(packed: Packed) -> Sequence[Any]:
+    """Unpacks a saved array by the function of the user's that it was saved with."""
+    return (packed.array(),)
+
+
+class CustomCall:
+    """The gradient of a function of the user's, given what it has saved, and gradients (R4.22)."""
+
+    def __init__(self, node: CustomNode) -> None:
+        assert node.saved is not None
+        self.custom, self.tree, self.saved_tree = node.custom, node.tree, node.saved_tree
+        self.result, self.metas = node.result, node.metas
+        self.wanted = [edge is not None for edge in node.edges]
+        groups = node.saved[:2]
+        self.own = [
+            None if type(x) in (int, float) or hasattr(x, "dtype") else (x,)
+            for group in groups for x in group
+        ]  # fmt: skip
+        self.leaves = len(groups[0])
+
+    def __call__(self, *values: Any) -> Sequence[Any]:
+        count = len(self.own) - sum(x is not None for x in self.own)
+        lifted = iter(values[:count])
+        kept = [next(lifted) if own is None else own[0] for own in self.own]
+        saved = unflatten(self.saved_tree, kept[self.leaves :])
+        found = custom_gradients(self, saved, values[count:])
+        return [g for g, wanted in zip(found, self.wanted, strict=True) if wanted]
+
+
+class NodeCall:
+    """A node that is called as it is."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.wanted = [edge is not None for edge in node.edges]
+
+    def __call__(self, *gs: Any) -> Sequence[Any]:
+        found = self.node.backward(list(gs))
+        return [g for g, wanted in zip(found, self.wanted, strict=True) if wanted]
+
+
+__all__ = [
+    "CustomCall", "NodeCall", "accumulated_hook", "post_hook", "pre_hook", "tensor_hook",
+    "unpack_hook",
+]  # fmt: skip

@@ -1,0 +1,232 @@
+"""The cache of captured runs: a trie of the keys of nodes, with what was captured at its leaves.
+
+A walk that ends at a leaf with equal sizes traces nothing (R4.7). Sizes are compared at the leaf:
+one that has changed is passed from then on, for good, and the graph captured anew (R4.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from ...dialect.dataclass import dataclass
+from ...dialect.errors import InternalError
+from ..settings.events import log
+from .capture import Captured, Dims, Place
+from .gather import Gather, gather_of
+from .walk import Shape, Walk
+
+Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
+Made = tuple[Captured, Compiled]
+_RECENT = 4  # entries that are compared before the trie is walked
+_WRITTEN = 8  # functions that are generated for one entry: sizes may go on changing
+
+
+class Entry:
+    """What is known of one key.
+
+    Attributes:
+        steps: the keys of the nodes.
+        shapes: of the last run that it served.
+        pattern: which lifted arrays are the same one.
+        ranks: of the shapes.
+        dynamic: sizes that have changed, and so are passed, each with the number of its symbol:
+            sizes have one symbol while they have been equal in all runs.
+        made: what the last capture has made, and what runs it; None before it.
+        written: how many functions were generated that gather what such runs are given.
+    """
+
+    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes", "steps", "written")
+
+    def __init__(
+        self, steps: list[Hashable], shapes: list[Shape], pattern: list[int]
+    ) -> None:  # fmt: skip
+        self.steps, self.shapes, self.pattern = steps, shapes, pattern
+        self.dynamic: Dims = {}
+        self.ranks = list(map(len, shapes))
+        self.made: Made | None = None
+        self.written = 0
+
+    def changed(self, shapes: list[Shape]) -> set[Place] | None:
+        """Which sizes are others than those of the last run; None for other ranks."""
+        if list(map(len, shapes)) != self.ranks:
+            return None
+        return {
+            (k, axis)
+            for k, (new, old) in enumerate(zip(shapes, self.shapes, strict=True)) if new != old
+            for axis, (a, b) in enumerate(zip(new, old, strict=True)) if a != b
+        }  # fmt: skip
+
+    def split(self, shapes: list[Shape]) -> list[Place]:
+        """Sizes of which others with the same symbol are not equal any more."""
+        values: dict[int, int] = {}
+        return [
+            (k, axis) for (k, axis), symbol in self.dynamic.items()
+            if values.setdefault(symbol, shapes[k][axis]) != shapes[k][axis]
+        ]  # fmt: skip
+
+    def widen(self, places: Iterable[Place], shapes: list[Shape]) -> None:
+        """Make sizes dynamic, and give one symbol to those that have always been equal."""
+        known: dict[Any, int] = {}
+        found: Dims = {}
+        for k, axis in sorted({*self.dynamic, *places}):
+            before = self.dynamic.get((k, axis))
+            key = before, None if before is not None else self.shapes[k][axis], shapes[k][axis]
+            found[k, axis] = known.setdefault(key, len(known))
+        self.dynamic = found
+
+
+@dataclass(frozen=True)
+class Miss:
+    """Why a run was captured (R4.10).
+
+    Attributes:
+        kind: ``"node"`` for a new node, ``"arrays"`` where other lifted arrays are the same one,
+            or of other ranks, ``"size"`` for a size that has changed, ``"failed"`` for another try.
+        text: the reason, as a sentence.
+    """
+
+    kind: str
+    text: str
+
+
+class _Step:
+    """A node of the trie."""
+
+    __slots__ = ("entries", "next")
+
+    def __init__(self) -> None:
+        self.next: dict[Hashable, _Step] = {}
+        self.entries: list[Entry] = []
+
+
+def _serves(entry: Entry, walk: Walk, pattern: list[int]) -> Made | None:
+    """What an entry has for a walk of its key; None for other sizes or arrays."""
+    made, shapes = entry.made, walk.shapes
+    if made is None or entry.pattern != pattern:
+        return None
+    if entry.shapes == shapes:
+        return made
+    # No function gathers what runs of ever other sizes are given.
+    changed = entry.changed(shapes)
+    if changed is None or not changed <= entry.dynamic.keys() or entry.split(shapes):
+        return None
+    entry.shapes = shapes
+    return made
+
+
+class Cache:
+    """Captured runs of one compiler and one setting of ``dynamic``."""
+
+    def __init__(self, dynamic: bool) -> None:
+        self.dynamic = dynamic
+        self.root = _Step()
+        self.captures = 0
+        self.is_told = False  # that there are too many
+        # Both are replaced as a whole, as threads read them.
+        self._recent: tuple[Entry, ...] = ()
+        self.gathers: tuple[tuple[Gather, Made], ...] = ()
+
+    def find(self, walk: Walk, pattern: list[int]) -> Made | None:
+        """What serves a walk; None where it has to be captured."""
+        # One comparison of lists of nearly always the same objects is quicker than any hash.
+        steps = walk.steps
+        for entry in self._recent:
+            if entry.steps == steps and (made := _serves(entry, walk, pattern)) is not None:
+                return made
+        at: _Step | None = self.root
+        for step in steps:
+            at = at.next.get(step)  # type: ignore[union-attr]
+            if at is None:
+                return None
+        for entry in at.entries:  # type: ignore[union-attr]
+            made = _serves(entry, walk, pattern)
+            if made is not None:
+                self._recent = (entry, *self._recent[: _RECENT - 1])
+                return made
+        return None
+
+    def learn(self, walk: Walk, made: Made) -> None:
+        """Note a run that was walked and has hit: the next one like it is gathered."""
+        entry = next((e for e in self._recent if e.made is made), None)
+        if entry is None or entry.written >= _WRITTEN:
+            return
+        entry.written += 1
+        gather = gather_of(walk, made[0].arrays, made[0].sizes)
+        if gather is not None:
+            kept = [pair for pair in self.gathers if pair[1] is not made]
+            self.gathers = ((gather, made), *kept[: _RECENT - 1])
+
+    def missed(self, walk: Walk, pattern: list[int]) -> tuple[Entry, list[Miss]]:
+        """The entry to capture for, and why none could serve."""
+        misses: list[Miss] = []
+        at = self.root
+        for k, step in enumerate(walk.steps):
+            found = at.next.get(step)
+            if found is None:
+                if not misses:
+                    misses.append(_new_node(walk, k, at))
+                found = at.next[step] = _Step()
+            at = found
+        shapes = walk.shapes
+        for entry in at.entries:
+            changed = entry.changed(shapes) if entry.pattern == pattern else None
+            if changed is not None:
+                new = sorted(changed - entry.dynamic.keys())
+                misses += [_new_size(walk, *place) for place in new]
+                misses += [_split_size(walk, *place) for place in entry.split(shapes)]
+                if not misses and entry.made is None:
+                    misses.append(Miss("failed", "capture that has failed before"))
+                entry.widen(changed, shapes)
+                entry.shapes, entry.made = shapes, None
+                return entry, _told(misses)
+        if not misses:
+            misses.append(Miss("arrays", "other lifted arrays are the same, or have other ranks"))
+        made = Entry(walk.steps, shapes, pattern)
+        if self.dynamic:
+            made.widen([(k, a) for k, s in enumerate(shapes) for a, n in enumerate(s) if n > 1],
+                       shapes)  # fmt: skip
+        at.entries.append(made)
+        return made, _told(misses)
+
+
+def _new_node(walk: Walk, k: int, at: _Step) -> Miss:
+    """The first node whose key is new, with the sizes of keys that are known in its place."""
+    name = "the roots" if k == 0 else walk.nodes[k - 1].name
+    size, known = _size(walk.steps[k]), [_size(step) for step in at.next]
+    seen = f"; known there: {known}" if known else ""
+    return Miss("node", f"new autograd node {name} (NodeCall {k}) with key size {size}{seen}")
+
+
+def _size(step: Hashable) -> int:
+    """How many entries a key has."""
+    return sum(map(_size, step)) if isinstance(step, tuple) else 1
+
+
+def _new_size(walk: Walk, place: int, axis: int) -> Miss:
+    return Miss("size", f"size {axis} of shape {place}, of {_owner(walk, place)}, became dynamic")
+
+
+def _split_size(walk: Walk, place: int, axis: int) -> Miss:
+    owner = _owner(walk, place)
+    return Miss("size", f"size {axis} of shape {place}, of {owner}, equals others no longer")
+
+
+def _owner(walk: Walk, place: int) -> str:
+    assert walk.marks is not None
+    ends = [*(m[1] for m in walk.marks[1:])]
+    if place < walk.marks[0][1]:
+        return "the roots"
+    return next(n.name for n, end in zip(walk.nodes, ends, strict=True) if place < end)
+
+
+def _told(misses: list[Miss]) -> list[Miss]:
+    """Emit the reasons as an event; raises InternalError for none (R4.10)."""
+    if not misses:
+        raise InternalError("a backward run is captured for no reason")
+    text = "; ".join(miss.text for miss in misses)
+    log("backward-miss", "compiled_autograd", text, reasons=[miss.text for miss in misses])
+    return misses
+
+
+__all__ = ["Cache", "Compiled", "Entry", "Made", "Miss"]

@@ -1,0 +1,105 @@
+"""Switching compiled autograd on and off: scopes, which belong to their thread (R4.1 - R4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...dialect.errors import ArgumentError, GradientError
+from ..tape.node import TAPE
+from .compile import compiled
+from .run import backward, forget
+from .state import STATE, Compiler, nested
+
+
+def install(compiler: Compiler | None, dynamic: bool) -> tuple[Compiler | None, bool]:
+    """Have runs of this thread be captured for ``compiler``, or be eager; returns what was."""
+    before = STATE.compiler, STATE.dynamic
+    STATE.compiler, STATE.dynamic = compiler, dynamic
+    if compiler is None:
+        TAPE.captured = None
+    else:
+        TAPE.captured = backward
+    return before
+
+
+class compiled_autograd:
+    """In ``with pf.compiled_autograd():`` backward runs are captured as graphs, and compiled.
+
+    Args:
+        compiler: is given each captured run, a `Backward`, and returns what runs it: a callable
+            on five lists, of which `Backward.interpret` is one. None = Profuse's executors.
+        dynamic: sizes are inputs of the graph from the first capture on, and not only once they
+            have changed.
+
+    The scope belongs to the thread. Nested scopes count innermost, and what was set before comes
+    back when one is left, by an exception too. Raises ArgumentError for what is no callable and
+    for ``dynamic`` other than True and False (R4.1).
+    """
+
+    def __init__(self, compiler: Compiler | None = None, dynamic: bool = False) -> None:
+        if compiler is not None and not callable(compiler):
+            raise ArgumentError(
+                f"compiled_autograd takes a function as its compiler, not {compiler!r}",
+                hint="leave it away, and captured runs are compiled by Profuse",
+            )
+        if type(dynamic) is not bool:
+            raise ArgumentError(f"dynamic must be True or False, not {dynamic!r}")
+        self._compiler, self._dynamic = compiler, dynamic
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        if STATE.capturing:
+            raise nested()
+        if STATE.forced:
+            self._before.append((STATE.eager,))
+            STATE.eager = True
+            return
+        self._before.append(install(self._compiler or compiled, self._dynamic))
+
+    def __exit__(self, *_: Any) -> None:
+        before = self._before.pop()
+        if len(before) == 1:
+            STATE.eager = before[0]
+        else:
+            install(*before)
+
+    @staticmethod
+    @contextmanager
+    def disable() -> Iterator[None]:
+        """In ``with pf.compiled_autograd.disable():`` backward runs are eager again (R4.4)."""
+        before = install(None, False)
+        try:
+            yield
+        finally:
+            install(*before)
+
+    @staticmethod
+    @contextmanager
+    def force_eager() -> Iterator[None]:
+        """In this scope `compiled_autograd` has no effect, to compare programs (R4.2)."""
+        before, STATE.forced = STATE.forced, True
+        outer = install(None, False)
+        try:
+            yield
+        finally:
+            STATE.forced = before
+            install(*outer)
+
+    @staticmethod
+    def reset() -> None:
+        """Forget all captured runs, and number captures from 0 again; switches this thread off.
+
+        Raises GradientError while a captured run is under way (R4.5).
+        """
+        if STATE.running or STATE.capturing:
+            raise GradientError(
+                "compiled_autograd.reset is called in a backward run that it is needed for",
+                hint="call it between backward runs, and not in a hook",
+            )
+        install(None, False)
+        forget()
+
+
+__all__ = ["compiled_autograd", "install"]

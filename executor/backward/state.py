@@ -1,0 +1,49 @@
+"""What belongs to a thread: whether its backward runs are captured, and what is under way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ...dialect.errors import GradientError
+
+Compiler = Callable[[Any], Callable[..., Any]]
+
+
+class _State(threading.local):
+    """What belongs to one thread.
+
+    Attributes:
+        compiler: makes a callable of a captured run; None = runs are eager.
+        dynamic: sizes are passed from the first capture on.
+        forced: enabling has no effect in this thread (R4.2).
+        eager: a scope that would have enabled captures is open, without effect.
+        capturing, running: a capture, or a captured run, is under way.
+    """
+
+    compiler: Compiler | None = None
+    dynamic = False
+    forced = False
+    eager = False
+    capturing = False
+    running = 0
+
+
+STATE = _State()
+
+
+def nested() -> GradientError:
+    return GradientError(
+        "a backward run is asked for while another one is captured",
+        hint="call backward in a hook: hooks run when the capture has ended",
+    )
+
+
+def check_not_capturing() -> None:
+    """Raise GradientError if this thread captures a run (R4.6)."""
+    if STATE.capturing:
+        raise nested()
+
+
+__all__ = ["STATE", "Compiler", "check_not_capturing", "nested"]

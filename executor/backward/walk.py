@@ -1,0 +1,271 @@
+"""The walk over the nodes of a backward run: what tells runs apart, and what is handed to them.
+
+Each class of nodes says by a *lift* what is its part of the key, and appends what is no part of it:
+arrays, shapes, hooks, packed data (R4.8). A run whose walk has been met before traces nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import GradientError
+from ..plans.differentiable import DiffNode
+from ..tape.builder import Unsaved
+from ..tape.custom import CustomNode
+from ..tape.engine import Captures, leading_to
+from ..tape.node import Accumulate, Node
+from ..tape.op_node import OpNode, PackedNode
+from ..tape.saved import Packed, check, freed, overwritten
+from .hooks import (
+    CustomCall,
+    NodeCall,
+    accumulated_hook,
+    post_hook,
+    pre_hook,
+    tensor_hook,
+    unpack_hook,
+)
+
+Roots = Sequence[tuple[Node, int, Any]]
+Shape = tuple[int, ...]
+_seq = attrgetter("seq")
+UNRECORDED: set[Hashable] = set()
+"""Keys of nodes whose rules ask for what is known in a run alone."""
+
+
+class Walk:
+    """What a backward run is given, in the order in which its nodes are walked.
+
+    The nodes come in the order in which they run, leaves in front.
+
+    Attributes:
+        nodes: all that the roots depend on.
+        needed: those that run; None = all.
+        steps: the part of the key of each node, after that of the roots.
+        arrays: lifted arrays, one entry for each use.
+        shapes: of lifted arrays, of gradients and of what was not saved.
+        scalars, hooks, packed, leaves: what else is lifted.
+        marks: if recorded, how long these lists were in front of each node.
+        opaque: nodes that run as they are, so that they are released after the run.
+    """
+
+    __slots__ = (
+        "arrays", "captures", "hooks", "leaves", "marks", "needed", "nodes", "opaque", "packed",
+        "places", "roots", "scalars", "shapes", "steps",
+    )  # fmt: skip
+
+    def __init__(self, roots: Roots, captures: Captures | None, *, marked: bool = False) -> None:
+        self.roots, self.captures = roots, captures
+        self.arrays: list[Any] = []
+        self.shapes: list[Shape] = []
+        self.scalars: list[Any] = []
+        self.hooks: list[Any] = []
+        self.packed: list[Any] = []
+        self.leaves: list[Any] = []
+        self.opaque: list[Node] = []
+        self.marks: list[tuple[int, ...]] | None = [] if marked else None
+        self.places = places = dict[Node, int].fromkeys((root[0] for root in roots), 0)
+        todo = list(places)
+        pop, push = todo.pop, todo.append
+        while todo:
+            for edge in pop().edges:
+                if edge is not None:
+                    node = edge[0]
+                    if node not in places:
+                        places[node] = 0
+                        push(node)
+        self.nodes = nodes = sorted(places, key=_seq, reverse=True)
+        for k, node in enumerate(nodes):
+            places[node] = k
+        self.needed = None if captures is None else leading_to(nodes, captures)
+        self.steps: list[Hashable] = []
+        self._lift_all()
+
+    def _lift_all(self) -> None:
+        places, shapes, arrays = self.places, self.shapes, self.arrays
+        first = []
+        for node, index, g in self.roots:
+            arrays.append(g)
+            shapes.append(g.shape)
+            first.append((places[node], index, g.dtype))
+        wanted = None
+        if self.captures is not None:
+            wanted = tuple((places.get(node), *at) for node, at in self.captures.items())
+        steps = self.steps
+        steps.append((*first, wanted))
+        marks, needed = self.marks, self.needed
+        add, shape_of, is_plain = steps.append, shapes.append, not UNRECORDED
+        for node in self.nodes:
+            if marks is not None:
+                marks.append(self.lengths())
+            for meta in node.metas:
+                shape_of(meta[0])
+            hooks = None if node.hooked is None else hooks_of(node, self.hooks)
+            edges = node.edges
+            if len(edges) == 1:  # the most frequent, and the shortest
+                edge = edges[0]
+                places_of: Hashable = None if edge is None else (places[edge[0]], edge[1])
+            else:
+                places_of = tuple([e and (places[e[0]], e[1]) for e in edges])
+            if needed is not None and node not in needed:
+                add((places_of, hooks, "not needed"))
+                continue
+            kind = node.__class__
+            if kind is Accumulate:
+                self.leaves.append(node.leaf())  # type: ignore[attr-defined]
+                add((meta[1], hooks))
+                continue
+            lift = LIFTS.get(kind, lift_opaque)
+            add((
+                lift(node, self) if is_plain else self._recorded(lift, node), places_of, hooks
+            ))  # fmt: skip
+        if marks is not None:
+            marks.append(self.lengths())
+
+    def _recorded(self, lift: Callable[[Any, Walk], Hashable], node: Node) -> Hashable:
+        """The key of a node; of one whose like could not be recorded, as it is called as it is."""
+        lists = (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves)
+        before = self.lengths()
+        key = lift(node, self)
+        if key not in UNRECORDED:
+            return key
+        for found, length in zip(lists, before, strict=True):
+            del found[length:]
+        return lift_opaque(node, self)
+
+    def lengths(self) -> tuple[int, ...]:
+        """How much has been lifted: arrays, shapes, scalars, hooks, packed data, leaves."""
+        lists = (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves)
+        return tuple(map(len, lists))
+
+    def keep(self, x: Any) -> Hashable:
+        """Lift one saved value; its part of the key.
+
+        Nothing that a dtype would be equal to, as None is to that of float64.
+        """
+        kind = x.__class__
+        if x is None:
+            return 0
+        if kind is np.ndarray or isinstance(x, np.generic):
+            self.arrays.append(x)
+            self.shapes.append(x.shape)
+            return x.dtype
+        if kind is Unsaved:
+            self.shapes.append(() if x.is_unknown else x.shape)
+            return "unsaved", x.dtype, x.is_unknown
+        if kind is Packed:
+            self.packed.append(x)
+            self.hooks.append(unpack_hook)
+            self.shapes.append(x.shape)
+            return "packed", x.dtype
+        return "number", kind.__name__, repr(x)
+
+
+def hooks_of(node: Node, found: list[Any]) -> Hashable:
+    """The counts and positions of a node's hooks (R4.8); what calls them is added to ``found``."""
+    hooks = node.hooked
+    if hooks is None:
+        return None
+    if hooks.retained:
+        raise GradientError(
+            f"compiled_autograd meets an array that retains its gradient, of {node.name}",
+            loc=node.loc, hint="write y.register_hook(f), and keep the gradient in f",
+        )  # fmt: skip
+    outputs = []
+    for key, (index, hook) in hooks.outputs.items():
+        outputs.append(index)
+        found.append(tensor_hook(hooks.outputs, key, hook))
+    found += [pre_hook(hooks.pre, key, hook) for key, hook in hooks.pre.items()]
+    found += [
+        accumulated_hook(hooks.accumulated, key, hook) for key, hook in hooks.accumulated.items()
+    ]
+    found += [post_hook(hooks.post, key, hook) for key, hook in hooks.post.items()]
+    return (*outputs, -1, len(hooks.pre), len(hooks.accumulated), len(hooks.post))
+
+
+def lift_op(node: OpNode, walk: Walk) -> Hashable:
+    """The lift of an op of the table; what its key is, its plan knows."""
+    saved = node.saved
+    plan = node.plan
+    if saved is None:
+        raise freed(plan.op.name, node.loc)
+    operands, results, versions = saved
+    for version, count in versions:
+        if version.count != count:
+            raise overwritten(version, plan.op.name, node.loc)
+    arrays, shapes = walk.arrays, walk.shapes
+    for x in operands:
+        if x.__class__ is np.ndarray:
+            arrays.append(x)
+            shapes.append(x.shape)
+        elif x is not None:
+            walk.keep(x)
+    for k in plan.kept_results:
+        y = results[k]
+        if y.__class__ is np.ndarray:
+            arrays.append(y)
+            shapes.append(y.shape)
+        else:
+            walk.keep(y)
+    return plan.stamp or plan.stamped()
+
+
+def lift_packed(node: PackedNode, walk: Walk) -> Hashable:
+    """The lift of an op of which functions of users have packed what is saved."""
+    before = len(walk.packed)
+    stamp = lift_op(node, walk)
+    if len(walk.packed) == before:
+        return stamp  # as if nothing had been packed
+    operands, results, _ = node.saved  # type: ignore[misc]
+    return "packed", stamp, tuple(type(x) is Packed for x in (*operands, *results))
+
+
+def lift_diff(node: DiffNode, walk: Walk) -> Hashable:
+    """The lift of a differentiable subgraph: what its reverse half takes besides gradients."""
+    captures = node.captures
+    if captures is None:
+        raise freed(node.op.name, node.loc)
+    if node.versions:
+        check(node.versions, node.op.name, node.loc)
+    dtypes = tuple([m[1] for m in node.metas])
+    return node.op, dtypes, tuple([walk.keep(x) for x, _ in captures])
+
+
+def lift_custom(node: CustomNode, walk: Walk) -> Hashable:
+    """The lift of a function with a gradient of its own (R4.22): numbers among its data as well."""
+    saved = node.saved
+    if saved is None:
+        raise freed(node.what, node.loc)
+    if saved[2]:
+        check(saved[2], node.what, node.loc)
+    walk.hooks.append(CustomCall(node))
+    kinds: list[Hashable] = []
+    for group in saved[:2]:
+        for x in group:
+            if type(x) in (int, float):
+                walk.scalars.append(x)
+                kinds.append(1 if type(x) is int else 2)
+            elif isinstance(x, (np.ndarray, np.generic, Packed)):
+                kinds.append(walk.keep(x))
+            else:
+                kinds.append(3)  # the call holds it
+    return node.custom, tuple(kinds), len(saved[0]), tuple([m[1] for m in node.metas])
+
+
+def lift_opaque(node: Node, walk: Walk) -> Hashable:
+    """The lift of a node that nobody knows more of: it is called as it is."""
+    walk.hooks.append(NodeCall(node))
+    walk.opaque.append(node)
+    return node.__class__, tuple([m[1] for m in node.metas])
+
+
+LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
+    OpNode: lift_op, PackedNode: lift_packed, DiffNode: lift_diff,
+    CustomNode: lift_custom,
+}  # fmt: skip
+
+__all__ = ["LIFTS", "UNRECORDED", "Roots", "Shape", "Walk", "hooks_of", "lift_opaque"]

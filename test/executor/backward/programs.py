@@ -1,0 +1,41 @@
+"""Small training steps, run by the eager tape and captured, step for step."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import profuse as pf
+from profuse.executor.backward.run import counts
+
+WEIGHTS = np.random.default_rng(0).standard_normal((3, 5))
+INTERPRETED = lambda made: made.interpret  # noqa: E731 - one compiler, so one cache
+
+
+def captured(compiler=INTERPRETED, dynamic=False):
+    return pf.compiled_autograd(compiler, dynamic)
+
+
+def steps(program, count, scope, weights=WEIGHTS):
+    """Gradients after each step, what was logged, and how many runs were captured."""
+    log, found = [], []
+    before = counts().captures
+    w = pf.array(weights.copy(), requires_grad=True)
+    for k in range(count):
+        loss = program(w, log, k)
+        with scope():
+            loss.backward()
+        found.append(None if w.grad is None else np.array(w.grad))
+    return found, log, counts().captures - before
+
+
+def both(program, count=3, compiler=INTERPRETED, weights=WEIGHTS):
+    """The captures of a program, whose gradients and hooks are those of the eager tape."""
+    wanted, log, none = steps(program, count, contextlib.nullcontext, weights)
+    assert none == 0
+    found, own, captures = steps(program, count, lambda: captured(compiler), weights)
+    assert own == log
+    for a, b in zip(found, wanted, strict=True):
+        # Kernels may round in another way than NumPy; the interpreter does not.
+        np.testing.assert_allclose(a, b, rtol=0 if compiler is INTERPRETED else 1e-12)
+    return captures

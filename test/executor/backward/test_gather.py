@@ -1,0 +1,155 @@
+"""The generated walks of runs that were met before: what they take, and what they leave (R4.7)."""
+
+from __future__ import annotations
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.errors import GradientError
+from profuse.executor.backward import run
+
+RNG = np.random.default_rng(4)
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    pf.compiled_autograd.reset()
+    with pf.knobs.override(background=False):
+        yield
+    pf.compiled_autograd.reset()
+
+
+def leaf(*shape):
+    return pf.array(RNG.standard_normal(shape), requires_grad=True)
+
+
+def walks(monkeypatch):
+    """A list that grows with each walk that is not a generated one."""
+    made, walk = [], run.Walk
+
+    def counted(*args, **how):
+        made.append(args)
+        return walk(*args, **how)
+
+    monkeypatch.setattr(run, "Walk", counted)
+    return made
+
+
+def same(program, args, count=5):
+    """Gradients of several runs, each compared with the eager tape's."""
+    for _ in range(count):
+        for x in args:
+            x.grad = None
+        program(*args).backward()
+        wanted = [x.grad for x in args]
+        for x in args:
+            x.grad = None
+        with pf.compiled_autograd():
+            program(*args).backward()
+        for x, g in zip(args, wanted, strict=True):
+            np.testing.assert_allclose(x.grad, g, rtol=1e-11)
+
+
+def test_the_third_run_of_a_kind_needs_no_walk(monkeypatch):
+    made = walks(monkeypatch)
+    same(lambda w, v: (np.tanh(w) @ v).mean() + (w * w).sum(), (leaf(3, 4), leaf(4, 2)), 2)
+    count = len(made)
+    same(lambda w, v: (np.tanh(w) @ v).mean() + (w * w).sum(), (leaf(3, 4), leaf(4, 2)), 4)
+    assert len(made) == count and run.counts().captures == 1
+
+
+PROGRAMS = {
+    "a node used twice": lambda x, y: (lambda a: (a * a + a).sum())(np.tanh(x * y)),
+    "two equal nodes": lambda x, y: (np.tanh(x * y) * np.tanh(x * y)).sum(),
+    "one leaf": lambda x, y: (np.tanh(x) * np.tanh(x)).sum() + y.sum() * 0.0,
+    "other leaves": lambda x, y: (np.tanh(x) * np.tanh(y)).sum(),
+    "swapped": lambda x, y: (np.tanh(y) * np.tanh(x)).sum(),
+    "another op": lambda x, y: (np.tanh(x) * np.sin(y)).sum(),
+    "another number": lambda x, y: (np.tanh(x) * 3.0).sum() + y.sum(),
+    "a number": lambda x, y: (np.tanh(x) * 2.0).sum() + y.sum(),
+    "a constant": lambda x, y: (np.tanh(x) * np.ones(3)).sum() + y.sum(),
+    "sums": lambda x, y: x.sum() * y.sum() + (x / (2 + np.abs(y))).sum(),
+}
+
+
+def test_runs_of_many_kinds_in_turn_are_not_mistaken_for_each_other():
+    args = leaf(3), leaf(3)
+    for _ in range(3):
+        for program in PROGRAMS.values():
+            same(program, args, 2)
+    assert run.counts().captures <= len(PROGRAMS) + 2
+
+
+def test_one_array_in_two_places_and_two_arrays():
+    x, y = leaf(3), leaf(3)
+    for a, b in [(x, y), (x, y), (x, y), (x, x), (y, x), (x, x), (x, x), (x, y)]:
+        a.grad = b.grad = None
+        with pf.compiled_autograd():
+            (np.exp(a) * np.exp(b)).sum().backward()
+        wanted = np.exp(a.data) * np.exp(b.data)
+        np.testing.assert_allclose(a.grad, wanted * (2 if a is b else 1))
+
+
+def test_sizes_that_change_in_elementwise_runs():
+    for n in (4, 4, 4, 5, 5, 6, 4, 4, 7, 5, 5, 5):
+        x = leaf(n)
+        with pf.compiled_autograd():
+            (np.tanh(x) * x).sum().backward()
+        np.testing.assert_allclose(x.grad, np.tanh(x.data) + x.data / np.cosh(x.data) ** 2)
+    assert run.counts().captures == 2
+
+
+def test_writes_and_freed_graphs_are_refused_as_ever():
+    for k in range(5):
+        x = leaf(3)
+        y = x * 1.0
+        z = (y * y).sum()
+        if k == 4:
+            y += 1.0
+            with pf.compiled_autograd(), pytest.raises(GradientError, match="written to"):
+                z.backward()
+            return
+        with pf.compiled_autograd():
+            z.backward()
+            with pytest.raises(GradientError, match="freed"):
+                z.backward()
+
+
+def test_retained_graphs_run_again():
+    x = leaf(3)
+    for _ in range(4):
+        y = np.exp(x).sum()
+        with pf.compiled_autograd():
+            for k in range(1, 4):
+                x.grad = None
+                y.backward(retain_graph=k < 3)
+                np.testing.assert_allclose(x.grad, np.exp(x.data))
+
+
+def test_hooks_come_and_go():
+    x, seen = leaf(3), []
+    for k in range(12):
+        x.grad = None
+        y = np.exp(x)
+        if k % 4 == 3:
+            y.register_hook(lambda g: g * 2.0)
+        handle = x.register_hook(lambda g, k=k: seen.append(k)) if k % 2 else None
+        with pf.compiled_autograd():
+            y.sum().backward()
+        np.testing.assert_allclose(x.grad, np.exp(x.data) * (2 if k % 4 == 3 else 1))
+        if handle is not None:
+            handle.remove()
+    assert seen == [1, 3, 5, 7, 9, 11]
+
+
+def test_jitted_functions_among_the_nodes():
+    @pf.jit
+    def f(x):
+        return np.tanh(x) * 2.0 + x
+
+    x = leaf(4)
+    for _ in range(4):
+        f(x).sum().backward()
+        f.wait()
+    same(lambda x: (f(x) * f(x)).sum(), (x,), 6)
+    same(lambda x: (f(x) * f(np.exp(x))).sum(), (x,), 6)
