@@ -874,6 +874,28 @@ MUTATIONS = (
         ("executor/dispatch/test_dispatch_arguments.py::test_baked_numbers",),
     ),
     Mutation(
+        "emitted code notes without gradient mode", "executor/dispatch/conditions/tape_reads.py",
+        """    return w.op(f"and i64 {found}, {w.load('i64', _mode_slot(w))}")\n""",
+        "    return found\n",
+        ("executor/dispatch/test_dispatch_tape.py::test_without_gradient_mode_nothing_is_noted",),
+    ),
+    Mutation(
+        "emitted code takes views for what they were", "executor/dispatch/conditions/tape_reads.py",
+        "    checked.unless(w.op(f\"icmp eq ptr {known}, ", "    w.op((f\"icmp eq ptr {known}, ",
+        ("executor/dispatch/test_dispatch_tape.py::test_views_are_read_where_they_belong",),
+    ),
+    Mutation(
+        "emitted guards forget which arrays require gradients",
+        "executor/dispatch/conditions/guards.py",
+        "isinstance(o.value, ArrayValue) and o.value.tracked", "False",
+        ("executor/dispatch/test_dispatch_tape.py::test_a_training_step_runs_in_emitted_code",),
+    ),
+    Mutation(
+        "a node keeps arrays whose sizes alone it needs", "executor/plans/differentiable.py",
+        "self.shapes_alone = gradient.shapes_alone", "self.shapes_alone = frozenset()",
+        ("executor/dispatch/test_dispatch_tape.py::test_of_arrays_whose_sizes_alone_are_read_no_memory_is_kept",),
+    ),
+    Mutation(
         "emitted code delivers no signals", "executor/dispatch/leaves/leaf.py",
         "        self.check_signals(timed, result)\n", "",
         ("executor/dispatch/test_dispatch.py::test_keyboard_interrupt_is_delivered",),

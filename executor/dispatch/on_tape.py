@@ -14,6 +14,7 @@ from typing import Any
 from ..memory.placement import Refused
 from ..plans.differentiable import DiffOp
 from ..tape.array import Array
+from .conditions.tape_reads import slots
 from .leaf_spec import ArrayValue, Leaf, MadeValue, Noting, NumberValue, Test, Value
 from .reader import Subgraph
 from .refs import OnTape, position_of
@@ -32,8 +33,9 @@ def noting_of(subgraph: Subgraph, op: DiffOp) -> Noting:
 def read_tape(leaf: Leaf, inputs: Sequence[Value]) -> None:
     """Have a leaf take arrays of the tape, and return such arrays.
 
-    ``inputs``: those of the call.
+    ``inputs``: those of the call. Raises Refused where the fields of such arrays cannot be told.
     """
+    slots()
     arrays = [v for v in inputs if isinstance(v, ArrayValue) and v.tracked]
     positions = tuple(p for v in arrays if isinstance(p := position_of(v.ref), OnTape))
     is_noted = leaf.noting is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from ....dialect.dataclass import dataclass
 from ....dialect.importers.tracing.pytree import LEAF
@@ -93,15 +94,14 @@ class LeafWriter(Body):
         for place in w.kept.values():  # references that tests took, for this leaf or for another
             self.own(w.load("ptr", place))
             w.store("ptr", "null", place)
-        values = (v for v in self.leaf.values.values() if isinstance(v, ArrayValue))
-        for ref in dict.fromkeys(value.ref for value in values):
-            position = position_of(ref)
-            outer = position.position if isinstance(position, OnTape) else None
-            for lent in (position, outer):
-                if isinstance(lent, (Inside, OnTape)):
-                    item = argument(w, lent)
-                    w.call("Py_IncRef", "void", f"ptr {item}")
-                    self.own(item)
+        values = (*self.leaf.values.values(), *self.leaf.checked())
+        lent: list[Any] = [position_of(v.ref) for v in values if isinstance(v, ArrayValue)]
+        lent += self.leaf.noting.given if self.leaf.noting else ()
+        for position in dict.fromkeys(lent):
+            if isinstance(position, (Inside, OnTape)):
+                item = argument(w, position)
+                w.call("Py_IncRef", "void", f"ptr {item}")
+                self.own(item)
 
     def check_signals(self, timed: str, result: str) -> None:
         """Handle pending signals at each timed hit: the caller may never run Python in between."""
