@@ -7,7 +7,7 @@ the arrays themselves. All other calls are NumPy's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,82 +18,26 @@ from ...dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS
 from ...dialect.importers.tracing import operators
 from ...dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
 from ...dialect.importers.tracing.current import current, evaluate_with
-from ...dialect.importers.tracing.recorder import Recorder
-from ...dialect.importers.tracing.traced import Traced
+from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.importers.tracing.traced import Traced, shortcut
 from ...dialect.importers.tracing.unsupported import name_of
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Op, op_named
 from .array import Array
 from .conversions import Conversions
-from .custom import call_custom
 from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
 from .op_node import evaluated, note_shared
 from .operations import apply, write
 from .plans import OpPlans, elementwise_plans, op_plans
-
-
-class _Forgets(dict):
-    """Takes what a trace notes of its values; here arrays say it themselves."""
-
-    def add(self, value: Any) -> None:
-        """Note a value."""
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        """Note something of a value."""
-
-
-class Tape(Recorder):
-    """The recorder that handlers of NumPy's functions meet outside of traces.
-
-    It evaluates ops at once. Its values are the arrays themselves.
-    """
-
-    evaluates = True
-
-    def __init__(self) -> None:
-        self.line = self.refused = self.fn = None
-        nothing: Any = _Forgets()
-        self.unordered = self.raveled = self.copied = self.created = nothing
-        self.defs = self.known = nothing
-
-    def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-        return apply(op_named(op), attrs, [_operand(x) for x in operands])
-
-    def call_custom(self, function: Any, args: tuple) -> Any:
-        return call_custom(function, args)
-
-    def shape(self, value: Any) -> tuple[int, ...]:
-        return value.shape
-
-    def dtype(self, value: Any) -> np.dtype:
-        return value.dtype
-
-    def capture(self, array: Any, stand_in: np.ndarray | None = None) -> Any:
-        return Array(array)
-
-    def constant(self, value: Any) -> Any:
-        return value
-
-    def catching(self) -> bool:
-        return False
-
-    def note_view(self, array: np.ndarray) -> None:
-        """Views say themselves whose memory they have."""
-
-    def pin(self) -> None:
-        """Nothing is recorded that other sizes could change."""
-
-
-def _operand(x: Any) -> Any:
-    if isinstance(x, (list, tuple)):
-        return CREATION["array"](x)
-    return x
-
+from .recorder import Tape
 
 evaluate_with(Tape())
 _NO_ATTRS: dict[str, Any] = {}
 _OPERANDS = PLAIN | {Array}
+_MATMUL, _SELECT, _TRANSPOSE = (
+    op_plans(op_named(name), _NO_ATTRS) for name in ("matmul", "select", "transpose")
+)
 # Functions that write to their first argument.
 _WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 _WRITING_METHODS = frozenset({"sort", "partition", "put", "fill", "resize", "itemset", "setfield"})
@@ -254,6 +198,10 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
     method = _REDUCTIONS.get(func)
     if method is not None and len(args) == 1 and type(args[0]) is Array:
         return method(args[0], **kwargs)
+    if func is np.where and len(args) == 3 and not kwargs and current() is None:
+        is_usual = _OPERANDS.issuperset(map(type, args))
+        if is_usual and not (type(args[1]) in NUMBERS and type(args[2]) in NUMBERS):
+            return evaluated(_SELECT, args)
     if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
         return plainly(func, args, kwargs, func in _WRITING)
     handler = FUNCTIONS.get(func)
@@ -319,8 +267,7 @@ def _operator(op: type[Op]) -> tuple[Callable, Callable]:
     return call, lambda self, other: call(other, self)
 
 
-_PICK = op_named("pick")
-_MATMUL, _TRANSPOSE = (op_plans(op_named(name), _NO_ATTRS) for name in ("matmul", "transpose"))
+_PICK, _POW = op_named("pick"), op_named("pow")
 _ARRAYS = (Array, np.ndarray)
 
 
@@ -334,6 +281,16 @@ def _rmatmul(self: Array, other: Any) -> Any:
     if type(other) in _ARRAYS and self.ndim and other.ndim and current() is None:
         return evaluated(_MATMUL, (other, self))
     return Traced.__rmatmul__(self, other)
+
+
+def _power(self: Array, other: Any) -> Any:
+    if type(other) not in _OPERANDS:
+        return Traced.__pow__(self, other)
+    self.check_live()
+    short = shortcut(self, other)
+    return apply(op_named(short), _NO_ATTRS, (self,)) if short else apply(
+        _POW, _NO_ATTRS, (self, other)
+    )  # fmt: skip
 
 
 def _transposed(self: Array) -> Any:
@@ -371,6 +328,7 @@ def _install() -> None:
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "array_ufunc": _array_ufunc, "array_function": _array_function,
     "getitem": _get_item, "setitem": _set_item, "matmul": _matmul, "rmatmul": _rmatmul,
+    "pow": _power,
 }  # fmt: skip
 _ufunc_ops: dict[np.ufunc, type[Op]] = {
     ufunc: op_named(UFUNCS[name])

@@ -317,7 +317,7 @@ class Traced(Recording, of=TensorType):
     def __pow__(self, other: Any) -> Any:
         if not self.takes(other):
             return NotImplemented
-        short = _shortcut(self, other)
+        short = shortcut(self, other)
         if short:
             return op(short, self)
         power = op("pow", self, other)
@@ -362,7 +362,7 @@ def _multiplies(x: Traced, other: Any) -> bool:
 _OWN_ROOT = (np.float16, np.complex64, np.complex128)
 
 
-def _shortcut(base: Traced, exponent: Any) -> str | None:
+def shortcut(base: Traced, exponent: Any) -> str | None:
     """The op that NumPy's ``**`` runs for this exponent; np.power may differ in the last bit."""
     kind = base.dtype.kind
     if kind in "iu" and type(exponent) is int:
@@ -378,7 +378,7 @@ def _in_place(name: str) -> Callable:
     def method(self: Traced, other: Any) -> Any:
         if not self.takes(other):
             return NotImplemented
-        short = _shortcut(self, other) if name == "pow" else None
+        short = shortcut(self, other) if name == "pow" else None
         return operate(self, short) if short else operate(self, name, other)
 
     return method
@@ -387,4 +387,4 @@ def _in_place(name: str) -> Callable:
 for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
 
-__all__ = ["Traced", "TracedScalar", "is_on_tape", "is_tracing"]
+__all__ = ["Traced", "TracedScalar", "is_on_tape", "is_tracing", "shortcut"]

@@ -82,7 +82,7 @@ def test_every_op_twice(case):
 
 def _on_tape(text):
     """The text of a function that makes arrays of the tape where it writes to arrays."""
-    text = re.sub(r"np\.zeros\((\(.*?\))\)", r"control.array(np.zeros(\1))", text)
+    text = re.sub(r"np\.zeros\((\(.*?\)|\w+\.shape)\)", r"control.array(np.zeros(\1))", text)
     return re.sub(r"np\.full\(\(2, 2\), (np.sum\(\w+\))\)", r"np.broadcast_to(\1, (2, 2))", text)
 
 

@@ -1,0 +1,76 @@
+"""What handlers of NumPy's functions meet on the tape in place of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect.importers.handlers import CREATION
+from ...dialect.importers.tracing.recorder import Recorder
+from ...dialect.ir.op import op_named
+from .array import Array
+from .custom import call_custom
+from .operations import apply
+
+
+class _Forgets(dict):
+    """Takes what a trace notes of its values; here arrays say it themselves."""
+
+    def add(self, value: Any) -> None:
+        """Note a value."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Note something of a value."""
+
+
+class Tape(Recorder):
+    """The recorder that handlers of NumPy's functions meet outside of traces.
+
+    It evaluates ops at once. Its values are the arrays themselves.
+    """
+
+    evaluates = True
+
+    def __init__(self) -> None:
+        self.line = self.refused = self.fn = None
+        nothing: Any = _Forgets()
+        self.unordered = self.raveled = self.copied = self.created = nothing
+        self.defs = self.known = nothing
+
+    def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        return apply(op_named(op), attrs, [_operand(x) for x in operands])
+
+    def call_custom(self, function: Any, args: tuple) -> Any:
+        return call_custom(function, args)
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        return value.shape
+
+    def dtype(self, value: Any) -> np.dtype:
+        return value.dtype
+
+    def capture(self, array: Any, stand_in: np.ndarray | None = None) -> Any:
+        return Array(array)
+
+    def constant(self, value: Any) -> Any:
+        return value
+
+    def catching(self) -> bool:
+        return False
+
+    def note_view(self, array: np.ndarray) -> None:
+        """Views say themselves whose memory they have."""
+
+    def pin(self) -> None:
+        """Nothing is recorded that other sizes could change."""
+
+
+def _operand(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return CREATION["array"](x)
+    return x
+
+
+__all__ = ["Tape"]
