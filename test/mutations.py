@@ -16,6 +16,44 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
+        "a generated walk takes two arrays for one", "executor/backward/gather.py",
+        "if one in first:", "if False:",
+        ("executor/backward/test_gather.py::test_constants_that_were_one_array_and_are_two",),
+    ),
+    Mutation(
+        "a generated walk does not count writes", "executor/backward/gather.py",
+        'self.emit("  if w.count != c: return None")\n        else:',
+        'self.emit("  pass")\n        else:',
+        ("executor/backward/test_gather.py::test_writes_and_freed_graphs_are_refused_as_ever",),
+    ),
+    Mutation(
+        "sizes that differ keep one symbol", "executor/backward/key.py",
+        "if changed is None or not changed <= entry.dynamic.keys() or entry.split(shapes):",
+        "if changed is None or not changed <= entry.dynamic.keys():",
+        ("executor/backward/test_key.py",),
+    ),
+    Mutation(
+        "saved values stay after a captured run", "executor/backward/run.py",
+        "                node.release()\n    walk.arrays", "                pass\n    walk.arrays",
+        ("executor/backward/test_key.py",),
+    ),
+    Mutation(
+        "a captured run within one is captured", "executor/backward/run.py",
+        "self.before, TAPE.captured = TAPE.captured, None", "self.before = TAPE.captured",
+        ("executor/backward/test_scopes.py",),
+    ),
+    Mutation(
+        "calls of users' code pass each other", "dialect/analysis/backward_order.py",
+        "start += max((k + 1", "start += 0 * max((k + 1",
+        ("executor/backward/test_hooks.py",),
+    ),
+    Mutation(
+        "accumulations in front of hooks become results", "dialect/analysis/backward_lists.py",
+        "            if instr.op in _CALLS:\n                break",
+        "            if False:\n                break",
+        ("executor/backward/test_hooks.py",),
+    ),
+    Mutation(
         "writes to saved arrays are not counted", "executor/tape/array.py",
         "version.count += 1", "version.count += 0",
         ("executor/tape/test_semantics.py::test_all_ways_to_write_are_counted",),

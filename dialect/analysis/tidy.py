@@ -53,6 +53,8 @@ def _merge(block: Block) -> None:
 
 
 def _rename(instr: Instr, stands: dict[int, int]) -> None:
+    if not stands:
+        return
     instr.operands = tuple(stands.get(v, v) for v in instr.operands)
     for block in instr.blocks:
         for inner in block.instrs:

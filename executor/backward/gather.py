@@ -101,10 +101,12 @@ class _Writer:
     def compiled(
         self, arrays: Sequence[int], sizes: Sequence[tuple[int, int]], leaves: Sequence[str]
     ) -> Gather:
-        """The end of the function: which arrays are the same, and what is returned."""
+        """The end of the function: which arrays are the same, and what is returned.
+
+        Those that were different ones are inputs of their own, and may be the same now.
+        """
         found = self._pattern()
         self.emit(f"A = [{', '.join(self.arrays)}]")
-        self.emit(f"if len(set(map(id, A))) != {len(set(found))}: return None")
         first: dict[int, int] = {}
         for k, one in enumerate(found):
             if one in first:

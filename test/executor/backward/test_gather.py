@@ -90,6 +90,16 @@ def test_one_array_in_two_places_and_two_arrays():
         np.testing.assert_allclose(a.grad, wanted * (2 if a is b else 1))
 
 
+def test_constants_that_were_one_array_and_are_two():
+    c, d = pf.array(RNG.standard_normal(3)), pf.array(RNG.standard_normal(3))
+    for a, b in [(c, c), (c, c), (c, c), (c, d), (d, c), (d, d), (c, d), (c, d), (d, d)]:
+        x, y = leaf(3), leaf(3)
+        with pf.compiled_autograd():
+            ((x * a).sum() * (y * b).sum()).backward()
+        np.testing.assert_allclose(x.grad, a.data * (y.data * b.data).sum())
+        np.testing.assert_allclose(y.grad, b.data * (x.data * a.data).sum())
+
+
 def test_sizes_that_change_in_elementwise_runs():
     for n in (4, 4, 4, 5, 5, 6, 4, 4, 7, 5, 5, 5):
         x = leaf(n)

@@ -128,6 +128,18 @@ def test_hooks_that_add_and_remove_hooks():
     both(program, 3)
 
 
+def test_hooks_of_two_branches_do_not_pass_each_other():
+    def program(w, log, k):
+        left, right = np.exp(w), np.tanh(w)
+        for name, y in (("left", left), ("right", right)):
+            y.register_hook(lambda g, name=name: log.append(name))
+            y.node.register_prehook(lambda gs, name=name: log.append(f"before {name}"))
+            y.node.register_hook(lambda found, gs, name=name: log.append(f"after {name}"))
+        return (left + right).sum()
+
+    assert both(program) == 1
+
+
 @COMPILERS
 def test_several_hooks_see_what_those_before_have_left(compiler):
     def program(w, log, k):
