@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import time
-import tracemalloc
 from collections.abc import Callable
 
 import one_core  # noqa: F401  (first: before threads are made)
 
 from common import write_results  # isort: skip
+from harness.kept import taken  # isort: skip
 import numpy as np  # isort: skip
 import profuse as pf  # isort: skip
-from profuse.executor.memory import output_pool, thread_block  # isort: skip
 from profuse.executor.settings.knobs import knobs  # isort: skip
 
 SIZES = (16, 128, 1024)
@@ -64,17 +63,6 @@ def microseconds(call: Callable[[], object], count: int, rounds: int) -> float:
     return best / count * 1e6
 
 
-def peak(call: Callable[[], object]) -> int:
-    """Bytes in use at once, with nothing left over from earlier calls."""
-    output_pool.pool = output_pool.Pool()
-    thread_block.release()
-    tracemalloc.start()
-    call()
-    found = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=200)
@@ -85,7 +73,7 @@ def main() -> None:
     for n in SIZES:
         for name, call in calls(n).items():
             spent = microseconds(call, max(1, args.calls * 16 // n), args.rounds)
-            used = peak(call) / (4 * n * n)
+            used = taken(call) / (4 * n * n)
             rows.append({"size": n, "what": name, "microseconds": spent, "arrays": used})
             print(f"{n:5} {name:32} {spent:10.2f} us {used:8.2f} arrays", flush=True)
     write_results(args.json, rows=rows)

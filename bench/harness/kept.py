@@ -95,6 +95,17 @@ def kept(case: Case, args: Arrays, budget: float) -> int:
     return sum(v.nbytes for v in values if np.ndim(v) and np.asarray(v).tobytes() not in given)
 
 
+def taken(call: Callable[[], object]) -> int:
+    """Bytes that NumPy has at once in a call, with nothing left over from earlier calls."""
+    output_pool.pool = output_pool.Pool()
+    thread_block.release()
+    tracemalloc.start()
+    call()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
 def peak(case: Case, args: Arrays, budget: float) -> int:
     """Bytes at once in a run of both halves."""
     forth = pf.jit(Forward(case.fn, budget=budget), profiled_runs=OP_BY_OP)
@@ -105,13 +116,7 @@ def peak(case: Case, args: Arrays, budget: float) -> int:
         back(token, saved, [np.ones_like(result)])
 
     run()  # what is traced is no memory of a call
-    output_pool.pool = output_pool.Pool()
-    thread_block.release()
-    tracemalloc.start()
-    run()
-    found = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return found
+    return taken(run)
 
 
 def judged(rows: dict[str, dict[str, Any]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ them in the order of the eager run already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..errors import IRError
 from ..ir.program import Instr, Program
@@ -89,6 +89,14 @@ class _Order:
             return
         self._place(instr, start + 1)
 
+    def move_up(self, found: Iterable[tuple[Instr, Sequence[int]]]) -> int:
+        """Move ops behind the last one that computes one of their values; how many have moved."""
+        for instr, values in found:
+            anchor = self.latest(values)
+            if anchor is not None:
+                self.move_behind(instr, anchor)
+        return self.moved
+
     def move_before(self, instr: Instr, user: Instr) -> None:
         """Move an op, with what is its own, immediately in front of a later one."""
         start, end = self.at(instr), self.at(user)
@@ -137,31 +145,20 @@ def move_unpack_hooks(program: Program, keep_order: bool = False) -> int:
 def move_tensor_pre_hooks(program: Program, keep_order: bool = False) -> int:
     """Each call of a tensor hook behind the gradient that it is given (R4.34)."""
     order = _Order(program, keep_order)
-    for call in order.hooks("tensor_pre_hook"):
-        anchor = order.latest(call.operands[1:])
-        if anchor is not None:
-            order.move_behind(call, anchor)
-    return order.moved
+    return order.move_up((call, call.operands[1:]) for call in order.hooks("tensor_pre_hook"))
 
 
 def move_pre_hooks(program: Program, keep_order: bool = False) -> int:
     """Each call of a prehook as early as its arguments allow (R4.35)."""
     order = _Order(program, keep_order)
-    for call in order.hooks("pre_hook"):
-        anchor = order.latest(call.operands[1:])
-        if anchor is not None:
-            order.move_behind(call, anchor)
-    return order.moved
+    return order.move_up((call, call.operands[1:]) for call in order.hooks("pre_hook"))
 
 
 def move_accumulations(program: Program, keep_order: bool = False) -> int:
     """Each accumulation behind the later of its leaf and its gradient (R4.36)."""
     order = _Order(program, keep_order)
-    for instr in [i for i in order.instrs if i.op is AccumulateGrad]:
-        anchor = order.latest(instr.operands)
-        if anchor is not None:
-            order.move_behind(instr, anchor)
-    return order.moved
+    found = [instr for instr in order.instrs if instr.op is AccumulateGrad]
+    return order.move_up((instr, instr.operands) for instr in found)
 
 
 def move_pre_hooks_late(program: Program, keep_order: bool = False) -> int:
