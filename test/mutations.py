@@ -45,13 +45,13 @@ MUTATIONS = (
     Mutation(
         "calls of users' code pass each other", "dialect/analysis/backward_order.py",
         "start += max((k + 1", "start += 0 * max((k + 1",
-        ("executor/backward/test_hooks.py",),
+        ("executor/backward/test_captured_hooks.py",),
     ),
     Mutation(
         "accumulations in front of hooks become results", "dialect/analysis/backward_lists.py",
         "            if instr.op in _CALLS:\n                break",
         "            if False:\n                break",
-        ("executor/backward/test_hooks.py",),
+        ("executor/backward/test_captured_hooks.py",),
     ),
     Mutation(
         "writes to saved arrays are not counted", "executor/tape/array.py",

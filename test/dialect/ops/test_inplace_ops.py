@@ -38,6 +38,11 @@ NO_SUITE = {
          "func.call", "profuse.custom_result"],
         "made by passes or importers of other frontends: test/dialect",
     ),
+    **dict.fromkeys(
+        ["profuse.list_get", "profuse.call_gradient", "profuse.call_hook", "profuse.call_backward",
+         "profuse.accumulate_grad", "profuse.validate_grads", "profuse.final_callbacks"],
+        "of captured backward runs: test/executor/backward",
+    ),
     "profuse.warn": "computes nothing: test_settings.py",
 }  # fmt: skip
 
