@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import profuse as pf
-import pytest
 from profuse.executor.backward.run import captured_runs, counts
 from programs import both, captured
 
 RNG = np.random.default_rng(5)
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    pf.compiled_autograd.reset()
-    yield
-    pf.compiled_autograd.reset()
 
 
 def leaf(*shape):

@@ -11,14 +11,6 @@ from profuse.executor.backward.compile import compiled
 from profuse.executor.backward.run import captured_runs, counts
 from programs import INTERPRETED, WEIGHTS, both, captured
 
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    pf.compiled_autograd.reset()
-    yield
-    pf.compiled_autograd.reset()
-
-
 COMPILERS = pytest.mark.parametrize("compiler", [INTERPRETED, compiled])
 
 

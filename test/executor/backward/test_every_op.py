@@ -22,10 +22,8 @@ TAPED = [case for case in CASES if case.op not in ("full", "item")]
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    pf.compiled_autograd.reset()
     with np.errstate(all="ignore"), pf.knobs.override(cache=False):
         yield
-    pf.compiled_autograd.reset()
 
 
 def gradients(fn, args):

@@ -12,11 +12,9 @@ RNG = np.random.default_rng(4)
 
 
 @pytest.fixture(autouse=True)
-def _fresh():
-    pf.compiled_autograd.reset()
+def _foreground():
     with pf.knobs.override(background=False):
         yield
-    pf.compiled_autograd.reset()
 
 
 def leaf(*shape):

@@ -10,14 +10,6 @@ from profuse.executor.backward import key
 from profuse.executor.backward.run import captured_runs, counts
 from programs import captured
 
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    pf.compiled_autograd.reset()
-    yield
-    pf.compiled_autograd.reset()
-
-
 RNG = np.random.default_rng(2)
 
 

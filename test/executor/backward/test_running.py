@@ -16,11 +16,9 @@ from programs import captured
 
 
 @pytest.fixture(autouse=True)
-def _fresh():
-    pf.compiled_autograd.reset()
+def _foreground():
     with pf.knobs.override(background=False):
         yield
-    pf.compiled_autograd.reset()
 
 
 def leaf(*shape):

@@ -15,13 +15,6 @@ from profuse.executor.tape.node import TAPE
 from programs import INTERPRETED, captured
 
 
-@pytest.fixture(autouse=True)
-def _fresh():
-    pf.compiled_autograd.reset()
-    yield
-    pf.compiled_autograd.reset()
-
-
 def loss():
     x = pf.array([1.0, 2.0], requires_grad=True)
     return x, (x * x).sum()

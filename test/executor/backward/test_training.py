@@ -25,13 +25,6 @@ def chars():
     return module
 
 
-@pytest.fixture(autouse=True)
-def _fresh():
-    pf.compiled_autograd.reset()
-    yield
-    pf.compiled_autograd.reset()
-
-
 def trained(chars, steps, scope):
     """Losses, norms of gradients that hooks have logged, and captures after each step.
 
