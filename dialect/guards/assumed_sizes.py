@@ -24,11 +24,14 @@ def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim
     """
     for size in sizes:
         for name, times in _divided(size):
-            if observed[name] % times == 0:
+            if name in observed and observed[name] % times == 0:
                 fresh = f"k{len(observed)}"
                 observed[fresh] = observed[name] // times
                 return name, symbol(fresh) * times
-    if len(sizes) != 2 or evaluate(sizes[0], observed) != evaluate(sizes[1], observed):
+    try:
+        if len(sizes) != 2 or evaluate(sizes[0], observed) != evaluate(sizes[1], observed):
+            return None
+    except (KeyError, ZeroDivisionError):  # no size was observed that tells
         return None
     for size, other in (sizes, sizes[::-1]):
         equal = symbol_name(size)

@@ -32,6 +32,9 @@ def test_what_was_so_is_assumed(sizes, observed, assumed):
     (["s0 // s1", "s1"], {"s0": 4, "s1": 2}),
     ([], {}),
     (["s0 - 3"], {"s0": 9}),
+    (["(s0 + 1) // 2", "s0 // 2"], {}),  # of which nothing was observed
+    (["s0", "s1"], {"s0": 3}),
+    (["s0 // (s1 - 4)", "s0"], {"s0": 3, "s1": 4}),
 ])  # fmt: skip
 def test_nothing_else_is_assumed(sizes, observed):
     before = dict(observed)
