@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.exceptions import AxisError as NumpyAxisError
+from numpy.linalg import LinAlgError
+
 from .dataclass import dataclass
 
 
@@ -68,6 +71,10 @@ class RangeError(ProfuseError, OverflowError):
     """A Python number does not fit where it has to go (OverflowError in NumPy and Python)."""
 
 
+class SingularError(ShapeError, LinAlgError):
+    """A matrix has no inverse, or a decomposition does not converge (NumPy's LinAlgError)."""
+
+
 class DivisionError(ProfuseError, ZeroDivisionError):
     """A Python number is divided by zero."""
 
@@ -116,7 +123,9 @@ class InternalError(ProfuseError, AssertionError):
     """An invariant of the compiler is broken; compilation stops, the call falls back."""
 
 
-_COUNTERPARTS: dict[type[Exception], type[ProfuseError]] = {
+_COUNTERPARTS: dict[type[Exception], type[ProfuseError]] = {  # the first that fits holds
+    LinAlgError: SingularError,
+    NumpyAxisError: AxisError,
     ValueError: ShapeError,
     IndexError: BoundsError,
     TypeError: DTypeError,

@@ -19,5 +19,21 @@ COMPOSED: dict[str, Handler] = {}  # ufuncs that are two or three ops, by name
 # indexing and ufuncs call, such as ``__getitem__``.
 METHODS: dict[str, Handler] = {}
 CREATION: dict[str, Handler] = {}  # functions that do not dispatch on arguments; see `substitutes`
+# Asked for functions that have no handler, which few programs call: what they load is loaded then.
+LATE: list[Callable[[Any], Handler | None]] = []
 
-__all__ = ["COMPOSED", "CREATION", "FUNCTIONS", "METHODS", "UFUNCS", "Handler"]
+
+def handler_of(function: Any) -> Handler | None:
+    """What records a NumPy function, or None."""
+    try:
+        found = FUNCTIONS.get(function)
+    except TypeError:
+        return None  # unhashable: no function
+    if found is None:
+        found = next((made for find in LATE if (made := find(function)) is not None), None)
+    return found
+
+
+__all__ = [
+    "COMPOSED", "CREATION", "FUNCTIONS", "LATE", "METHODS", "UFUNCS", "Handler", "handler_of",
+]  # fmt: skip

@@ -24,7 +24,11 @@ from .registry import array_method
 
 @array_method("__getitem__")
 def get_item(x: Traced, key: Any) -> Any:
-    """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
+    """``x[key]`` recorded; a key with a mask, whose elements decide sizes, runs on the host."""
+    if _has_mask(key):
+        from .host import call
+
+        return call("numpy.ndarray.__getitem__", (x, key), {})
     items = items_of(x, key)
     if not x.ndim and not items:
         # With an ellipsis, the result is an array, a view of x; without it, a number.
@@ -40,6 +44,18 @@ def get_item(x: Traced, key: Any) -> Any:
         column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
         return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
     return _basic(x, items)
+
+
+def _has_mask(key: Any) -> bool:
+    """True for a key with a boolean array, a nested list of bools, or a bool."""
+    items = key if isinstance(key, tuple) else (key,)
+    return any(map(_is_mask, items))
+
+
+def _is_mask(item: Any) -> bool:
+    while isinstance(item, (list, tuple)) and item:
+        item = item[0]
+    return isinstance(item, (bool, np.bool)) or _kind(item) == "b"
 
 
 def has_ellipsis(key: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.device import is_foreign
 from ...ir.types import ScalarType, TensorType
-from ..handlers import CREATION, FUNCTIONS, METHODS
+from ..handlers import CREATION, METHODS, handler_of
 from .current import current, evaluator, trace_error
 from .leaves import NUMBERS, converted
 from .recorder import Recorder
@@ -116,7 +116,7 @@ class Recording:
         return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-        handler = FUNCTIONS.get(func)
+        handler = handler_of(func)
         if handler is None:
             raise unsupported_call(self.rec, func)
         return handler(*args, **kwargs)
