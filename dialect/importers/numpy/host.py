@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from ...errors import IRError, ProfuseError
+from ...errors import IRError, ProfuseError, TraceError
 from ...ir.device import is_foreign
 from ...ir.dtypes import dtype_of
 from ...ir.types import ScalarType, TensorType, Type, type_of
@@ -86,6 +86,8 @@ class _Call:
         except ProfuseError as error:
             if error.loc is not None:
                 raise
+            if isinstance(error, TraceError):
+                raise trace_error(error.what, error.hint) from None
             raise size_error(type(error), error.what) from None
         if made is None:
             raise trace_error(

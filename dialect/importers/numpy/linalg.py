@@ -166,6 +166,26 @@ def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
         raise size_error(type(error), error.what) from None
 
 
+@numpy_function("linalg.matmul")
+def _matmul(x1: Any, x2: Any) -> Any:
+    return np.matmul(x1, x2)
+
+
+@numpy_function("linalg.tensordot")
+def _array_api_tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
+    return tensordot(x1, x2, axes)
+
+
+@numpy_function("linalg.outer")
+def _outer_of_vectors(x1: Any, x2: Any) -> Any:
+    if ndim(x1) != 1 or ndim(x2) != 1:
+        raise ShapeError(
+            "Input arrays must be one-dimensional, but they are "
+            f"x1.ndim={ndim(x1)} and x2.ndim={ndim(x2)}.", loc=user_loc(),
+        )  # fmt: skip
+    return outer(x1, x2)
+
+
 @numpy_function("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     """`np.linalg.norm`: of a vector over one axis, of a matrix over two."""

@@ -67,13 +67,13 @@ def _qr(call: Call) -> Shapes | None:
     return [r] if call["mode"] == "r" else [(*batch, m, k), r]
 
 
-def _real(call: Call) -> str | None:
+def _real(call: Call) -> tuple[str, str] | None:
     a = call["a"]
     if isinstance(a, TensorType) and a.dtype is not None and a.dtype.kind == "c":
         return None
     return (
-        "the result of a real matrix is real or complex, as its eigenvalues are; write "
-        "a.astype(complex), or np.linalg.eigh for symmetric matrices"
+        "the result of a real matrix is real or complex, as its eigenvalues are",
+        "write a.astype(complex), or np.linalg.eigh for symmetric matrices",
     )
 
 

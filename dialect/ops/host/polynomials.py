@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...ir.types import ScalarType, TensorType
 from .rule import Call, Rule, Shapes
 
+_OUTSIDE = "call it outside of the traced function"
+
 
 def _fit(call: Call) -> Shapes | None:
     degree, y = call["deg"], call.shape("y")
@@ -13,16 +15,16 @@ def _fit(call: Call) -> Shapes | None:
     return [(degree + 1, *y[1:])]
 
 
-def _roots(call: Call) -> str | None:
-    return "roots are real or complex, as the coefficients are"
+def _roots(call: Call) -> tuple[str, str] | None:
+    return "roots are real or complex, whatever the coefficients are", _OUTSIDE
 
 
-def _poly(call: Call) -> str | None:
+def _poly(call: Call) -> tuple[str, str] | None:
     given = call["seq_of_zeros"]
     dtype = given.dtype if isinstance(given, (TensorType, ScalarType)) else None
     if dtype is not None and dtype.kind != "c":
         return None
-    return "coefficients are real where complex roots come in pairs"
+    return "coefficients are real where complex roots come in pairs", _OUTSIDE
 
 
 RULES = (

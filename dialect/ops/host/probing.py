@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from ...errors import COMPLAINTS, DTypeError, located
+from ...errors import COMPLAINTS, ProfuseError, TraceError, located
 from ...ir.dtypes import NUMBERS, DType, dtype_of
 from ...ir.types import ScalarType, TensorType, Type
 from .arguments import Arguments, parsed_arguments
@@ -42,7 +42,7 @@ class Outcome:
 def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | None:
     """The structure of a call's result; None where too little is known of the operands.
 
-    Raises what the function raises for such operands, as an error of ours, and DTypeError where
+    Raises what the function raises for such operands, as an error of ours, and TraceError where
     dtypes depend on contents.
     """
     rule, parsed = rule_named(function), parsed_arguments(arguments)
@@ -50,11 +50,12 @@ def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | N
     if kinds is None:
         return None
     try:
-        call = Call(rule, parsed, types)
-        why = None if rule.refuse is None else rule.refuse(call)
+        why = None if rule.refuse is None else rule.refuse(Call(rule, parsed, types))
         if why is not None:
-            raise DTypeError(f"{rule.shown}: {why}")
+            raise TraceError(f"{rule.shown}: {why[0]}", hint=why[1])
         return _outcome(function, arguments, kinds)
+    except ProfuseError:
+        raise
     except COMPLAINTS as error:
         raise located(error, None) from error
 

@@ -86,7 +86,7 @@ class Rule:
             every tiny array admits. Numbers of a run may be given there.
         sized: names and axes of arguments whose sizes decide ranks or the number of results.
         source: a parameter that results may be views of.
-        refuse: why the dtype of results depends on contents; None where it does not.
+        refuse: why the dtype of results depends on contents, and what to do; None = it does not.
         gradient: its name in `gradients`; "" = there is none yet.
         own: the function itself, where the name is not where it is found.
     """
@@ -97,7 +97,7 @@ class Rule:
     neutral: Mapping[str, Any] | None = None
     sized: Callable[[Mapping[str, Any]], Iterable[tuple[str, int]]] | None = None
     source: str = ""
-    refuse: Callable[[Call], str | None] | None = None
+    refuse: Callable[[Call], tuple[str, str] | None] | None = None
     gradient: str = ""
     own: Callable[..., Any] | None = None
 
@@ -210,11 +210,12 @@ def name_of_function(function: Any) -> str | None:
 
 
 def _name_of_ufunc(ufunc: np.ufunc) -> str | None:
-    if ufunc.signature is not None:
-        return None
     name = ufunc.__name__
     if getattr(np, name, None) is ufunc:
-        return f"numpy.{name}"
+        found = f"numpy.{name}"
+        return found if ufunc.signature is None or found in rules() else None
+    if ufunc.signature is not None:
+        return None
     import sys
 
     special = sys.modules.get(SCIPY[:-1])  # whoever has one of its ufuncs has loaded it

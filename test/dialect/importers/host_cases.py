@@ -159,6 +159,10 @@ CASES = {
     "numpy.ravel_multi_index": lambda v: np.ravel_multi_index(
         (np.argsort(v, kind="stable"), np.argsort(v, kind="stable")), (6, 6)
     ),
+    "numpy.geomspace": lambda v: np.geomspace(v[1] * 0 + 1, v[2] * 0 + 4, 4),
+    "numpy.logspace": lambda v: np.logspace(v[0] * 0, v[1] * 0 + 2, num=5),
+    "numpy.matvec": lambda v: np.matvec(m(v), v),
+    "numpy.vecmat": lambda v: np.vecmat(v, m(v)),
     "numpy.gcd": lambda v: np.gcd(v, 6),
     "numpy.lcm": lambda v: np.lcm(v, 6),
     "numpy.cbrt": lambda v: np.cbrt(v),
