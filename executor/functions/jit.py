@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
+_CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
+
 
 @registry.kind
 class JitFunction(DispatchedFunction):
@@ -323,9 +325,14 @@ class JitFunction(DispatchedFunction):
                 most_ops=None if self._raises else knobs.trace_ops,
             )  # fmt: skip
             check_captured(made.captured, home)
-            variant = self._admit(key, made, home)
-            variant.executor.counters.traces += 1
             reason = "trace guard" if known else "new argument structure, rank or dtype"
+            outdated = next((v for v in known if v.is_outdated_by(made)), None)
+            if outdated is not None:
+                variant, reason = self._renew(outdated, made), "other objects of the same kind"
+            else:
+                self._check_churn(known)
+                variant = self._admit(key, made, home)
+            variant.executor.counters.traces += 1
             seconds = time.perf_counter() - start
             variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
             log("trace", self._name, reason, seconds)
@@ -345,6 +352,27 @@ class JitFunction(DispatchedFunction):
         variant = Variant(made, executor, key, used=next(self._looks))
         self._variants.setdefault(key, []).append(variant)
         return variant
+
+    def _renew(self, outdated: Variant, made: Trace) -> Variant:
+        """Replace a trace by one that reads other objects into the same graph."""
+        found = self._variants[outdated.key]
+        renewed = outdated.renewed(made)
+        found[found.index(outdated)] = renewed
+        self._forget(outdated)
+        return renewed
+
+    def _check_churn(self, known: Sequence[Variant]) -> None:
+        """Raise TraceError where what the function reads changes sooner than graphs pay off."""
+        outdated = [v for v in known if not v.trace.holds_what_it_held()][-_CHURN:]
+        if self._raises or len(outdated) < _CHURN:
+            return
+        if all(v.executor.counters.current().calls < _CHURN for v in outdated):
+            names = {read.name for v in outdated for read in v.trace.changed()}
+            raise TraceError(
+                f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
+                "changes from call to call: each value would be a graph of its own",
+                hint="pass it as an argument",
+            )
 
     def _graphs(self) -> list[StoredGraph]:
         from ...dialect.importers.tracing.stored_trace import trace_to_json
@@ -375,13 +403,17 @@ class JitFunction(DispatchedFunction):
             left = [v for v in self._variants.pop(oldest.key) if v is not oldest]
             if left:
                 self._variants[oldest.key] = left
-            for table in (self._flat, self._on_device):
-                for flat in [k for k, v in tuple(table.items()) if v is oldest]:
-                    del table[flat]
-                    self._plans_seen = -1  # so that emitted code drops the trace, too
+            self._forget(oldest)
             oldest.executor.retire(self._own)
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
+
+    def _forget(self, variant: Variant) -> None:
+        """Drop a graph from the tables by which calls find it."""
+        for table in (self._flat, self._on_device):
+            for flat in [k for k, v in tuple(table.items()) if v is variant]:
+                del table[flat]
+        self._plans_seen = -1  # so that emitted code drops the trace, too
 
     def _graphs_met(self) -> list[Variant]:
         return [v for known in self._variants.values() for v in known]
