@@ -74,10 +74,38 @@ class JitFunction(DispatchedFunction):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
-            outputs = self._run(variant.executor, self._inputs(variant, args))
-            result = variant.trace.out_tree.unflatten(outputs)
+            result = self._serve(variant, args, args, args, kwargs)
         self._look()
         return result
+
+    def _serve(
+        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """The result of a call by its graph, which writes to arguments where the function does.
+
+        Args:
+            variant: the graph.
+            leaves: its arguments, which kernels can read.
+            given: the same as the caller has them.
+            args: those of the call, for Python.
+            kwargs: the same, by name.
+        """
+        trace = variant.trace
+        if not trace.writes:
+            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            return trace.out_tree.unflatten(outputs)
+        from .write_back import are_apart, write_back
+
+        if not are_apart(trace, given):
+            return self._leave(None, args, kwargs)
+        try:
+            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+        except Exception:
+            # Python leaves what NumPy has written before the error, and raises that again.
+            return self._leave(None, args, kwargs)
+        write_back(trace, outputs, given)
+        return trace.result(outputs, given)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False
@@ -157,14 +185,14 @@ class JitFunction(DispatchedFunction):
             return self._call_traced(leaves, tree, args, kwargs)
         if is_on_tape(leaves):
             return self._call_on_tape(leaves, tree)
+        given = leaves
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
             flat = None if found is None else flat
             variant = self._lookup(flat, leaves, tree, args, kwargs, home)
             return self._run_on_device(variant, leaves)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
-        outputs = self._run(variant.executor, self._inputs(variant, leaves))
-        return variant.trace.out_tree.unflatten(outputs)
+        return self._serve(variant, leaves, given, args, kwargs)
 
     def _call_on_tape(self, leaves: list, tree: TreeDef) -> Any:
         """Run a call with arrays of the tape; the graph is that of a call with plain arrays."""
@@ -173,6 +201,8 @@ class JitFunction(DispatchedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
+        if variant.trace.writes:
+            raise Refused(None)
         if not variant.takes_tape:
             variant.takes_tape, self._plans_seen = True, -1
         outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
@@ -210,6 +240,8 @@ class JitFunction(DispatchedFunction):
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
+        if variant.trace.writes:
+            raise Refused(None)
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
 
     def _lookup(
@@ -298,7 +330,7 @@ class JitFunction(DispatchedFunction):
                 # The function may use values of the outer trace, so a trace of its own fails. If it
                 # fails for another reason, the call below raises the error in the outer trace.
                 return trace_inline(self._fn, args, kwargs, leaves)
-        if variant is None or not variant.executor.joins_traces:
+        if variant is None or variant.trace.writes or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
@@ -323,6 +355,7 @@ class JitFunction(DispatchedFunction):
             made = trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if self._raises else knobs.trace_ops,
+                writes=home == HOST and not self._raises,
             )  # fmt: skip
             check_captured(made.captured, home)
             reason = "trace guard" if known else "new argument structure, rank or dtype"
@@ -382,7 +415,8 @@ class JitFunction(DispatchedFunction):
             every = self._graphs_met()
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
-        traces = [t for t in host if t.holds_what_it_held()]  # others would not be called again
+        # Others would not be called again, or need the caller's arrays.
+        traces = [t for t in host if t.holds_what_it_held() and not t.writes]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:

@@ -164,9 +164,11 @@ class Traced(Recording, of=TensorType):
     __slots__ = ("storage",)
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, rec: Recorder, value: int, owner: str | None = None) -> None:
+    def __init__(
+        self, rec: Recorder, value: int, owner: str | None = None, leaf: int | None = None
+    ) -> None:
         super().__init__(rec, value)
-        self.storage: Storage | None = Storage(owner) if owner else None
+        self.storage: Storage | None = Storage(owner, leaf) if owner else None
 
     # --- attributes ---------------------------------------------------------------------------
 
