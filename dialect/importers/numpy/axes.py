@@ -132,6 +132,16 @@ def setting(value: Any, dtype: Any) -> Any:
     return cell[()]
 
 
+def is_mask(item: Any) -> bool:
+    """True for an item of a key that is an array of bools."""
+    return isinstance(item, (np.ndarray, Traced)) and item.dtype.kind == "b" and item.ndim > 0
+
+
+def has_mask(key: Any) -> bool:
+    """True for a key that is an array of bools, or has one."""
+    return any(map(is_mask, key)) if isinstance(key, tuple) else is_mask(key)
+
+
 def axis_of(axis: Any, rank: int) -> int:
     """``axis`` counted from the front; raises AxisError at the user's line."""
     found = operator.index(axis)

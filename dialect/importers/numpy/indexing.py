@@ -18,13 +18,20 @@ from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.traced import Traced, TracedScalar
+from .axes import has_mask
 from .creation import array
 from .registry import array_method
 
 
 @array_method("__getitem__")
 def get_item(x: Traced, key: Any) -> Any:
-    """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
+    """``x[key]`` recorded; of a boolean mask, what can be computed without knowing its count."""
+    if has_mask(key) and not x.rec.evaluates:
+        from .masks import read_masked, under_mask
+
+        masked = under_mask(x, key)
+        if masked is not None:
+            return read_masked(*masked)
     items = items_of(x, key)
     if not x.ndim and not items:
         # With an ellipsis, the result is an array, a view of x; without it, a number.

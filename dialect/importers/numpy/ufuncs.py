@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,6 +68,10 @@ _REDUCE = {
 def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """``ufunc(*inputs, **kwargs)`` or one of its methods, recorded."""
     name = ufunc.__name__
+    if method == "__call__" and any(getattr(type(x), "lifts", False) for x in inputs):
+        from .masks import lift_ufunc
+
+        return lift_ufunc(ufunc, inputs, kwargs)
     if method in ("reduce", "accumulate"):
         return _reduce(ufunc, method, inputs, kwargs)
     rec = recorder_of(inputs)
@@ -76,10 +81,16 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
     targets = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
     for target in targets:
         check_owner(traced_out(f"np.{name}", target))
-    dtype = kwargs.pop("dtype", None)
+    dtype, where = kwargs.pop("dtype", None), kwargs.pop("where", True)
     _refuse_keywords(f"np.{name}", kwargs, inputs)
     if not is_supported(ufunc):
         raise unsupported_call(rec, ufunc)
+    if where is not True:
+        from .masked_writes import call_where
+
+        given = {} if dtype is None else {"dtype": dtype}
+        call = functools.partial(call_ufunc, None, ufunc, "__call__", **given)
+        return call_where(ufunc, call, inputs, where, targets)
     made_in = None
     if dtype is not None:
         inputs = tuple(as_array(x) if isinstance(x, (list, tuple)) else x for x in inputs)
@@ -128,9 +139,11 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
 
 def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
     for name, value in kwargs.items():
-        if (value is None and name != "signature") or (name == "where" and value is True) or (
-            name == "casting" and value == "same_kind"
-        ) or name == "subok":  # fmt: skip
+        if (
+            (value is None and name != "signature")
+            or (name == "casting" and value == "same_kind")
+            or name == "subok"
+        ):
             continue
         if name == "order":
             check_order(value)
