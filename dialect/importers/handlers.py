@@ -22,7 +22,7 @@ METHODS: dict[str, Handler] = {}
 CREATION: dict[str, Handler] = {}  # functions that do not dispatch on arguments; see `substitutes`
 
 # Modules of `numpy` that few programs need. They are loaded when a trace meets what no table has.
-_SELDOM = ("masked_reductions", "masked_writes")
+_SELDOM = ("index_writes", "masked_reductions", "masked_writes")
 _loaded: list[str] = []
 
 

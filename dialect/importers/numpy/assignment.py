@@ -1,4 +1,4 @@
-"""``x[key] = value``: basic indexing, single elements, and one value where a mask holds."""
+"""``x[key] = value``: basic indexing, single elements; masks and index arrays go elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .registry import array_method
 
 @array_method("__setitem__")
 def set_item(x: Traced, key: Any, value: Any) -> None:
-    """``x[key] = value`` recorded; raises TraceError for index arrays and for arguments."""
+    """``x[key] = value`` recorded; raises TraceError for arguments."""
     check_owner(x)
     if is_immutable(x):
         raise trace_error("a NumPy scalar cannot be assigned to", "make an array: np.zeros(1)")
@@ -37,10 +37,10 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
             return
     items = items_of(x, key)
     if any(map(is_index_array, items)):
-        raise trace_error(
-            "assignment to elements picked by an index array is not supported while tracing",
-            "use x[...] = np.where(mask, values, x), or slices",
-        )
+        from .index_writes import put_at
+
+        put_at(x, key, value)
+        return
     if (
         items
         and len(items) == x.ndim

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,27 @@ def check_cast(x: Any, dtype: Any, casting: Any = "same_kind") -> None:
             f"Cannot cast array data from {given!r} to {wanted!r} according to the rule "
             f"{casting!r}", loc=user_loc(),
         )  # fmt: skip
+
+
+def loop(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any = None) -> tuple[np.dtype, ...]:
+    """The dtypes of the loop that NumPy chooses, outputs last.
+
+    ``dtype``: the outputs' dtype that the call asks for, or None. Raises TypeError where there is
+    no such loop, or where operands cannot be cast to its dtypes.
+    """
+    outputs = [None] * ufunc.nout
+    wanted = None if dtype is None else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
+    given = [
+        _weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x)))
+        for x in inputs
+    ]
+    if wanted is None:
+        return ufunc.resolve_dtypes((*given, *outputs))
+    return ufunc.resolve_dtypes((*given, *outputs), signature=wanted)
+
+
+def _weak(kind: type) -> Any:
+    return np.dtype(bool) if kind is bool else kind
 
 
 def setting(value: Any, dtype: Any) -> Any:

@@ -37,7 +37,7 @@ def get_item(x: Traced, key: Any) -> Any:
         # With an ellipsis, the result is an array, a view of x; without it, a number.
         return in_memory(x) if has_ellipsis(key) else op("cast", x, dtype=dtype_of(x.dtype))
     if any(is_index_array(item) for item in items):
-        return _advanced(x, items, _ellipsis_place(key))
+        return _advanced(x, items, ellipsis_place(key))
     if (
         x.ndim
         and not any(item is None or isinstance(item, slice) for item in items)
@@ -51,10 +51,10 @@ def get_item(x: Traced, key: Any) -> Any:
 
 def has_ellipsis(key: Any) -> bool:
     """True for a key whose result is an array even where every axis has an integer."""
-    return _ellipsis_place(key) is not None
+    return ellipsis_place(key) is not None
 
 
-def _ellipsis_place(key: Any) -> int | None:
+def ellipsis_place(key: Any) -> int | None:
     """How many items of a key come before its ellipsis; None for a key without one."""
     items = key if isinstance(key, tuple) else (key,)
     return next((k for k, item in enumerate(items) if item is Ellipsis), None)

@@ -21,7 +21,6 @@ _WAYS_OUT = {
     "unique": "its size depends on contents: call it outside of the traced function",
     "tolist": "keep it an array",
     "sort": "call it outside of the traced function",
-    "put": "build a new array with np.where",
     "fill": "use np.full",
 }
 
