@@ -21,7 +21,7 @@ from ...dialect.ir.size_algebra import fits_64_bits
 from ...dialect.ir.symbolic import Dim, Sym, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...dialect.ops.sizes import is_nonnegative
-from .additions import add_at
+from .additions import update_at
 from .element import Number, emit
 from .generic import Emitter, Expr, Tensor, Value, dims, known, literal, loop_index, mlir_type
 from .maps import broadcast_map, slice_map
@@ -274,9 +274,16 @@ class Builder(Emitter):
         )
         return Tensor(out[0], type_)
 
-    def add_at(self, x: Tensor, value: Tensor, places: Mapping[int, Tensor], start: int) -> Tensor:
-        """``x`` with numbers added at places that arrays name; see `additions.add_at`."""
-        return add_at(self, x, value, places, start)
+    def update_at(
+        self,
+        combine: Callable[[Scalar, Scalar], Scalar],
+        x: Tensor,
+        value: Tensor,
+        places: Mapping[int, Tensor],
+        start: int,
+    ) -> Tensor:
+        """``x`` updated at places that arrays name; see `additions.update_at`."""
+        return update_at(self, combine, x, value, places, start)
 
     # --- moving elements ---------------------------------------------------------------------
 

@@ -161,19 +161,4 @@ def check_writes(rec: Recorder) -> None:
         )
 
 
-def masked(array: Traced, mask: Any, value: Any) -> None:
-    """``array[mask] = value`` for one value and a mask of the array's shape."""
-    if np.ndim(value):
-        raise trace_error(
-            "assignment of an array to the elements of a mask is not supported while tracing",
-            "use x[...] = np.where(mask, values, x) with values of the shape of x",
-        )
-    if isinstance(value, (Recording, np.ndarray, np.generic)) and hasattr(value, "dtype"):
-        # NumPy casts even a single element of its own here, where ``x[...] = value`` converts it as
-        # a number, and raises for one out of range.
-        value = op("expand_dims", value, axes=(0,))
-    new = op("conform", value, array, assign=True)
-    write(array, op("select", mask, new, array), strict=False)
-
-
-__all__ = ["Storage", "check_writes", "masked", "operate", "write"]
+__all__ = ["Storage", "check_writes", "operate", "write"]

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
-from ..handlers import METHODS
+from ..handlers import METHODS, method_handler
 from .current import evaluator, size_error, trace_error
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
@@ -233,10 +233,11 @@ class Traced(Recording, of=TensorType):
         return iter(METHODS["ravel"](self))
 
     def __getattr__(self, name: str) -> Any:
-        handler = METHODS.get(name)
+        known = hasattr(np.ndarray, name) and not name.startswith("__")
+        handler = method_handler(name) if known else METHODS.get(name)
         if handler is not None:
             return lambda *args, **kwargs: handler(self, *args, **kwargs)
-        if hasattr(np.ndarray, name) and not name.startswith("__"):
+        if known:
             raise unsupported_method(self.rec, name)
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
