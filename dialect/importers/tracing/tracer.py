@@ -16,6 +16,7 @@ from ..numpy import assignment, creation, joins, linalg, methods, reductions, se
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
+from ..python.state import StateRead, state_reads
 from .current import recording, trace_error
 from .leaves import leaf_kind
 from .mutation import check_writes
@@ -48,6 +49,7 @@ class Trace:
         names: per argument leaf, what the user calls it.
         strict: the function asks for strict fusion (R1.46).
         remarks: sentences on how the graph was made.
+        reads: what the function has read from outside of the call; the graph holds for that alone.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -61,6 +63,7 @@ class Trace:
     names: tuple[str, ...] = ()
     strict: bool = False
     remarks: tuple[str, ...] = ()
+    reads: tuple[StateRead, ...] = ()
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,8 +75,18 @@ class Trace:
         )
 
     def holds_what_it_held(self) -> bool:
-        """True if the captured arrays have the dtypes and shapes that they had when tracing."""
+        """True if what the function reads from outside is what it was when tracing.
+
+        Of captured arrays, that is dtypes and shapes: their contents are inputs of the graph.
+        """
+        for read in self.reads:
+            if not read.holds():
+                return False
         return not self.captured or self._held() == self.held
+
+    def changed(self) -> list[StateRead]:
+        """What the function reads from outside, and is something else by now."""
+        return [read for read in self.reads if not read.holds()]
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
         """True if the baked numbers hold for these leaves, and captured arrays kept their types."""
@@ -107,26 +120,62 @@ def _kind_text(kind: Any) -> str:
 
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
-    name: str = "main", loop_bytes: int | None = None,
+    name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
-    ``loop_bytes``: what the gradient of a loop may keep of its rounds; None = anything.
+    Args:
+        fn: the function.
+        args: its example arguments.
+        kwargs: the same, by name.
+        name: name of the graph.
+        loop_bytes: what the gradient of a loop may keep of its rounds; None = anything.
+        most_ops: the longest graph that may be recorded; None = any.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
     BoundsError as NumPy would, and ArgumentError / DTypeError for arguments that cannot be passed.
+    A TraceError has the numbers that the trace had assumed by then (`TraceError.guards`).
     """
     kwargs = dict(kwargs or {})
     leaves, in_tree = flatten_call(fn, args, kwargs)
     names = tuple(leaf_names(fn, in_tree))
     rec = Recorder(name, leaves, fn)
-    rec.loop_bytes = loop_bytes
+    rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
     rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
+    labels = tuple(n.replace("'", "", 2) for n in names)
+    try:
+        out_tree = _record(rec, fn, in_tree, names)
+        reads = _reads(rec, fn, in_tree)
+    except TraceError as error:
+        error.guards = _guards(rec, labels)
+        raise
+    return Trace(
+        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
+        _guards(rec, labels), tuple(map(leaf_kind, leaves)), names, rec.strict, tuple(rec.remarks),
+        reads,
+    )  # fmt: skip
+
+
+def _reads(rec: Recorder, fn: Callable, in_tree: TreeDef) -> tuple[StateRead, ...]:
+    """What the function has read from outside, by itself and through graphs that have joined."""
+    args, kwargs = in_tree.unflatten(rec.leaves)
+    labels = {id(value): label for value, label in labelled(args, kwargs, fn)}
+    statics = [(value, labels.get(id(value), "an argument")) for value in in_tree.statics()]
+    found = [*state_reads(rec.scope, [(fn, "self"), *statics]), *rec.inner_reads]
+    return tuple({(r.step, id(r.holder), r.key): r for r in found}.values())
+
+
+def _guards(rec: Recorder, labels: tuple[str, ...]) -> list[TraceGuard]:
+    return [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
+
+
+def _record(rec: Recorder, fn: Callable, in_tree: TreeDef, names: tuple[str, ...]) -> TreeDef:
+    """Run the function on the recorder's inputs and close the graph; the results' structure."""
     with recording(rec), effects_refused(rec):
         traced_args, traced_kwargs = unflatten(in_tree, [
             _argument(rec, value, leaf, label)
-            for value, leaf, label in zip(rec.inputs, leaves, names, strict=True)
+            for value, leaf, label in zip(rec.inputs, rec.leaves, names, strict=True)
         ])  # fmt: skip
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
@@ -156,12 +205,7 @@ def trace(
     rec.check_captured()
     rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
     check_writes(rec)
-    labels = tuple(n.replace("'", "", 2) for n in names)
-    guards = [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
-    return Trace(
-        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
-        guards, tuple(map(leaf_kind, leaves)), names, rec.strict, tuple(rec.remarks),
-    )  # fmt: skip
+    return out_tree
 
 
 def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
