@@ -43,6 +43,7 @@ REFUSED_COMPLEX = {
     "flat_at_zero", "clip", "rsqrt", "erf", "relu", "sign", "exp2", "expm1", "log2", "log10",
     "log1p", "asin", "acos", "atan", "asinh", "acosh", "atanh", "rint", "round", "index_add",
     "gather_add", "matmul", "addmm", "mm_tree", "var", "std", "cumsum", "cumprod",
+    "require", "index_put", "index_multiply",
 }  # fmt: skip
 # Ops that refuse some: Python numbers alone, for which Python may raise; complex numbers as real
 # ones, of which NumPy warns; powers but for a few.
