@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
+_CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
+
 
 @registry.kind
 class JitFunction(DispatchedFunction):
@@ -72,10 +74,38 @@ class JitFunction(DispatchedFunction):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
-            outputs = self._run(variant.executor, self._inputs(variant, args))
-            result = variant.trace.out_tree.unflatten(outputs)
+            result = self._serve(variant, args, args, args, kwargs)
         self._look()
         return result
+
+    def _serve(
+        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """The result of a call by its graph, which writes to arguments where the function does.
+
+        Args:
+            variant: the graph.
+            leaves: its arguments, which kernels can read.
+            given: the same as the caller has them.
+            args: those of the call, for Python.
+            kwargs: the same, by name.
+        """
+        trace = variant.trace
+        if not trace.writes:
+            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            return trace.out_tree.unflatten(outputs)
+        from .write_back import are_apart, write_back
+
+        if not are_apart(trace, given):
+            return self._leave(None, args, kwargs)
+        try:
+            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+        except Exception:
+            # Python leaves what NumPy has written before the error, and raises that again.
+            return self._leave(None, args, kwargs)
+        write_back(trace, outputs, given)
+        return trace.result(outputs, given)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False
@@ -155,14 +185,14 @@ class JitFunction(DispatchedFunction):
             return self._call_traced(leaves, tree, args, kwargs)
         if is_on_tape(leaves):
             return self._call_on_tape(leaves, tree)
+        given = leaves
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
             flat = None if found is None else flat
             variant = self._lookup(flat, leaves, tree, args, kwargs, home)
             return self._run_on_device(variant, leaves)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
-        outputs = self._run(variant.executor, self._inputs(variant, leaves))
-        return variant.trace.out_tree.unflatten(outputs)
+        return self._serve(variant, leaves, given, args, kwargs)
 
     def _call_on_tape(self, leaves: list, tree: TreeDef) -> Any:
         """Run a call with arrays of the tape; the graph is that of a call with plain arrays."""
@@ -171,6 +201,8 @@ class JitFunction(DispatchedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
+        if variant.trace.writes:
+            raise Refused(None)
         if not variant.takes_tape:
             variant.takes_tape, self._plans_seen = True, -1
         outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
@@ -208,6 +240,8 @@ class JitFunction(DispatchedFunction):
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
+        if variant.trace.writes:
+            raise Refused(None)
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
 
     def _lookup(
@@ -296,7 +330,7 @@ class JitFunction(DispatchedFunction):
                 # The function may use values of the outer trace, so a trace of its own fails. If it
                 # fails for another reason, the call below raises the error in the outer trace.
                 return trace_inline(self._fn, args, kwargs, leaves)
-        if variant is None or not variant.executor.joins_traces:
+        if variant is None or variant.trace.writes or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
@@ -321,11 +355,17 @@ class JitFunction(DispatchedFunction):
             made = trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if self._raises else knobs.trace_ops,
+                writes=home == HOST and not self._raises,
             )  # fmt: skip
             check_captured(made.captured, home)
-            variant = self._admit(key, made, home)
-            variant.executor.counters.traces += 1
             reason = "trace guard" if known else "new argument structure, rank or dtype"
+            outdated = next((v for v in known if v.is_outdated_by(made)), None)
+            if outdated is not None:
+                variant, reason = self._renew(outdated, made), "other objects of the same kind"
+            else:
+                self._check_churn(known)
+                variant = self._admit(key, made, home)
+            variant.executor.counters.traces += 1
             seconds = time.perf_counter() - start
             variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
             log("trace", self._name, reason, seconds)
@@ -346,6 +386,27 @@ class JitFunction(DispatchedFunction):
         self._variants.setdefault(key, []).append(variant)
         return variant
 
+    def _renew(self, outdated: Variant, made: Trace) -> Variant:
+        """Replace a trace by one that reads other objects into the same graph."""
+        found = self._variants[outdated.key]
+        renewed = outdated.renewed(made)
+        found[found.index(outdated)] = renewed
+        self._forget(outdated)
+        return renewed
+
+    def _check_churn(self, known: Sequence[Variant]) -> None:
+        """Raise TraceError where what the function reads changes sooner than graphs pay off."""
+        outdated = [v for v in known if not v.trace.holds_what_it_held()][-_CHURN:]
+        if self._raises or len(outdated) < _CHURN:
+            return
+        if all(v.executor.counters.current().calls < _CHURN for v in outdated):
+            names = {read.name for v in outdated for read in v.trace.changed()}
+            raise TraceError(
+                f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
+                "changes from call to call: each value would be a graph of its own",
+                hint="pass it as an argument",
+            )
+
     def _graphs(self) -> list[StoredGraph]:
         from ...dialect.importers.tracing.stored_trace import trace_to_json
         from .saved.file import StoredGraph
@@ -354,7 +415,8 @@ class JitFunction(DispatchedFunction):
             every = self._graphs_met()
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
-        traces = [t for t in host if t.holds_what_it_held()]  # others would not be called again
+        # Others would not be called again, or need the caller's arrays.
+        traces = [t for t in host if t.holds_what_it_held() and not t.writes]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:
@@ -375,13 +437,17 @@ class JitFunction(DispatchedFunction):
             left = [v for v in self._variants.pop(oldest.key) if v is not oldest]
             if left:
                 self._variants[oldest.key] = left
-            for table in (self._flat, self._on_device):
-                for flat in [k for k, v in tuple(table.items()) if v is oldest]:
-                    del table[flat]
-                    self._plans_seen = -1  # so that emitted code drops the trace, too
+            self._forget(oldest)
             oldest.executor.retire(self._own)
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
+
+    def _forget(self, variant: Variant) -> None:
+        """Drop a graph from the tables by which calls find it."""
+        for table in (self._flat, self._on_device):
+            for flat in [k for k, v in tuple(table.items()) if v is variant]:
+                del table[flat]
+        self._plans_seen = -1  # so that emitted code drops the trace, too
 
     def _graphs_met(self) -> list[Variant]:
         return [v for known in self._variants.values() for v in known]

@@ -18,23 +18,37 @@ from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.traced import Traced, TracedScalar
+from .axes import has_mask, settled_key
 from .creation import array
 from .registry import array_method
 
 
 @array_method("__getitem__")
 def get_item(x: Traced, key: Any) -> Any:
-    """``x[key]`` recorded; a key with a mask, whose elements decide sizes, runs on the host."""
+    """``x[key]`` recorded; of a mask, what can be computed without knowing its count.
+
+    Other keys with masks, whose elements decide sizes, run on the host.
+    """
+    key = settled_key(key)
+    if has_mask(key) and not x.rec.evaluates:
+        from .mask_keys import under_mask
+        from .masks import read_masked
+
+        masked = under_mask(x, key)
+        if masked is not None:
+            return read_masked(*masked)
     if _has_mask(key):
         from .host import call
 
-        return call("numpy.ndarray.__getitem__", (x, key), {})
+        listed = key if isinstance(key, tuple) else (key,)
+        found = tuple(array(item) if isinstance(item, list) else item for item in listed)
+        return call("numpy.ndarray.__getitem__", (x, found), {})
     items = items_of(x, key)
     if not x.ndim and not items:
         # With an ellipsis, the result is an array, a view of x; without it, a number.
         return in_memory(x) if has_ellipsis(key) else op("cast", x, dtype=dtype_of(x.dtype))
     if any(is_index_array(item) for item in items):
-        return _advanced(x, items, _ellipsis_place(key))
+        return _advanced(x, items, ellipsis_place(key))
     if (
         x.ndim
         and not any(item is None or isinstance(item, slice) for item in items)
@@ -60,10 +74,10 @@ def _is_mask(item: Any) -> bool:
 
 def has_ellipsis(key: Any) -> bool:
     """True for a key whose result is an array even where every axis has an integer."""
-    return _ellipsis_place(key) is not None
+    return ellipsis_place(key) is not None
 
 
-def _ellipsis_place(key: Any) -> int | None:
+def ellipsis_place(key: Any) -> int | None:
     """How many items of a key come before its ellipsis; None for a key without one."""
     items = key if isinstance(key, tuple) else (key,)
     return next((k for k, item in enumerate(items) if item is Ellipsis), None)

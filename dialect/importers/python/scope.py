@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +70,7 @@ class _Cell:
     original: types.CellType
     made: types.CellType
     name: str
+    held: Any = _MISSING  # by the original when the traced code got the other one
     given: Any = _MISSING
     filled: bool = False
 
@@ -195,7 +196,7 @@ class Scope:
                 value = cell.original.cell_contents
             except ValueError:
                 return  # not bound yet
-            cell.given = self._read(value, cell.name)
+            cell.held, cell.given = value, self._read(value, cell.name)
             cell.made.cell_contents = cell.given
 
     def _cached(self, value: Any) -> Callable:
@@ -241,6 +242,24 @@ class Scope:
         return construct if not getattr(cls, "__abstractmethods__", None) else cls
 
     # --- what the user's code did -------------------------------------------------------------
+
+    def read(self) -> Iterator[tuple[str, Any, Any, Any, str]]:
+        """What the code has read by name, as the fields of `state.StateRead`."""
+        for table in self._globals.values():
+            for name in sorted(table.seen & table.real.keys()):
+                yield "global", table.real, name, table.start.get(name), name
+        for cell in self._cells.values():
+            if cell.held is not _MISSING:
+                yield "cell", cell.original, None, cell.held, cell.name
+        for fn, made in self._functions.values():
+            if made is not fn and getattr(fn, "__defaults__", None):
+                label = f"the defaults of {fn.__name__}"
+                yield "attribute", fn, "__defaults__", fn.__defaults__, label
+
+    def functions_seen(self) -> list[tuple[Any, str]]:
+        """The defaults by keyword of functions that the code has called, with their names."""
+        kept = [getattr(fn, "__kwdefaults__", None) or {} for fn, _ in self._functions.values()]
+        return [(value, name) for defaults in kept for name, value in defaults.items()]
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

@@ -1,7 +1,8 @@
 """Writes to traced arrays: in-place operators, ``out=`` (`outputs`), assignment to elements.
 
-They become ops that write. The caller must not see a write: writes to an argument, or to a view of
-one, are refused at once, all others when the graph is complete.
+They become ops that write. The caller must not see a write. One to an argument, or to a view of
+one, ends the trace with a WriteError; `tracer.trace` may then begin anew with a copy of the
+argument, which is a result of the graph. Others are refused when the graph is complete.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from ...analysis.alias import forbidden
 from ...analysis.must_alias import Accesses
-from ...errors import TraceError
+from ...errors import TraceError, WriteError
 from ...ir.op import OPS
 from .current import trace_error
 from .operators import Recording, op
@@ -25,22 +26,27 @@ _COPY_FIRST = "write to a copy: y = x.copy()"
 
 
 class Storage:
-    """Memory that views share, and why it must not be written."""
+    """Memory that views share, why it must not be written, and which argument it is, if any."""
 
-    __slots__ = ("owner",)
+    __slots__ = ("leaf", "owner")
 
-    def __init__(self, owner: str | None = None) -> None:
-        self.owner = owner
+    def __init__(self, owner: str | None = None, leaf: int | None = None) -> None:
+        self.owner, self.leaf = owner, leaf
 
 
 def check_owner(array: Traced) -> None:
     """Raise TraceError for an argument or a view of one."""
     if array.storage and array.storage.owner:
-        raise trace_error(
+        leaf = array.storage.leaf
+        error = trace_error(
             f"an in-place operation would change {array.storage.owner}, which the caller still "
             "sees",
             f"write x = x + … instead of x += …, or {_COPY_FIRST}",
+            TraceError if leaf is None else WriteError,
         )
+        if isinstance(error, WriteError) and leaf is not None:
+            error.leaf = leaf
+        raise error
 
 
 _REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
@@ -155,19 +161,4 @@ def check_writes(rec: Recorder) -> None:
         )
 
 
-def masked(array: Traced, mask: Any, value: Any) -> None:
-    """``array[mask] = value`` for one value and a mask of the array's shape."""
-    if np.ndim(value):
-        raise trace_error(
-            "assignment of an array to the elements of a mask is not supported while tracing",
-            "use x[...] = np.where(mask, values, x) with values of the shape of x",
-        )
-    if isinstance(value, (Recording, np.ndarray, np.generic)) and hasattr(value, "dtype"):
-        # NumPy casts even a single element of its own here, where ``x[...] = value`` converts it as
-        # a number, and raises for one out of range.
-        value = op("expand_dims", value, axes=(0,))
-    new = op("conform", value, array, assign=True)
-    write(array, op("select", mask, new, array), strict=False)
-
-
-__all__ = ["Storage", "check_writes", "masked", "operate", "write"]
+__all__ = ["Storage", "check_writes", "operate", "write"]

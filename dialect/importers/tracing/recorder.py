@@ -44,6 +44,7 @@ from .trace_guards import Constant, Expr, TraceGuard, passed
 if TYPE_CHECKING:
     from ..python.journal import Journal
     from ..python.scope import Scope
+    from ..python.state import StateRead
 
 
 class Recorder:
@@ -90,6 +91,7 @@ class Recorder:
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.capture_inputs: list[int] = []
+        self.inner_reads: list[StateRead] = []  # of graphs that have joined this one
         self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
         self.most_ops: int | None = None  # of a graph; None = any number

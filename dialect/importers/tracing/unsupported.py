@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import TraceError
-from ..handlers import COMPOSED, CREATION, UFUNCS, handler_of
+from ..handlers import COMPOSED, CREATION, UFUNCS, function_handler, load_all
 from .current import trace_error, user_loc
 from .recorder import Recorder
 
 _WAYS_OUT = {
     "tolist": "keep it an array",
-    "copyto": "build a new array with np.where",
-    "put": "build a new array with np.where",
     "fill": "use np.full",
 }
 
@@ -60,17 +58,18 @@ def is_unsupported(target: Any) -> bool:
         return False
     # Only functions that dispatch on their array arguments carry this attribute.
     dispatches = callable(target) and hasattr(target, "_implementation")
-    return dispatches and handler_of(target) is None
+    return dispatches and function_handler(target) is None
 
 
 def is_supported(ufunc: np.ufunc) -> bool:
     """True if calling this ufunc on traced values works."""
     native = ufunc.__name__ in UFUNCS or ufunc.__name__ in COMPOSED
-    return native or handler_of(ufunc) is not None
+    return native or function_handler(ufunc) is not None
 
 
 def unsupported_names(fn: Any) -> list[tuple[str, str, int]]:
     """(name, file, line) of unsupported NumPy calls in ``fn`` and what it calls in its module."""
+    load_all()
     out: list[tuple[str, str, int]] = []
     for code, scope in _codes(fn):
         for target, line in _numpy_references(code, scope):

@@ -250,7 +250,7 @@ def test_contraction_errors_have_a_line():
     (lambda x: np.linalg.norm(x, "nuc"), "ord='nuc'"),
     (lambda x: np.einsum(x, [0, 1], [1, 0]), "subscripts as a string"),
     (lambda x: np.sum(x, out=np.array(0.0)), "out="),
-    (lambda x: np.fill_diagonal(x, 0), "np.fill_diagonal is not supported"),
+    (lambda x: np.fill_diagonal(x, 0), "would change argument 'x'"),
     (lambda x: x.sort(), "change an array in place"),
 ])  # fmt: skip
 def test_refusals(fn, message):
