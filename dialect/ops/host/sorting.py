@@ -65,7 +65,8 @@ def _open_axis(name: str) -> Callable[[Call], Shapes | None]:
 
     def shapes(call: Call) -> Shapes | None:
         shape, axis = call.shape(name), call["axis"]
-        if axis is None or shape is None:
+        if axis is None or not shape:
+            # NumPy takes a number for an array of one element, or raises when it is called.
             return [(None,)]
         return [replaced(shape, operator.index(axis), None)]
 
