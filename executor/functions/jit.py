@@ -204,7 +204,7 @@ class JitFunction(DispatchedFunction):
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
         if variant.trace.has_effects:
-            raise Refused(None)
+            raise Refused()
         if not variant.takes_tape:
             variant.takes_tape, self._plans_seen = True, -1
         outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
@@ -243,7 +243,7 @@ class JitFunction(DispatchedFunction):
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
         if variant.trace.has_effects:
-            raise Refused(None)
+            raise Refused()
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
 
     def _lookup(
@@ -275,7 +275,7 @@ class JitFunction(DispatchedFunction):
     ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
         if self._in_python.find(key, leaves, flat):
-            raise Refused(None)
+            raise Refused()
         check_arity(self._fn, self._name, args, kwargs)
         try:
             return self._trace(key, leaves, args, kwargs)
@@ -285,6 +285,10 @@ class JitFunction(DispatchedFunction):
             refused = Refused(error)
             if is_lasting(error):
                 self._in_python.note(key, error)
+                raise refused from None
+        except Refused as error:
+            refused = error
+        refused.key = key
         raise refused
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
@@ -377,11 +381,11 @@ class JitFunction(DispatchedFunction):
             )  # fmt: skip
         except ProfuseError:
             raise
-        except Exception:
+        except Exception as error:
             if raises or home != HOST:
                 raise
             # Python raises it again, and leaves the effects that the function has had before it.
-            raise Refused(None) from None
+            raise Refused(raised=error) from None
 
     def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
         """Make an executor for a trace and store both; the caller holds the lock."""
