@@ -60,12 +60,6 @@ class TraceError(ProfuseError, TypeError):
     is_undone: bool = True
 
 
-class WriteError(TraceError):
-    """The function writes to an argument; ``leaf`` is its number among the arrays of the call."""
-
-    leaf: int = -1
-
-
 class ShapeError(ProfuseError, ValueError):
     """Operand shapes do not fit together (NumPy raises ValueError for the same call)."""
 

@@ -82,30 +82,32 @@ class JitFunction(DispatchedFunction):
         self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
         kwargs: dict[str, Any],
     ) -> Any:  # fmt: skip
-        """The result of a call by its graph, which writes to arguments where the function does.
+        """The result of a call by its graph, with the effects that the function has.
 
         Args:
             variant: the graph.
-            leaves: its arguments, which kernels can read.
+            leaves: its arguments, as kernels can read them.
             given: the same as the caller has them.
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
         trace = variant.trace
-        if not trace.writes:
+        if not trace.has_effects:
             outputs = self._run(variant.executor, self._inputs(variant, leaves))
             return trace.out_tree.unflatten(outputs)
-        from .write_back import are_apart, write_back
+        from .write_back import apply_effects, are_apart
 
+        slots = [slot.find() for slot in trace.slots]
+        given = [*given, *slots, *trace.captured]
         if not are_apart(trace, given):
             return self._leave(None, args, kwargs)
+        inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         try:
-            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            outputs = self._run(variant.executor, self._inputs(variant, inputs))
         except Exception:
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
-        write_back(trace, outputs, given)
-        return trace.result(outputs, given)
+        return apply_effects(trace, outputs, given)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False
@@ -201,8 +203,8 @@ class JitFunction(DispatchedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
-        if variant.trace.writes:
-            raise Refused(None)
+        if variant.trace.has_effects:
+            raise Refused()
         if not variant.takes_tape:
             variant.takes_tape, self._plans_seen = True, -1
         outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
@@ -240,8 +242,8 @@ class JitFunction(DispatchedFunction):
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
-        if variant.trace.writes:
-            raise Refused(None)
+        if variant.trace.has_effects:
+            raise Refused()
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
 
     def _lookup(
@@ -273,7 +275,7 @@ class JitFunction(DispatchedFunction):
     ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
         if self._in_python.find(key, leaves, flat):
-            raise Refused(None)
+            raise Refused()
         check_arity(self._fn, self._name, args, kwargs)
         try:
             return self._trace(key, leaves, args, kwargs)
@@ -283,8 +285,10 @@ class JitFunction(DispatchedFunction):
             refused = Refused(error)
             if is_lasting(error):
                 self._in_python.note(key, error)
-        except Exception:  # the function's own, before which it may have had effects
-            refused = Refused(None)
+                raise refused from None
+        except Refused as error:
+            refused = error
+        refused.key = key
         raise refused
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
@@ -326,11 +330,11 @@ class JitFunction(DispatchedFunction):
         if variant is None and not knobs.profiling_mode:
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))
-            except ProfuseError:
+            except (ProfuseError, Refused):
                 # The function may use values of the outer trace, so a trace of its own fails. If it
                 # fails for another reason, the call below raises the error in the outer trace.
                 return trace_inline(self._fn, args, kwargs, leaves)
-        if variant is None or variant.trace.writes or not variant.executor.joins_traces:
+        if variant is None or variant.trace.has_effects or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
@@ -352,11 +356,7 @@ class JitFunction(DispatchedFunction):
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
             start = time.perf_counter()
-            made = trace(
-                self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
-                most_ops=None if self._raises else knobs.trace_ops,
-                writes=home == HOST and not self._raises,
-            )  # fmt: skip
+            made = self._recorded(args, kwargs, home)
             check_captured(made.captured, home)
             reason = "trace guard" if known else "new argument structure, rank or dtype"
             outdated = next((v for v in known if v.is_outdated_by(made)), None)
@@ -371,6 +371,22 @@ class JitFunction(DispatchedFunction):
             log("trace", self._name, reason, seconds)
             return variant
 
+    def _recorded(self, args: tuple, kwargs: dict, home: str) -> Trace:
+        """The trace of a call; raises `Refused` where the function itself raises an error."""
+        raises = self._raises
+        try:
+            return trace(
+                self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
+                most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
+            )  # fmt: skip
+        except ProfuseError:
+            raise
+        except Exception as error:
+            if raises or home != HOST:
+                raise
+            # Python raises it again, and leaves the effects that the function has had before it.
+            raise Refused(raised=error) from None
+
     def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
         """Make an executor for a trace and store both; the caller holds the lock."""
         options = replace(
@@ -380,7 +396,7 @@ class JitFunction(DispatchedFunction):
         executor.notes += made.explain()
         executor.input_names = argument_names(made)
         if executor.may_donate and home == HOST:
-            executor.donated = positions(made.names, options.donate)
+            executor.donated = positions(made.names[: made.in_tree.leaves], options.donate)
         self._make_room()
         variant = Variant(made, executor, key, used=next(self._looks))
         self._variants.setdefault(key, []).append(variant)
@@ -416,7 +432,7 @@ class JitFunction(DispatchedFunction):
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
         # Others would not be called again, or need the caller's arrays.
-        traces = [t for t in host if t.holds_what_it_held() and not t.writes]
+        traces = [t for t in host if t.holds_what_it_held() and not t.has_effects]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:

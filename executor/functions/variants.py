@@ -68,8 +68,8 @@ class Variant:
         trace = self.trace
         if self.renewals > _RENEWALS:
             raise Refused("the objects that the function reads are replaced again and again")
-        if trace.writes:
-            raise Refused("the function writes to its arguments, which Python does")
+        if trace.has_effects:
+            raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
         found = arguments_of(*self.key, held, first=first, exchange=exchange, on_tape=on_tape)
         # First: later tests rely on pointers that look-ups of attributes might make stale.

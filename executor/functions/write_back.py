@@ -1,8 +1,9 @@
-"""Writes of a function to its arguments: results of its graph, which go into the caller's arrays.
+"""Effects of a function: results of its graph that go where the function writes them.
 
-The graph reads each written argument through a copy, and its last outputs are what these copies
-hold in the end. They are written when everything has been computed: a call that fails has written
-nothing yet, and Python runs it anew.
+The graph reads each array that is written through a copy, and its last outputs are what these
+copies hold in the end; what the function assigns to attributes and items are outputs, too. All is
+written when everything has been computed: a call that fails has written nothing yet, and Python
+runs it anew.
 """
 
 from __future__ import annotations
@@ -15,26 +16,44 @@ import numpy as np
 from ...dialect.importers.tracing.tracer import Trace
 
 
-def are_apart(trace: Trace, leaves: Sequence[Any]) -> bool:
-    """True if the written arguments can be written, and share no memory with what the graph reads.
+def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
+    """True if the written arrays can be written, and share no memory with what the graph reads.
 
     Where arrays overlap, a write to one is seen through the other, which no graph shows.
     """
-    others = [*leaves, *trace.captured]
     for k in trace.writes:
-        array = leaves[k]
+        array = inputs[k]
         if not isinstance(array, np.ndarray) or not array.flags.writeable:
             return False
-        for j, other in enumerate(others):
+        for j, other in enumerate(inputs):
             if j != k and isinstance(other, np.ndarray) and np.may_share_memory(array, other):
                 return False
     return True
 
 
-def write_back(trace: Trace, outputs: Sequence[Any], leaves: Sequence[Any]) -> None:
-    """Give the written arguments what the graph has computed for them."""
-    for leaf, made in zip(reversed(trace.writes), reversed(outputs), strict=False):
-        np.copyto(leaves[leaf], made)
+def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Write what a graph has computed where the function writes it.
+
+    Args:
+        trace: the graph.
+        outputs: of the graph.
+        inputs: of the graph, as the caller and the objects from outside have them.
+
+    Returns the result of the call.
+    """
+    finals = outputs[len(outputs) - len(trace.writes) :]
+    for k, made in zip(trace.writes, finals, strict=True):
+        np.copyto(inputs[k], made)
+    leaves = [outputs[k] if k >= 0 else inputs[~k] for k in trace.sources or ()]
+    first = trace.out_tree.leaves
+    for store in trace.stores:
+        if store.tree is None:
+            store.place.put(store.kept)
+        else:
+            last = first + store.tree.leaves
+            store.place.put(store.tree.unflatten(leaves[first:last]))
+            first = last
+    return trace.out_tree.unflatten(leaves[: trace.out_tree.leaves])
 
 
-__all__ = ["are_apart", "write_back"]
+__all__ = ["apply_effects", "are_apart"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -103,11 +104,11 @@ def items_of(x: Traced, key: Any) -> list[Any]:
 
 
 def _item(item: Any) -> Any:
-    """One index, where a list becomes an array; raises TraceError for a mask."""
+    """One index, where a sequence becomes an array; raises TraceError for a mask."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
-    if isinstance(item, (list, tuple)):
-        item = array(item)
+    if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
+        item = array(item if isinstance(item, (list, tuple)) else list(item))
         if type(item) is np.ndarray and not item.size:
             item = item.astype(np.int64)
     if isinstance(item, (bool, np.bool)) or _kind(item) == "b":

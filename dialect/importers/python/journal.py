@@ -63,6 +63,10 @@ class Journal:
         """True if changes of this array are seen here."""
         return id(array) in self._seen
 
+    def skip(self, value: Any) -> None:
+        """Leave an object, and what it holds, out."""
+        self._seen[id(value)] = value
+
     def watch_attributes(self, target: Any, name: str) -> None:
         """Note what an object's attributes are."""
         held = getattr(target, "__dict__", None)

@@ -52,7 +52,7 @@ class Globals(dict):
         if name not in self.seen:
             self.seen.add(name)
             self.scope.watch(value, name)
-        return self.scope.given(value)
+        return self.scope.given(value, name)
 
     def written(self) -> list[str]:
         """Names that the traced code has assigned."""
@@ -95,7 +95,7 @@ class Scope:
         """Remember what a value that the function reads holds now (see `journal`)."""
         self._rec.journal.watch(value, name)
 
-    def given(self, value: Any) -> Any:
+    def given(self, value: Any, name: str) -> Any:
         """The object that the user's code gets for a value that it reads by name."""
         kind = type(value)
         if kind in _PLAIN:
@@ -104,7 +104,12 @@ class Scope:
             return self.function(value)
         if kind is types.MethodType or kind is functools.partial or kind is _Cached:
             return self.callee(value, called=False)
-        return substitute(value)
+        found = substitute(value)
+        return self._shadow(value, name) if found is value else found
+
+    def _shadow(self, value: Any, name: str) -> Any:
+        shadows = self._rec.shadows
+        return value if shadows is None else shadows.of(value, name)
 
     def callee(self, value: Any, called: bool = True) -> Any:
         """The callable in place of ``value``; it raises TraceError if that must not be called."""
@@ -114,11 +119,13 @@ class Scope:
         if kind is types.MethodType:
             function = self.callee(value.__func__, called=False)
             if function is not value.__func__:
-                return types.MethodType(function, value.__self__)
+                return types.MethodType(function, self._shadow(value.__self__, "self"))
         elif kind is functools.partial:
             function = self.callee(value.func, called=False)
             if function is not value.func:
-                made = functools.partial(function, *value.args, **value.keywords)
+                args = [self._shadow(arg, "an argument") for arg in value.args]
+                named = {k: self._shadow(v, k) for k, v in value.keywords.items()}
+                made = functools.partial(function, *args, **named)
                 made.__dict__.update(vars(value))
                 return made
         elif kind is _Cached:
@@ -130,7 +137,7 @@ class Scope:
             return found
         function = getattr(kind, "__call__", None)  # noqa: B004
         if type(function) is types.FunctionType and self._is_users(function):
-            return types.MethodType(self.function(function), value)
+            return types.MethodType(self.function(function), self._shadow(value, "self"))
         return value
 
     def function(self, fn: types.FunctionType) -> Any:
@@ -181,7 +188,7 @@ class Scope:
 
     def _read(self, value: Any, name: str) -> Any:
         self.watch(value, name)
-        return self.given(value)
+        return self.given(value, name)
 
     def _cell(self, cell: types.CellType, name: str) -> _Cell:
         found = self._cells.get(id(cell))

@@ -45,9 +45,9 @@ class StateRead:
 
     Attributes:
         step: how it is found: ``"global"`` and ``"item"`` look ``key`` up in a dict or list,
-            ``"attribute"`` in an object, ``"method"`` looks for the function of a method there,
-            ``"cell"`` reads a cell, ``"size"`` takes the length of a
-            container, ``"members"`` is all that a set holds.
+            ``"attribute"`` in an object, ``"own attribute"`` there and not in its class,
+            ``"method"`` looks for the function of a method there, ``"cell"`` reads a cell,
+            ``"size"`` takes the length of a container, ``"members"`` is all that a set holds.
         holder: the dict, list, object, cell or set.
         key: name, index or key there; None where the step needs none.
         value: what was found.
@@ -71,6 +71,49 @@ class StateRead:
         return found is self.value or _equal(found, self.value)
 
 
+@dataclass(eq=False, slots=True)
+class Place:
+    """An attribute or item of an object from outside, which calls read and write.
+
+    Attributes:
+        step: ``"attribute"`` or ``"item"``.
+        holder: the object, dict or list.
+        key: name, key or index there.
+        name: what the user calls it.
+    """
+
+    step: str
+    holder: Any
+    key: Any
+    name: str
+
+    def find(self) -> Any:
+        """What is there now; None if nothing is."""
+        found = self._found()
+        return None if found is _MISSING else found
+
+    def absence(self) -> StateRead:
+        """That nothing is there, as a read of it."""
+        step = "item" if self.step == "item" else "own attribute"
+        return StateRead(step, self.holder, self.key, _MISSING, self.name)
+
+    def _found(self) -> Any:
+        return (_item if self.step == "item" else _own)(self.holder, self.key)
+
+    def put(self, value: Any) -> None:
+        """Store a value there, past what the class does on assignment: that is in the value."""
+        if self.step == "item":
+            self.holder[self.key] = value
+        elif hasattr(self.holder, "__dict__") and not _is_slot(type(self.holder), self.key):
+            self.holder.__dict__[self.key] = value
+        else:
+            object.__setattr__(self.holder, self.key, value)
+
+
+def _is_slot(kind: type, key: str) -> bool:
+    return isinstance(inspect.getattr_static(kind, key, None), types.MemberDescriptorType)
+
+
 def _equal(found: Any, value: Any) -> bool:
     kind = type(value)
     if type(found) is not kind:
@@ -92,7 +135,16 @@ _FIND: dict[str, Any] = {
     "item": lambda holder, key: _item(holder, key),
     "size": lambda holder, key: len(holder),
     "members": lambda holder, key: frozenset(holder),
+    "own attribute": lambda holder, key: _own(holder, key),
 }
+
+
+def _own(holder: Any, key: str) -> Any:
+    """What an object itself holds, whatever its class would compute."""
+    attributes = getattr(holder, "__dict__", {})
+    if key in attributes:
+        return attributes[key]
+    return getattr(holder, key, _MISSING) if _is_slot(type(holder), key) else _MISSING
 
 
 def _contents(cell: types.CellType) -> Any:
@@ -279,4 +331,4 @@ def _may_change(value: Any) -> bool:
     return not isinstance(value, _FIXED)
 
 
-__all__ = ["StateRead", "state_reads"]
+__all__ = ["Place", "StateRead", "state_reads"]

@@ -75,11 +75,9 @@ def user_loc() -> Loc | None:
     return other
 
 
-def trace_error(
-    what: str, hint: str | None = None, kind: type[TraceError] = TraceError
-) -> TraceError:
+def trace_error(what: str, hint: str | None = None) -> TraceError:
     """A TraceError at the user's line, which ends the trace even if the user's code catches it."""
-    error = kind(what, loc=user_loc(), hint=hint)
+    error = TraceError(what, loc=user_loc(), hint=hint)
     rec = current()
     if rec is not None and rec.refused is None and rec.catching():
         rec.refused = error

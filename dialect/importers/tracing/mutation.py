@@ -1,8 +1,8 @@
 """Writes to traced arrays: in-place operators, ``out=`` (`outputs`), assignment to elements.
 
-They become ops that write. The caller must not see a write. One to an argument, or to a view of
-one, ends the trace with a WriteError; `tracer.trace` may then begin anew with a copy of the
-argument, which is a result of the graph. Others are refused when the graph is complete.
+They become ops that write. The caller must not see a write. Those to an argument, or to a view of
+one, are refused at once, unless the trace gives the function a copy of it (`Recorder.writes`); all
+others when the graph is complete.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ...analysis.alias import forbidden
 from ...analysis.must_alias import Accesses
-from ...errors import TraceError, WriteError
+from ...errors import TraceError
 from ...ir.op import OPS
 from .current import trace_error
 from .operators import Recording, op
@@ -26,27 +26,26 @@ _COPY_FIRST = "write to a copy: y = x.copy()"
 
 
 class Storage:
-    """Memory that views share, why it must not be written, and which argument it is, if any."""
+    """Memory that views share, why it must not be written, and which input it is, if any."""
 
-    __slots__ = ("leaf", "owner")
+    __slots__ = ("input", "owner")
 
-    def __init__(self, owner: str | None = None, leaf: int | None = None) -> None:
-        self.owner, self.leaf = owner, leaf
+    def __init__(self, owner: str | None = None, input_: int | None = None) -> None:
+        self.owner, self.input = owner, input_
 
 
 def check_owner(array: Traced) -> None:
-    """Raise TraceError for an argument or a view of one."""
-    if array.storage and array.storage.owner:
-        leaf = array.storage.leaf
-        error = trace_error(
-            f"an in-place operation would change {array.storage.owner}, which the caller still "
-            "sees",
-            f"write x = x + … instead of x += …, or {_COPY_FIRST}",
-            TraceError if leaf is None else WriteError,
-        )
-        if isinstance(error, WriteError) and leaf is not None:
-            error.leaf = leaf
-        raise error
+    """Raise TraceError for an argument or a view of one, or have the trace copy it."""
+    storage = array.storage
+    if storage is None or not storage.owner:
+        return
+    if storage.input is not None and array.rec.takes_writes:
+        array.rec.written[storage.input] = None
+        return
+    raise trace_error(
+        f"an in-place operation would change {storage.owner}, which the caller still sees",
+        f"write x = x + … instead of x += …, or {_COPY_FIRST}",
+    )
 
 
 _REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})

@@ -165,10 +165,12 @@ class Traced(Recording, of=TensorType):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
-        self, rec: Recorder, value: int, owner: str | None = None, leaf: int | None = None
+        self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False
     ) -> None:
         super().__init__(rec, value)
-        self.storage: Storage | None = Storage(owner, leaf) if owner else None
+        self.storage: Storage | None = None
+        if owner:
+            self.storage = Storage(owner, value if is_input else None)
 
     # --- attributes ---------------------------------------------------------------------------
 

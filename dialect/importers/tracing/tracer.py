@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -10,20 +10,21 @@ import numpy as np
 
 from ... import ops
 from ...dataclass import dataclass
-from ...errors import Loc, TraceError, WriteError
+from ...errors import Loc, TraceError
 from ...ir.program import Module
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
-from ..python.state import StateRead, state_reads
+from ..python.shadows import Shadows, Store
+from ..python.state import Place, StateRead, state_reads
 from .current import recording, trace_error
-from .leaves import leaf_kind
+from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, unflatten
 from .recorder import Recorder
-from .trace_guards import TraceGuard
+from .trace_guards import TraceGuard, numbers_of
 from .traced import Traced, is_tracing
 
 # These modules are imported because they register ops and handlers.
@@ -49,10 +50,14 @@ class Trace:
         names: per argument leaf, what the user calls it.
         strict: the function asks for strict fusion (R1.46).
         remarks: sentences on how the graph was made.
-        writes: argument leaves that the function writes to, in order. What they hold afterwards are
+        slots: attributes and items that the function assigns. What they hold before the call are
+            inputs of the graph, after the argument leaves.
+        stores: what the function assigns, in order.
+        writes: inputs whose arrays the function writes to, in order. What they hold afterwards are
             the last outputs of the graph, one each.
-        returned: pairs of a result and the argument leaf of ``writes`` that it is; the graph has no
-            output for such a result.
+        sources: for each leaf of the result, and after these for each leaf of ``stores``, the
+            number of an output, or ``~k`` for input ``k`` itself; None = the outputs are the leaves
+            of the result.
         reads: what the function has read from outside of the call; the graph holds for that alone.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
@@ -68,8 +73,10 @@ class Trace:
     strict: bool = False
     remarks: tuple[str, ...] = ()
     reads: tuple[StateRead, ...] = ()
+    slots: tuple[Place, ...] = ()
+    stores: tuple[Store, ...] = ()
     writes: tuple[int, ...] = ()
-    returned: tuple[tuple[int, int], ...] = ()
+    sources: tuple[int, ...] | None = None
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,14 +95,18 @@ class Trace:
         for read in self.reads:
             if not read.holds():
                 return False
+        if self.slots and self.slot_kinds() != self.kinds[self.in_tree.leaves :]:
+            return False
         return not self.captured or self._held() == self.held
 
-    def result(self, outputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """The result of a call, from the outputs of the graph and the argument leaves."""
-        found = list(outputs[: len(outputs) - len(self.writes)])
-        for place, leaf in self.returned:
-            found.insert(place, leaves[leaf])
-        return self.out_tree.unflatten(found)
+    @property
+    def has_effects(self) -> bool:
+        """True if calls write to what was there before them."""
+        return self.sources is not None
+
+    def slot_kinds(self) -> tuple[Any, ...]:
+        """What a trace would assume of the slots now; None for one that is no leaf."""
+        return tuple([_kind_of(slot) for slot in self.slots])
 
     def changed(self) -> list[StateRead]:
         """What the function reads from outside, and is something else by now."""
@@ -103,7 +114,11 @@ class Trace:
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
         """True if the baked numbers hold for these leaves, and captured arrays kept their types."""
-        return self.holds_what_it_held() and all(guard.holds(leaves) for guard in self.guards)
+        if not self.holds_what_it_held():
+            return False
+        if self.slots and self.guards:
+            leaves = [*leaves, *(slot.find() for slot in self.slots)]
+        return all(guard.holds(leaves) for guard in self.guards)
 
     def signature(self) -> str:
         """Dtypes, ranks and kinds of numbers that the graph holds for, in words.
@@ -121,6 +136,10 @@ class Trace:
     def explain(self) -> list[str]:
         """One sentence per baked number, and the remarks."""
         return [*(guard.explain() for guard in self.guards), *self.remarks]
+
+
+def _kind_of(slot: Place) -> Any:
+    return kind_of(slot.find())
 
 
 def _kind_text(kind: Any) -> str:
@@ -153,56 +172,132 @@ def trace(
     A TraceError has the numbers that the trace had assumed by then (`TraceError.guards`).
     """
     kwargs = dict(kwargs or {})
-    leaves, in_tree = flatten_call(fn, args, kwargs)
-    names = tuple(leaf_names(fn, in_tree))
-    labels = tuple(n.replace("'", "", 2) for n in names)
-    written: set[int] = set()
+    call = _Call(fn, *flatten_call(fn, args, kwargs), writes=writes)
     while True:
-        rec = Recorder(name, leaves, fn)
+        rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
+        rec.takes_writes = writes
         try:
-            out_tree, returned = _record(rec, fn, in_tree, names, written)
-            reads = _reads(rec, fn, in_tree)
+            found = _record(rec, call)
+            reads = (*_reads(rec, call), *(s.place.absence() for s in found.stores if s.is_new))
             break
-        except TraceError as error:
-            error.guards = _guards(rec, labels)
-            if not (writes and isinstance(error, WriteError) and error.leaf not in written):
+        except _Again:
+            continue
+        except Exception as error:
+            if isinstance(error, TraceError):
+                error.guards = _guards(rec, call)
+            if not call.learns(error, rec):
                 raise
-            written.add(error.leaf)
     return Trace(
-        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
-        _guards(rec, labels), tuple(map(leaf_kind, leaves)), names, rec.strict, tuple(rec.remarks),
-        reads, tuple(sorted(written)), returned,
+        Module(rec.program), call.in_tree, found.out_tree,
+        [array for array, _, _ in rec.captured.values()], _guards(rec, call),
+        tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
+        tuple(call.slots), tuple(found.stores), found.writes, found.sources,
     )  # fmt: skip
 
 
-def _reads(rec: Recorder, fn: Callable, in_tree: TreeDef) -> tuple[StateRead, ...]:
+class _Again(Exception):
+    """A trace has found effects, and is to begin anew with what the call has noted of them."""
+
+
+class _Call:
+    """The call that is traced, and what earlier traces of it have found.
+
+    Attributes:
+        leaves: example values of the graph's inputs: the argument leaves, then the slots.
+        names: what the user calls them.
+        slots: attributes and items that the function assigns.
+        shadowed: the function gets shadows of what it reads; else the objects themselves, of which
+            it may read plain values, but not change them.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], leaves: list[Any], in_tree: TreeDef, *, writes: bool
+    ) -> None:
+        self.fn, self.in_tree, self.writes = fn, in_tree, writes
+        self.arguments = leaves
+        self.argument_names = tuple(leaf_names(fn, in_tree))
+        self.slots: list[Place] = []
+        self.values: list[Any] = []
+        self.shadowed = True
+
+    @property
+    def leaves(self) -> list[Any]:
+        return [*self.arguments, *self.values]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.argument_names, *(slot.name for slot in self.slots))
+
+    def statics(self) -> list[tuple[Any, str]]:
+        """The arguments that are no leaves, and what the user calls them."""
+        args, kwargs = self.in_tree.unflatten(self.arguments)
+        labels = {id(value): label for value, label in labelled(args, kwargs, self.fn)}
+        return [(value, labels.get(id(value), "an argument")) for value in self.in_tree.statics()]
+
+    def learns(self, error: Exception, rec: Recorder) -> bool:
+        """True if a new trace may end otherwise than with this error."""
+        if self.shadowed and rec.shadows is not None and not rec.shadows.is_empty:
+            self.shadowed = False
+            self.slots, self.values = [], []
+            return not isinstance(error, TraceError) or error.is_undone
+        return False
+
+    def note(self, stores: Sequence[Store]) -> None:
+        """Make slots of the places that are assigned; raises `_Again` if there are new ones."""
+        known = {(id(slot.holder), slot.key) for slot in self.slots}
+        new = [s.place for s in stores if (id(s.place.holder), s.place.key) not in known]
+        found = [place for place in new if _kind_of(place) is not None]
+        if found:
+            self.slots += found
+            self.values += [place.find() for place in found]
+            raise _Again
+
+
+@dataclass
+class _Recorded:
+    """What a trace has recorded, as the fields of `Trace`."""
+
+    out_tree: TreeDef
+    stores: Sequence[Store] = ()
+    writes: tuple[int, ...] = ()
+    sources: tuple[int, ...] | None = None
+
+
+def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
     """What the function has read from outside, by itself and through graphs that have joined."""
-    args, kwargs = in_tree.unflatten(rec.leaves)
-    labels = {id(value): label for value, label in labelled(args, kwargs, fn)}
-    statics = [(value, labels.get(id(value), "an argument")) for value in in_tree.statics()]
-    found = [*state_reads(rec.scope, [(fn, "self"), *statics]), *rec.inner_reads]
-    return tuple({(r.step, id(r.holder), r.key): r for r in found}.values())
+    found = [*state_reads(rec.scope, [(call.fn, "self"), *call.statics()]), *rec.inner_reads]
+    slots = {(id(slot.holder), slot.key) for slot in call.slots}
+    return tuple({
+        (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
+    }.values())  # fmt: skip
 
 
-def _guards(rec: Recorder, labels: tuple[str, ...]) -> list[TraceGuard]:
+def _guards(rec: Recorder, call: _Call) -> list[TraceGuard]:
+    labels = tuple(name.replace("'", "", 2) for name in call.names)
     return [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
 
 
-def _record(
-    rec: Recorder, fn: Callable, in_tree: TreeDef, names: tuple[str, ...], written: Set[int]
-) -> tuple[TreeDef, tuple[tuple[int, int], ...]]:
-    """Run the function on the recorder's inputs and close the graph.
-
-    ``written``: the arguments that it writes to, in whose place it gets copies; these are outputs
-    after those of the function.
-
-    Returns the structure of the results, and which result is which written argument itself.
-    """
+def _record(rec: Recorder, call: _Call) -> _Recorded:
+    """Run the function on the recorder's inputs and close the graph."""
+    fn, count = call.fn, len(call.arguments)
     with recording(rec), effects_refused(rec):
-        given = [_argument(rec, k, names[k], copied=k in written) for k in range(len(rec.leaves))]
-        traced_args, traced_kwargs = unflatten(in_tree, given)
+        given = [_argument(rec, k, name) for k, name in enumerate(call.names)]
+        in_tree = call.in_tree
+        shadows = None
+        if call.shadowed:
+            slots = {
+                (id(slot.holder), slot.key): x
+                for slot, x in zip(call.slots, given[count:], strict=True)
+            }
+            shadows = rec.shadows = Shadows(rec, slots)
+        if shadows is not None:
+            for static, label in call.statics():
+                rec.journal.watch(static, label)
+                shadows.of(static, label)
+            in_tree = in_tree.with_statics(lambda static: shadows.of(static, "an argument"))
+        traced_args, traced_kwargs = unflatten(in_tree, given[:count])
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
         rec.journal.watch(fn, "self")
@@ -216,33 +311,71 @@ def _record(
             if isinstance(found, TraceError):
                 raise found from None
             raise
-        out_leaves, out_tree = flatten(result)
-        for static in out_tree.statics():
-            if holds_tracer(static):
-                raise trace_error(
-                    f"the result has traced values in an object of type {type(static).__name__}",
-                    "return arrays and numbers in tuples, lists, dicts or dataclasses",
-                )
-        own = {id(given[k]): k for k in written}
-        returned = tuple((j, own[id(x)]) for j, x in enumerate(out_leaves) if id(x) in own)
-        results = [x for x in out_leaves if id(x) not in own]
-        outputs = tuple(as_value(rec, x) for x in (*results, *(given[k] for k in sorted(written))))
-        for value in outputs:
-            rec.check_visible(value)
+        made, outputs = _results(rec, call, result, given)
         if rec.refused is not None:
             raise rec.refused
+        _check_slots(rec, call)
     rec.check_captured()
-    rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
+    if shadows is not None:
+        rec.drop_unused_captures(outputs)
+    inputs = (*rec.inputs, *rec.capture_inputs)
+    made.writes = tuple(map(inputs.index, rec.written))
+    rec.finish(inputs, outputs)
     check_writes(rec)
-    return out_tree, returned
+    return made
 
 
-def _argument(rec: Recorder, number: int, label: str, *, copied: bool) -> Any:
+def _results(
+    rec: Recorder, call: _Call, result: Any, given: Sequence[Any]
+) -> tuple[_Recorded, tuple[int, ...]]:
+    """The results and effects of the function, and the outputs of the graph that have them."""
+    out_leaves, out_tree = flatten(result)
+    stores: list[Store] = []
+    if rec.shadows is not None:
+        out_tree = out_tree.with_statics(rec.shadows.original)
+        stores = rec.shadows.stores()
+        if stores and not call.writes:
+            raise trace_error("the function changes what was there before the call")
+        call.note(stores)
+    for static in out_tree.statics():
+        if holds_tracer(static):
+            raise trace_error(
+                f"the result has traced values in an object of type {type(static).__name__}",
+                "return arrays and numbers in tuples, lists, dicts or dataclasses",
+            )
+    if not stores and not rec.written:
+        outputs = tuple(as_value(rec, x) for x in out_leaves)
+        for value in outputs:
+            rec.check_visible(value)
+        return _Recorded(out_tree), outputs
+    # One object may be in several places; it is computed once, and is one object afterwards.
+    own = {id(x): ~k for k, x in enumerate(given) if isinstance(x, Traced)}
+    order: dict[int, Any] = {}
+    sources = []
+    for leaf in (*out_leaves, *(x for store in stores for x in store.leaves)):
+        if id(leaf) not in own:
+            own[id(leaf)] = len(order)
+            order[id(leaf)] = leaf
+        sources.append(own[id(leaf)])
+    outputs = (*(as_value(rec, x) for x in order.values()), *rec.written)
+    for value in outputs:
+        rec.check_visible(value)
+    for store in stores:
+        store.leaves = ()  # they hold the trace
+    return _Recorded(out_tree, stores, (), tuple(sources)), outputs
+
+
+def _check_slots(rec: Recorder, call: _Call) -> None:
+    """Raise TraceError if the graph holds for one number in a place that calls assign."""
+    for number in {k for guard in rec.guards for k in numbers_of(guard.expr)}:
+        if number >= len(call.arguments) and not isinstance(call.leaves[number], bool):
+            raise trace_error(f"{call.names[number]} changes from call to call, and decides here")
+
+
+def _argument(rec: Recorder, number: int, label: str) -> Any:
     value, leaf = rec.inputs[number], rec.leaves[number]
     if isinstance(leaf, np.ndarray):
-        if copied:
-            return Traced(rec, rec.emit("copy", [value])[0])
-        return Traced(rec, value, owner=f"argument {label}", leaf=number)
+        return Traced(rec, value, owner=f"argument {label}", is_input=True)
     if type(leaf) is bool:
         # Code asks ``flag is True``, to which a traced value cannot answer.
         code = getattr(rec.fn, "__code__", None)

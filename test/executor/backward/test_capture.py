@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import profuse as pf
+from captured_programs import both, captured
 from profuse.executor.backward.run import captured_runs, counts
-from programs import both, captured
 
 RNG = np.random.default_rng(5)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import INTERPRETED, WEIGHTS, both, captured
 from profuse.dialect.errors import GradientError
 from profuse.dialect.ops.backward import HOOK_TYPES
 from profuse.executor.backward.compile import compiled
 from profuse.executor.backward.run import captured_runs, counts
-from programs import INTERPRETED, WEIGHTS, both, captured
 
 COMPILERS = pytest.mark.parametrize("compiler", [INTERPRETED, compiled])
 

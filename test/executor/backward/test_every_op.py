@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import captured
 from profuse.executor.backward.run import captured_runs
-from programs import captured
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "dialect" / "gradients")]
 

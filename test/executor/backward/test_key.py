@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import captured
 from profuse.dialect.errors import GradientError, InternalError
 from profuse.executor.backward import key
 from profuse.executor.backward.run import captured_runs, counts
-from programs import captured
 
 RNG = np.random.default_rng(2)
 

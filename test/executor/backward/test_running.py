@@ -9,10 +9,10 @@ import weakref
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import captured
 from profuse.dialect.errors import ArgumentError, GradientError
 from profuse.executor.backward.run import captured_runs, counts
 from profuse.executor.settings import events
-from programs import captured
 
 
 @pytest.fixture(autouse=True)
