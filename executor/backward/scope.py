@@ -8,8 +8,9 @@ from typing import Any
 
 from ...dialect.errors import ArgumentError, GradientError
 from ..tape.node import TAPE
+from .backward import AutogradState
 from .compile import compiled
-from .run import backward, forget
+from .run import backward, captured_runs, counts, forget
 from .state import STATE, Compiler, nested
 
 
@@ -100,6 +101,17 @@ class compiled_autograd:
             )
         install(None, False)
         forget()
+
+    @staticmethod
+    def state() -> AutogradState:
+        """What was captured in this process and why, and how many runs were served from there."""
+        found = counts()
+        return AutogradState(found.captures, found.hits, captured_runs())
+
+    @staticmethod
+    def explain() -> str:
+        """`state` as text: reasons of captures, hooks with their places, and how graphs run."""
+        return compiled_autograd.state().explain()
 
 
 __all__ = ["compiled_autograd", "install"]

@@ -53,7 +53,7 @@ def test_the_third_run_of_a_kind_needs_no_walk(monkeypatch):
     same(lambda w, v: (np.tanh(w) @ v).mean() + (w * w).sum(), (leaf(3, 4), leaf(4, 2)), 2)
     count = len(made)
     same(lambda w, v: (np.tanh(w) @ v).mean() + (w * w).sum(), (leaf(3, 4), leaf(4, 2)), 4)
-    assert len(made) == count and run.counts().captures == 1
+    assert len(made) == count and pf.compiled_autograd.state().captures == 1
 
 
 PROGRAMS = {
@@ -75,7 +75,7 @@ def test_runs_of_many_kinds_in_turn_are_not_mistaken_for_each_other():
     for _ in range(3):
         for program in PROGRAMS.values():
             same(program, args, 2)
-    assert run.counts().captures <= len(PROGRAMS) + 2
+    assert pf.compiled_autograd.state().captures <= len(PROGRAMS) + 2
 
 
 def test_one_array_in_two_places_and_two_arrays():
@@ -104,7 +104,7 @@ def test_sizes_that_change_in_elementwise_runs():
         with pf.compiled_autograd():
             (np.tanh(x) * x).sum().backward()
         np.testing.assert_allclose(x.grad, np.tanh(x.data) + x.data / np.cosh(x.data) ** 2)
-    assert run.counts().captures == 2
+    assert pf.compiled_autograd.state().captures == 2
 
 
 def test_writes_and_freed_graphs_are_refused_as_ever():
