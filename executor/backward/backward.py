@@ -43,10 +43,9 @@ class Backward:
         changed: how many ops each step of finishing has moved or removed.
     """
 
-    def __init__(
-        self, name: str, captured: Captured, reasons: Sequence[str], signature: str
-    ) -> None:
-        self.name, self.reasons, self.signature = name, tuple(reasons), signature
+    def __init__(self, captured: Captured, reasons: Sequence[str], signature: str) -> None:
+        self.name = captured.module.main.name
+        self.reasons, self.signature = tuple(reasons), signature
         self.captured = captured
         self.stages: dict[str, Module] = {}
         self.changed: dict[str, int] = {}
@@ -118,16 +117,19 @@ class AutogradState:
         captures: how many runs were captured; each was a miss, for the reasons that its entry in
             ``runs`` has.
         hits: how many runs were served by a graph that an earlier run had been captured as.
+        waiting: how many runs were eager, as their graph was captured or compiled beside them.
         runs: what was captured, oldest first.
     """
 
     captures: int
     hits: int
+    waiting: int
     runs: tuple[Backward, ...]
 
     def explain(self) -> str:
         """The counts, then for each captured run why it was captured, and how it runs."""
-        counts = f"Backward runs: {self.captures} captured, {self.hits} served by such graphs."
+        counts = f"Backward runs: {self.captures} captured, {self.hits} served by such graphs"
+        counts += f", {self.waiting} eager meanwhile." if self.waiting else "."
         return "\n\n".join([counts, *(run.explain() for run in self.runs)])
 
 

@@ -13,6 +13,8 @@ from ..functions.graph_function import LoadedFunction
 from ..observe import registry
 from ..plans.options import Options
 from ..settings.knobs import knobs
+from ..tiers.profiling import Executor
+from .beside import BESIDE
 
 if TYPE_CHECKING:
     from .backward import Backward
@@ -51,9 +53,46 @@ class Compiled:
         module = Module(tidied(found.program))
         self.function = BackwardFunction(module, options, made.about())
         self._executor = self.function._executor
+        # What goes through its stages beside the program; None = in the calls.
+        executor = self._executor
+        in_stages = isinstance(executor, Executor) and options.background
+        self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
+        self._is_busy = False  # a plan is made beside the program
         self._inputs = found.inputs
         self._leaves = found.leaves
         self._has_frame = found.frame
+
+    def is_ready(self) -> bool:
+        """Whether a run is better given to the graph than to the eager tape.
+
+        In the background, that is while it is profiled, and once it is compiled.
+        """
+        executor = self._in_stages
+        if executor is None or executor.optimized is not None:
+            return True
+        if self._is_busy or executor.under_way():
+            return False
+        if executor.record is not None and executor.record.ready:
+            self._advance()  # the compile was lost
+            return False
+        return True
+
+    def prepare(self) -> None:
+        """Have the executor make the plan for the next run, which would wait for that else."""
+        if self._in_stages is not None:
+            self._in_stages.plan()
+
+    def _advance(self) -> None:
+        """Have the plan for the next run be made beside the program."""
+        self._is_busy = True
+
+        def job() -> None:
+            try:
+                self.prepare()
+            finally:
+                self._is_busy = False
+
+        BESIDE.ask(job)
 
     def __call__(
         self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list
@@ -77,6 +116,11 @@ class Compiled:
             found[k] = None
             if leaf is not None:
                 leaf.add_gradient(g, 1)
+        executor = self._in_stages
+        if executor is not None and executor.optimized is None:
+            record = executor.record
+            if record is not None and record.ready:
+                self._advance()
         return found
 
 

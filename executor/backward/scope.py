@@ -10,7 +10,8 @@ from ...dialect.errors import ArgumentError, GradientError
 from ..tape.node import TAPE
 from .backward import AutogradState
 from .compile import compiled
-from .run import backward, captured_runs, counts, forget
+from .making import PROCESS, forget, wait
+from .run import backward
 from .state import STATE, Compiler, nested
 
 
@@ -105,8 +106,15 @@ class compiled_autograd:
     @staticmethod
     def state() -> AutogradState:
         """What was captured in this process and why, and how many runs were served from there."""
-        found = counts()
-        return AutogradState(found.captures, found.hits, captured_runs())
+        return PROCESS.now.state()
+
+    @staticmethod
+    def wait(timeout: float | None = None) -> bool:
+        """Wait for captures and compiles in the background, at most ``timeout`` seconds.
+
+        Returns whether all have ended.
+        """
+        return wait(timeout)
 
     @staticmethod
     def explain() -> str:

@@ -107,6 +107,39 @@ def test_sizes_that_change_in_elementwise_runs():
     assert pf.compiled_autograd.state().captures == 2
 
 
+def test_sizes_that_change_in_each_run_need_no_walk(monkeypatch):
+    w, v = leaf(3, 4), leaf(4, 2)
+
+    def program(rows):
+        x = np.random.default_rng(rows).standard_normal((rows, 3))
+        return ((np.tanh(x @ w) @ v).reshape(-1) ** 2).mean() + (w * w).sum()
+
+    def run(rows):
+        with pf.compiled_autograd():
+            program(rows).backward()
+
+    run(4), run(5)
+    made = walks(monkeypatch)
+    for rows in (6, 7, 4, 5, 9, 30):
+        w.grad = v.grad = None
+        run(rows)
+        found = w.grad, v.grad
+        w.grad = v.grad = None
+        program(rows).backward()
+        for g, x in zip(found, (w, v), strict=True):
+            np.testing.assert_allclose(g, x.grad, rtol=1e-11)
+    assert not made and pf.compiled_autograd.state().captures == 2
+
+
+def test_sizes_that_have_been_equal_and_differ_are_left_to_the_walk():
+    for n, m in [(4, 4), (5, 5), (6, 6), (6, 7), (3, 8), (5, 5)]:
+        x, y = leaf(n), leaf(m)
+        with pf.compiled_autograd():
+            (np.tanh(x).sum() * np.sin(y).sum()).backward()
+        np.testing.assert_allclose(y.grad, np.cos(y.data) * np.tanh(x.data).sum())
+    assert pf.compiled_autograd.state().captures == 3
+
+
 def test_writes_and_freed_graphs_are_refused_as_ever():
     for k in range(5):
         x = leaf(3)
