@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from ..settings.events import log
 from ..settings.fork_gate import no_fork
 
 Job = Callable[[], None]
+_PAUSE = 0.0005  # seconds
 
 
 class Beside:
@@ -48,6 +50,9 @@ class Beside:
             return self._changed.wait_for(lambda: not self._is_running, seconds)
 
     def _serve(self) -> None:
+        # The thread that has started this one waits until it runs, and goes on while it sleeps:
+        # else it would wait for as long as Python lets one thread run.
+        time.sleep(_PAUSE)
         with gradient_mode.gradients(False):
             while True:
                 with self._changed:

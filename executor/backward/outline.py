@@ -119,7 +119,9 @@ class Outline:
                 saved = node.saved  # type: ignore[attr-defined]
                 if saved is not None:
                     first, second, versions = saved
-                    found = [[stand(x) for x in first], [stand(x) for x in second]]
+                    found = [
+                        [x if x is None else stand(x) for x in group] for group in (first, second)
+                    ]
                     if kind is CustomNode:  # the call holds what else there is
                         found = [[x if x.__class__ in _LIFTED else None for x in g] for g in found]
                     self.saved[node] = found
