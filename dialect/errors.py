@@ -7,6 +7,7 @@ raises for the same mistake, so ``except ValueError`` written for NumPy code kee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .dataclass import dataclass
@@ -45,7 +46,15 @@ class ProfuseError(Exception):
 
 
 class TraceError(ProfuseError, TypeError):
-    """The Python function cannot be turned into a graph; nothing has run."""
+    """The Python function cannot be turned into a graph; nothing has run.
+
+    ``guards`` holds what the trace had assumed of numbers by then: the error is certain where these
+    hold (`importers.tracing.trace_guards.TraceGuard`). ``is_undone`` is False if the trace has
+    changed something that it could not give back what it held.
+    """
+
+    guards: Sequence[Any] = ()
+    is_undone: bool = True
 
 
 class ShapeError(ProfuseError, ValueError):

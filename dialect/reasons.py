@@ -94,6 +94,7 @@ class Kind(Enum):
     COPIED = "copied"
     BIAS_APART = "bias-apart"
     OFF_DEVICE = "off-device"
+    NO_GRAPH = "no-graph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,13 @@ _COUNTED = (
     Effect.ASSUMED_SIZES, Effect.WRITE_KEPT, Effect.GROUPS_APART,
 )  # fmt: skip
 # Kinds whose detail is what an error says: its place and its hint are part of the words.
-_OF_ERRORS = (Kind.NOT_LOWERED, Kind.WORKER_LOST, Kind.NOT_COMPILED, Kind.AS_IMPORTED)
+_OF_ERRORS = (
+    Kind.NOT_LOWERED,
+    Kind.WORKER_LOST,
+    Kind.NOT_COMPILED,
+    Kind.AS_IMPORTED,
+    Kind.NO_GRAPH,
+)
 _WORDS = {
     Kind.NEVER_FUSED: "is never fused",
     Kind.SIDE_EFFECTS: "has side effects",
@@ -245,4 +252,5 @@ _WORDS = {
     Kind.COPIED: "{subject} is copied at every call: {detail}",
     Kind.BIAS_APART: "a product's bias is added in a pass of its own: {detail}",
     Kind.OFF_DEVICE: "not on {subject}: {detail}",
+    Kind.NO_GRAPH: "in Python, as no graph can hold it: {detail}",
 }

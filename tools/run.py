@@ -146,7 +146,7 @@ def _load(name: str, strategy: list[tuple[str, int]] | None, device: str | None)
         found = getattr(found, part)
     if isinstance(found, JitFunction):
         return found
-    return jit(found, strategy=strategy, background=False, device=device)
+    return jit(found, strategy=strategy, background=False, device=device, unsupported="raise")
 
 
 def _strategy(text: str | None) -> list[tuple[str, int]] | None:
@@ -204,7 +204,7 @@ def _reference(function: GraphFunction, inputs: list[Any]) -> Any:
         if isinstance(function, LoadedFunction):
             return LoadedFunction(function.module, function._options)(*inputs)
         assert isinstance(function, JitFunction)
-        plain: Callable[..., Any] = jit(function._fn, background=False)
+        plain: Callable[..., Any] = jit(function._fn, background=False, unsupported="raise")
         return plain(*inputs)
 
 

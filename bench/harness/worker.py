@@ -31,7 +31,9 @@ class Worker:
 
     def __init__(self, system: str, env: dict[str, str], timeout: float = TIMEOUT) -> None:
         self.system, self.timeout = system, timeout
-        self._env = os.environ | env | {"BENCH_SYSTEM": system}
+        # A function that no graph can hold must not be measured as ours while Python runs it.
+        ours = {"BENCH_SYSTEM": system, "PROFUSE_UNSUPPORTED": "raise"}
+        self._env = os.environ | env | ours
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as this
         self._process: subprocess.Popen | None = None
 

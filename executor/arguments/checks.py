@@ -54,7 +54,7 @@ def check_numbers(name: str, wanted: Sequence[tuple[int, ScalarType]], given: Se
 
 def check_settings(
     fn: Any, device: str | None, background: bool | None, profiled_runs: int | None,
-    name: str | None,
+    name: str | None, unsupported: str | None,
 ) -> None:  # fmt: skip
     """Raise ArgumentError unless ``fn`` is callable, KnobError for a setting out of its domain."""
     if not callable(fn):
@@ -68,6 +68,8 @@ def check_settings(
         checked("profiled_runs", profiled_runs)
     if not isinstance(name, (str, type(None))):
         raise KnobError(f"name={name!r}: expected a text")
+    if unsupported is not None:
+        checked("unsupported", unsupported)
 
 
 def check_device(device: Any) -> None:

@@ -73,8 +73,8 @@ class ExecutorState:
     """A snapshot; see `Executor` and `KeyedExecutor` for the meaning of tiers and depth.
 
     Attributes:
-        tier: ``"profiling"``, ``"compiling"`` (in the background), ``"optimized"``, ``"simple"`` or
-            ``"no-opt"``.
+        tier: ``"profiling"``, ``"compiling"`` (in the background), ``"optimized"``, ``"simple"``,
+            ``"no-opt"``, or ``"python"``: the last call had no graph, and Python ran it.
         remaining_depth: re-specialisations that can still happen.
         specializations: all guards of the whole fallback chain, outermost first.
         counters: sums over the chain (`executor.settings.events.Counters`).

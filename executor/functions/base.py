@@ -176,7 +176,7 @@ class GraphFunction:
         """Text that says which parts run as native code, which do not, why, and what to do."""
         executors = self._executors()
         if not executors:
-            return f"{self._name} has not been called yet."
+            return "\n".join(self._remarks()) or f"{self._name} has not been called yet."
         texts = [f"{self._name} runs {reason}." for reason in self._reasons]
         texts += self._explained(executors) + self._remarks()
         return "\n".join(texts + explain.dropped_traces(self._own.dropped_traces, self._name))

@@ -176,16 +176,23 @@ class DispatchedFunction(GraphFunction):
 
     @property
     def _current(self) -> AnyExecutor | None:
-        """The executor of the last call."""
-        for dispatcher in (self._dispatcher, self._writer):
-            native = dispatcher.current if dispatcher else None
-            if native is not None:
-                return native
-        return self._called
+        """The executor of the last call that had one."""
+        return self._in_native() or self._called
 
     @_current.setter
     def _current(self, executor: AnyExecutor | None) -> None:
         self._called = executor
+        self._forget_native()
+
+    def _in_native(self) -> AnyExecutor | None:
+        """The executor of the last call, if emitted code ran it."""
+        for dispatcher in (self._dispatcher, self._writer):
+            native = dispatcher.current if dispatcher else None
+            if native is not None:
+                return native
+        return None
+
+    def _forget_native(self) -> None:
         for dispatcher in (self._dispatcher, self._writer):
             if dispatcher is not None:
                 dispatcher.forget_current()

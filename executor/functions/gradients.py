@@ -126,7 +126,7 @@ def _in_dtype_of(gradient: Any, result: Any) -> Any:
     return gradient
 
 
-_backward = jit(backward, name="pullback")
+_backward = jit(backward, name="pullback", unsupported="raise")
 
 
 def stop_gradient(x: Any) -> Any:
@@ -184,10 +184,10 @@ def _jitted(kind: type, fn: Any, *options: Any) -> JitFunction:
     try:
         known = _made_of.setdefault(fn, {})
     except TypeError:  # neither hashed nor referred to weakly
-        return jit(kind(fn, *options))
+        return jit(kind(fn, *options), unsupported="raise")
     if (kind, *options) not in known:
         name = f"{kind.__name__.lower()}_{getattr(fn, '__name__', type(fn).__name__)}"
-        known[kind, *options] = jit(kind(fn, *options), name=name)
+        known[kind, *options] = jit(kind(fn, *options), name=name, unsupported="raise")
     return known[kind, *options]
 
 
@@ -202,6 +202,7 @@ def _made(
                 f"wrt={wrt!r} must be a position or a name, or a tuple of these",
                 hint="wrt=0, wrt='w', wrt=(0, 'b')",
             )
+    options.setdefault("unsupported", "raise")  # Python has no gradients to run
     options.setdefault("name", f"{what}_{getattr(fn, '__name__', type(fn).__name__)}")
     return jit(ValueAndGrad(fn, wrt, has_aux, with_value), **options)
 

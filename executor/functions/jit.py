@@ -16,7 +16,8 @@ from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from ...dialect.errors import ProfuseError
+from ...dialect.errors import ProfuseError, TraceError
+from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
@@ -38,10 +39,13 @@ from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
 from .device_arguments import check_captured, flat_leaves, stand_ins
 from .dispatched import DispatchedFunction
+from .in_python import PythonCalls, Refused, is_lasting
 from .pickling import importable, reduced
 from .variants import Key, Variant, argument_names
 
 if TYPE_CHECKING:
+    from ..explain.state import ExecutorState
+    from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
 
@@ -56,6 +60,7 @@ class JitFunction(DispatchedFunction):
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
         self._named: FunctionType | None = None
+        self._in_python = PythonCalls(fn, self._name, self._own)
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -63,12 +68,30 @@ class JitFunction(DispatchedFunction):
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
+            if self._in_python.serves(key):
+                return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
             outputs = self._run(variant.executor, self._inputs(variant, args))
             result = variant.trace.out_tree.unflatten(outputs)
         self._look()
         return result
+
+    def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
+        self._in_python.is_last = False
+        return super()._run(executor, inputs, into)
+
+    def _run_on_tape(self, executor: AnyExecutor, inputs: list) -> list:
+        self._in_python.is_last = False
+        return super()._run_on_tape(executor, inputs)
+
+    def state(self) -> ExecutorState:
+        """Tier, specialisations, counters and reasons, over all graphs and fallbacks."""
+        found = super().state()
+        python = self._in_python
+        told = tuple(python.reasons)
+        tier = "python" if python.is_last and self._in_native() is None else found.tier
+        return replace(found, tier=tier, reasons=(*told, *found.reasons)) if told else found
 
     def _explained(self, executors: list[AnyExecutor]) -> list[str]:
         if len(executors) == 1:
@@ -93,7 +116,8 @@ class JitFunction(DispatchedFunction):
         with self._lock:
             every = self._graphs_met()
         reasons |= {why: None for v in every if (why := unserved(v)) is not None}
-        lines = [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
+        lines = self._in_python.explain()
+        lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         plans = [s.plan for v in every if v.executor.may_donate for s in v.executor.compiled()]
         if self._options.donate and any(p.kind == "optimized" and not p.donations for p in plans):
             lines.append(
@@ -105,15 +129,28 @@ class JitFunction(DispatchedFunction):
     def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call that `_flat` does not serve.
 
-        Its arguments are nested, traced, new, on a device, or need copies.
+        Its arguments are nested, traced, new, on a device, need copies, or no graph can take them.
         """
+        try:
+            return self._call_graph(flat, args, kwargs)
+        except Refused as error:
+            refused = error
+        return self._leave(refused, args, kwargs)
+
+    def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call in Python."""
+        self._forget_native()
+        return self._in_python.call(refused, args, kwargs)
+
+    def _call_graph(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The same with a graph; raises `Refused` for calls that are left to Python."""
         found = None if kwargs or flat is not None else flat_leaves(args)
         if found is not None and self._options.device != HOST:
             flat, leaves = found
             variant = self._on_device.get(flat)
             if variant is not None and variant.trace.holds_what_it_held():
                 return self._run_on_device(variant, leaves)
-        leaves, tree = flatten_call(self._fn, args, kwargs)
+        leaves, tree = self._flattened(args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves, tree, args, kwargs)
         if is_on_tape(leaves):
@@ -143,8 +180,32 @@ class JitFunction(DispatchedFunction):
         outputs = self._run_at_home(variant.executor, leaves, self._inputs(variant, ()))
         return variant.trace.out_tree.unflatten(outputs)
 
+    def _into_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        try:
+            return super()._into_python(args, kwargs)
+        except Refused as error:
+            refused = error
+        return self._in_python.into(refused, args[0], args[1:], kwargs)
+
+    def _flattened(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, TreeDef]:
+        """Leaves and structure of a call; raises `Refused` for arguments that no graph can take."""
+        try:
+            return flatten_call(self._fn, args, kwargs)
+        except ProfuseError as error:
+            if self._raises or current() is not None:
+                raise
+            refused = error
+        check_arity(self._fn, self._name, args, kwargs)
+        self._in_python.note(None, refused)
+        raise Refused(refused)
+
+    @property
+    def _raises(self) -> bool:
+        """True if calls without a graph raise errors, False if Python runs them."""
+        return (self._options.unsupported or knobs.unsupported) == "raise"
+
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
-        leaves, tree = flatten_call(self._fn, args, kwargs)
+        leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
@@ -153,18 +214,44 @@ class JitFunction(DispatchedFunction):
         self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict,
         home: str = HOST,
     ) -> Variant:  # fmt: skip
-        """The graph of a call, which is traced if it is new; ``flat`` is stored for later calls."""
+        """The graph of a call, which is traced if it is new; ``flat`` is stored for later calls.
+
+        Raises `Refused` for a call that is left to Python.
+        """
         key = (tree, tuple(map(leaf_kind, leaves)))
         variant = self._find(self._variants.get(key, ()), leaves)
         if variant is None:
             if home != HOST:
                 args, kwargs = tree.unflatten(stand_ins(leaves))
-            variant = self._trace(key, leaves, args, kwargs, home)
+                variant = self._trace(key, leaves, args, kwargs, home)
+            elif self._raises:
+                variant = self._trace(key, leaves, args, kwargs)
+            else:
+                variant = self._trace_or_leave(flat, key, leaves, args, kwargs)
         if home != HOST:
             self._remember(self._on_device, flat, variant)
         elif self._options.device in (None, HOST):
             self._remember(self._flat, flat, variant)
         return variant
+
+    def _trace_or_leave(
+        self, flat: tuple | None, key: Key, leaves: list, args: tuple, kwargs: dict
+    ) -> Variant:
+        """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
+        if self._in_python.find(key, leaves, flat):
+            raise Refused(None)
+        check_arity(self._fn, self._name, args, kwargs)
+        try:
+            return self._trace(key, leaves, args, kwargs)
+        except ProfuseError as error:
+            if isinstance(error, TraceError) and not error.is_undone:
+                raise  # a run in Python would have the effects of the trace once more
+            refused = Refused(error)
+            if is_lasting(error):
+                self._in_python.note(key, error)
+        except Exception:  # the function's own, before which it may have had effects
+            refused = Refused(None)
+        raise refused
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
         """The inputs of a graph: the leaves, then the captured arrays with their present contents.
@@ -231,7 +318,10 @@ class JitFunction(DispatchedFunction):
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
             start = time.perf_counter()
-            made = trace(self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes())
+            made = trace(
+                self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
+                most_ops=None if self._raises else knobs.trace_ops,
+            )  # fmt: skip
             check_captured(made.captured, home)
             variant = self._admit(key, made, home)
             variant.executor.counters.traces += 1
@@ -333,6 +423,7 @@ def jit(
     background: bool | None = None,
     profile: str | os.PathLike | None = None,
     donate: str | int | Sequence[str | int] | None = None,
+    unsupported: str | None = None,
     name: str | None = None,
 ) -> Any:
     """Turn ``fn``, written in plain NumPy, into a function that specialises to its arguments.
@@ -356,6 +447,10 @@ def jit(
             results; nobody may read these arrays afterwards. Optimised plans reuse an array if
             their kernel can, and if the array is writable, C-contiguous, no view, and overlaps no
             other argument (counter ``donated_results``).
+        unsupported: what becomes of calls that no graph can hold (effects, control flow on data,
+            functions without a graph form): ``"python"`` runs them as they are, counted and
+            explained; ``"raise"`` raises TraceError, ArgumentError or DTypeError. Default: the knob
+            (``"python"``).
         name: the name in messages and IR; default: the name of ``fn``.
 
     Raises ArgumentError if ``fn`` cannot be called, KnobError for wrong settings, and FileError if
@@ -364,9 +459,10 @@ def jit(
     if fn is None:
         return functools.partial(
             jit, strategy=strategy, profiled_runs=profiled_runs, device=device,
-            background=background, profile=profile, donate=donate, name=name,
+            background=background, profile=profile, donate=donate,
+            unsupported=unsupported, name=name,
         )  # fmt: skip
-    check_settings(fn, device, background, profiled_runs, name)
+    check_settings(fn, device, background, profiled_runs, name, unsupported)
     frozen = None if strategy is None else normalize(strategy)
     label = name or str(getattr(fn, "__name__", type(fn).__name__))
     background = knobs.background if background is None else background
@@ -374,6 +470,7 @@ def jit(
     options = Options(
         frozen, profiled_runs, _symbol(label), background=background,
         donate=parameter_names(fn, donate), saved=saved, device=device,
+        unsupported=unsupported,
     )  # fmt: skip
     return JitFunction(fn, options)
 

@@ -30,6 +30,7 @@ class Options:
     recall: bool = True  # use stored profiles; a flush sets this to False
     donate: tuple[str, ...] = ()  # parameters whose arrays calls may overwrite
     saved: SavedFile | None = None  # a file that is searched for profiles and compiles first
+    unsupported: str | None = None  # what becomes of calls without a graph; None = the knob
     gradients: bool = False  # calls are noted on the tape; see `plans.on_tape`
 
     def of_fallback(self, callee: str) -> Options:

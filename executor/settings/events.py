@@ -26,7 +26,7 @@ _LEVELS = dict.fromkeys(
 ) | dict.fromkeys(
     ("backward-failed", "backward-limit", "callback-failed", "check-failed", "compile-failed",
      "compiled-in-process", "device-fallback", "disk-corrupt", "disk-off", "dropped",
-     "kernel-failed", "log-off", "no-assembler", "setting-unknown", "slower",
+     "kernel-failed", "log-off", "no-assembler", "python", "setting-unknown", "slower",
      "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",
      "workers-given-up"), "warning"
 )  # fmt: skip
@@ -168,6 +168,7 @@ class Counters:
             more pass over the result.
         output_copies: results that were copied into the array given for them.
         donated_results: results that were made in the memory of donated arguments.
+        python_calls: calls that Python ran, as no graph can hold them.
         traces: graphs made by tracing.
         dropped_traces: traces dropped for newer ones, with all that was compiled for them.
         cache_hits, cache_misses: look-ups of compiled code.
@@ -209,6 +210,7 @@ class Counters:
     epilogue_misses: int = 0
     output_copies: int = 0
     donated_results: int = 0
+    python_calls: int = 0
     traces: int = 0
     dropped_traces: int = 0
     cache_hits: int = 0

@@ -18,6 +18,8 @@ from ...dialect.ir.gradient_mode import LOOP_BYTES
 from .fork_lock import hold_over_forks
 from .stress import Stress, parse_stress
 
+WAYS = ("python", "raise")
+"""What becomes of calls that no graph can hold."""
 _CHECKS = ("off", "sampled", "all")  # which inputs a new kernel is compared on
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
@@ -86,6 +88,12 @@ LEVELS = ("debug", "info", "warning")
 def _level(text: str) -> str:
     if text.lower() not in LEVELS:
         raise ValueError(f"expected one of {', '.join(LEVELS)}")
+    return text.lower()
+
+
+def _unsupported(text: str) -> str:
+    if text.lower() not in WAYS:
+        raise ValueError(f"expected one of {', '.join(WAYS)}")
     return text.lower()
 
 
@@ -228,6 +236,14 @@ KNOBS: dict[str, Knob] = {
     "native_dispatch": Knob(_bool, True, "guard and call kernels in emitted code where possible"),
     "release_gil_ns": Knob(
         _whole(0, _BYTES), 10_000, "kernels that take as long run with the GIL released"
+    ),
+    "unsupported": Knob(
+        _unsupported, "python", "what no graph can hold runs in Python, or raises TraceError: raise"
+    ),
+    "trace_ops": Knob(
+        _positive,
+        10_000,
+        "most ops of a graph; functions with more run in Python, unless unsupported=raise",
     ),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "cuda_graphs": Knob(_natural, 64, "sequences of GPU launches kept as CUDA graphs; 0 = none"),

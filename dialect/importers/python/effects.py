@@ -40,14 +40,23 @@ def effects_refused(rec: Recorder) -> Iterator[None]:
     draws = _process_generators()
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         rec.journal.undo()
         _undo_draws(draws)
+        if not rec.journal.is_undone and not isinstance(error, TraceError):
+            lost = TraceError(
+                f"the function changed an array of more than 64 MiB and then raised {error!r:.200}",
+                hint=_RETURN_IT,
+            )
+            lost.is_undone = False
+            raise lost from error
+        if isinstance(error, TraceError):
+            error.is_undone &= rec.journal.is_undone
         raise
     changed = rec.journal.undo()
     drawn = _undo_draws(draws)
     for kind, name in rec.scope.assigned():
-        raise TraceError(
+        raise _refused(rec,
             f"the {kind} variable {name} is assigned by the function: that would happen once, "
             "while it is traced, and at no later call",
             loc=_line(rec, _STORES[kind], name), hint=_RETURN_IT,
@@ -57,16 +66,22 @@ def effects_refused(rec: Recorder) -> Iterator[None]:
             drawn = what
             continue
         loc = _line(rec, _ATTRIBUTES, attribute) if attribute else _line_of_change(rec, name)
-        raise TraceError(
+        raise _refused(rec,
             f"{what} is changed by the function: that would happen once, while it is traced, and "
             "at no later call",
             loc=loc, hint=_RETURN_IT,
         )  # fmt: skip
     if drawn:
-        raise TraceError(
+        raise _refused(rec,
             f"{drawn} is drawn from while tracing: every call would get the same numbers",
             loc=_first_line(rec), hint=DRAW_OUTSIDE,
         )  # fmt: skip
+
+
+def _refused(rec: Recorder, what: str, *, loc: Loc | None, hint: str) -> TraceError:
+    error = TraceError(what, loc=loc, hint=hint)
+    error.is_undone = rec.journal.is_undone
+    return error
 
 
 # --- generators of the process ------------------------------------------------------------------

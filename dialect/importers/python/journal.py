@@ -53,6 +53,7 @@ class Journal:
         self._watches: list[_Watch] = []
         self._seen: dict[int, Any] = {}
         self._items = self._bytes = 0
+        self.is_undone = True  # False once something had changed that could not be restored
 
     def is_outer(self, value: Any) -> bool:
         """True for an object that was there before the call, as far as it has been reached."""
@@ -163,6 +164,7 @@ class Journal:
         for watch in self._watches:
             change = _RESTORE[watch.kind](watch.target, watch.held)
             if change is not None:
+                self.is_undone &= watch.kind != "checksum"
                 told.append((*_told(watch, change), change or None))
         # The trace is part of reference cycles, which may live long; the copies need not.
         self._watches.clear()

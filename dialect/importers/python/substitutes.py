@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import io
 import sys
 import types
 from collections.abc import Callable
@@ -31,6 +32,13 @@ _CLOCKS = frozenset({
 _DATES = frozenset({"now", "utcnow", "today"})
 _UNIQUE = frozenset({"uuid1", "uuid4"})
 _READS_STATE = frozenset({"getstate", "get_state", "bit_generator", "state"})
+# Builtins, and modules of Python functions, that act on what is outside of the program.
+_ACTS = frozenset({
+    ("time", "sleep"), ("_warnings", "warn"), ("io", "open"), ("builtins", "print"),
+    ("builtins", "input"), ("posix", "system"), ("posix", "remove"), ("posix", "rename"),
+    ("posix", "mkdir"), ("posix", "write"), ("posix", "read"), ("posix", "open"),
+})  # fmt: skip
+_OUTSIDE = frozenset({"logging", "warnings", "subprocess", "shutil", "socket", "urllib.request"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
 
 # By value: the function that the user names -> what a traced function calls in its place.
@@ -93,11 +101,15 @@ def refusal(value: Any) -> tuple[str, str] | None:
         if isinstance(owner, type):
             if name in _DATES and any(cls.__module__ == "datetime" for cls in owner.__mro__):
                 return _clock(f"{owner.__name__}.{name}")
+        elif isinstance(owner, _speakers()):
+            return _happens_once(f"{type(owner).__name__}.{name}")
         elif isinstance(owner, types.ModuleType):
             if owner.__name__ == "time" and name in _CLOCKS:
                 return _clock(f"time.{name}")
             if name in ("urandom", "getrandom"):
                 return _random(f"os.{name}")
+            if (owner.__name__, name) in _ACTS:
+                return _happens_once(f"{owner.__name__}.{name}")
         elif name == "fill" and isinstance(owner, np.ndarray) and owner.dtype.kind == "V":
             # `ml_dtypes` raises TypeError for a traced number, which the user's code may catch.
             return (
@@ -107,6 +119,8 @@ def refusal(value: Any) -> tuple[str, str] | None:
         elif name == "rvs" and type(owner).__module__.startswith("scipy.stats"):
             return _random(f"scipy.stats.{getattr(owner, 'name', type(owner).__name__)}.rvs")
     module = getattr(value, "__module__", None)
+    if module in _OUTSIDE and isinstance(value, types.FunctionType):
+        return _happens_once(f"{module}.{name}")
     if module == "uuid" and name in _UNIQUE:
         return _random(f"uuid.{name}")
     if isinstance(value, types.FunctionType) and module == "secrets":
@@ -114,6 +128,20 @@ def refusal(value: Any) -> tuple[str, str] | None:
     if name == "default_rng" and (module or "").startswith("numpy.random"):
         return _random("np.random.default_rng")
     return None
+
+
+def _speakers() -> tuple[type, ...]:
+    """Classes whose methods read or write what is outside of the program; loaded modules alone."""
+    logging = sys.modules.get("logging")
+    found = (getattr(logging, name, None) for name in ("Logger", "LoggerAdapter"))
+    return (io.IOBase, io.TextIOBase, *(cls for cls in found if cls is not None))
+
+
+def _happens_once(name: str) -> tuple[str, str]:
+    return (
+        f"{name} is called while tracing: that would happen once, and at no later call",
+        "call it outside of the function",
+    )
 
 
 def _of(owner: Any, name: str) -> str:
@@ -203,6 +231,8 @@ def _next(iterator: Any, *default: Any) -> Any:
     return next(iterator, *default)
 
 
+for _name in ("print", "input", "open"):
+    BUILTINS[_name] = _refuser(getattr(builtins, _name), *_happens_once(_name))
 BUILTINS["type"] = traced_type
 
 __all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]

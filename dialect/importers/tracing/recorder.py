@@ -86,11 +86,13 @@ class Recorder:
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self.derivation = Derivation(self)
         self._resolved = 0
+        self._appended = 0
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.capture_inputs: list[int] = []
         self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
+        self.most_ops: int | None = None  # of a graph; None = any number
         self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
@@ -208,7 +210,17 @@ class Recorder:
         return self.scope.callee(function)
 
     def append(self, instr: Instr) -> None:
-        """Append a finished instruction to the current block."""
+        """Append a finished instruction to the current block.
+
+        Raises TraceError if the graph gets too long.
+        """
+        self._appended += 1
+        if self.most_ops is not None and self._appended > self.most_ops:
+            raise trace_error(
+                f"the graph has more than {self.most_ops} ops here, as each round of a Python loop "
+                "has ops of its own",
+                "write the loop with pf.fori_loop, or set pf.knobs.trace_ops",
+            )
         self.blocks[-1].instrs.append(instr)
         for result in instr.results:
             self.defs[result] = instr
@@ -342,11 +354,13 @@ class Recorder:
         captured = [(array, before) for array, _, before in self.captured.values()]
         for array, before in (*captured, *self.viewed):
             if before is not None and checksum(array) != before:
-                raise TraceError(
+                error = TraceError(
                     f"an array of shape {array.shape} that the function uses was changed in "
                     "place while it was traced: its earlier uses would see the change",
                     hint="build a new array instead of assigning to one",
                 )
+                error.is_undone = id(array) in self.created
+                raise error
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Close the graph; its traced values are useless from then on."""

@@ -107,26 +107,51 @@ def _kind_text(kind: Any) -> str:
 
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
-    name: str = "main", loop_bytes: int | None = None,
+    name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
-    ``loop_bytes``: what the gradient of a loop may keep of its rounds; None = anything.
+    Args:
+        fn: the function.
+        args: its example arguments.
+        kwargs: the same, by name.
+        name: name of the graph.
+        loop_bytes: what the gradient of a loop may keep of its rounds; None = anything.
+        most_ops: the longest graph that may be recorded; None = any.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
     BoundsError as NumPy would, and ArgumentError / DTypeError for arguments that cannot be passed.
+    A TraceError has the numbers that the trace had assumed by then (`TraceError.guards`).
     """
     kwargs = dict(kwargs or {})
     leaves, in_tree = flatten_call(fn, args, kwargs)
     names = tuple(leaf_names(fn, in_tree))
     rec = Recorder(name, leaves, fn)
-    rec.loop_bytes = loop_bytes
+    rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
     rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
+    labels = tuple(n.replace("'", "", 2) for n in names)
+    try:
+        out_tree = _record(rec, fn, in_tree, names)
+    except TraceError as error:
+        error.guards = _guards(rec, labels)
+        raise
+    return Trace(
+        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
+        _guards(rec, labels), tuple(map(leaf_kind, leaves)), names, rec.strict, tuple(rec.remarks),
+    )  # fmt: skip
+
+
+def _guards(rec: Recorder, labels: tuple[str, ...]) -> list[TraceGuard]:
+    return [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
+
+
+def _record(rec: Recorder, fn: Callable, in_tree: TreeDef, names: tuple[str, ...]) -> TreeDef:
+    """Run the function on the recorder's inputs and close the graph; the results' structure."""
     with recording(rec), effects_refused(rec):
         traced_args, traced_kwargs = unflatten(in_tree, [
             _argument(rec, value, leaf, label)
-            for value, leaf, label in zip(rec.inputs, leaves, names, strict=True)
+            for value, leaf, label in zip(rec.inputs, rec.leaves, names, strict=True)
         ])  # fmt: skip
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
@@ -156,12 +181,7 @@ def trace(
     rec.check_captured()
     rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
     check_writes(rec)
-    labels = tuple(n.replace("'", "", 2) for n in names)
-    guards = [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
-    return Trace(
-        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
-        guards, tuple(map(leaf_kind, leaves)), names, rec.strict, tuple(rec.remarks),
-    )  # fmt: skip
+    return out_tree
 
 
 def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:

@@ -1,0 +1,137 @@
+"""Calls that Python runs as they are, because no graph can hold them.
+
+A jitted function never refuses a program (`jit(unsupported="python")`): what a trace cannot hold
+runs as it would without `jit`, on the arguments as they were given, so with the effects, the
+results and the exceptions of plain NumPy. Such calls are counted (``python_calls``), and `explain`
+tells the line that made them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from ...dialect.dataclass import dataclass
+from ...dialect.errors import InternalError, ProfuseError, TraceError
+from ...dialect.importers.tracing.pytree import flatten
+from ...dialect.importers.tracing.trace_guards import TraceGuard
+from ...dialect.reasons import Kind, Reason
+from ..memory.destinations import Destinations
+from ..settings.events import Counters, log
+from ..settings.fork_lock import ForkLock
+
+_GUARDED = 3  # refusals per kind of call that hold for some numbers alone; the next holds for all
+_FLAT = 1024  # keys of calls that are known to be Python's
+
+
+@dataclass(eq=False)
+class _Refusal:
+    """Why a trace was refused, and the numbers that had been baked into it by then."""
+
+    guards: Sequence[TraceGuard]
+    reason: Reason
+
+    def holds(self, leaves: Sequence[Any]) -> bool:
+        return all(guard.holds(leaves) for guard in self.guards)
+
+
+class Refused(Exception):
+    """A call without a graph.
+
+    Args:
+        error: why; None = the function itself raised an error while it was traced.
+    """
+
+    def __init__(self, error: ProfuseError | None) -> None:
+        super().__init__()
+        self.error = error
+
+
+class PythonCalls:
+    """The calls of one jitted function that Python runs.
+
+    Args:
+        fn: the Python function.
+        name: what the function is called in messages.
+        counters: where the calls are counted.
+    """
+
+    def __init__(self, fn: Callable[..., Any], name: str, counters: Counters) -> None:
+        self._fn, self._name, self._counters = fn, name, counters
+        self._lock = ForkLock()
+        self._refusals: dict[Hashable, list[_Refusal]] = {}
+        self._flat: dict[tuple, None] = {}
+        self.reasons: dict[str, Reason] = {}
+        self.is_last = False  # the last call was one of these
+
+    def serves(self, flat: tuple | None) -> bool:
+        """True if all calls with this flat key are Python's."""
+        return flat is not None and flat in self._flat
+
+    def find(self, key: Hashable, leaves: Sequence[Any], flat: tuple | None) -> bool:
+        """True if a call is Python's; calls with its flat key are found sooner from then on."""
+        refusals = self._refusals.get(key, ())
+        for refusal in refusals:
+            if refusal.holds(leaves):
+                if flat is not None and not refusal.guards and len(self._flat) < _FLAT:
+                    self._flat[flat] = None
+                return True
+        return False
+
+    def note(self, key: Hashable, error: ProfuseError) -> None:
+        """Leave calls of a kind to Python from now on: a trace was refused with ``error``."""
+        reason = self._reason(error)
+        with self._lock:
+            known = self._refusals.setdefault(key, [])
+            guards = error.guards if isinstance(error, TraceError) else ()
+            known.append(_Refusal(guards if len(known) < _GUARDED else (), reason))
+
+    def _reason(self, error: ProfuseError) -> Reason:
+        reason = Reason.of_error(Kind.NO_GRAPH, error, subject=self._name)
+        with self._lock:
+            is_new = reason.told not in self.reasons
+            self.reasons.setdefault(reason.told, reason)
+        if is_new:
+            log("python", self._name, str(error))
+        return reason
+
+    def call(self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run a call in Python.
+
+        Raises what the function raises; in place of an exception of NumPy's the one of the trace,
+        if that is of the same kind, as it tells the line.
+        """
+        self._counters.calls += 1
+        self._counters.python_calls += 1
+        self.is_last = True
+        error = refused.error if refused is not None else None
+        if error is None or is_lasting(error):
+            return self._fn(*args, **kwargs)
+        try:
+            return self._fn(*args, **kwargs)
+        except ProfuseError:
+            raise
+        except Exception as raised:
+            if isinstance(error, type(raised)):
+                raise error from None
+            raise
+
+    def into(self, refused: Refused, out: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run a call of `GraphFunction.into` in Python, and copy its results."""
+        results, tree = flatten(self.call(refused, args, kwargs))
+        found = Destinations(out, tree, self._name)
+        found.fill(results)
+        self._counters.output_copies += found.copied
+        return out
+
+    def explain(self) -> list[str]:
+        """One sentence per reason."""
+        return [f"{self._name} runs {reason.told}" for reason in self.reasons.values()]
+
+
+def is_lasting(error: ProfuseError) -> bool:
+    """True if an error of a trace is about graphs, and says nothing of the program's own faults."""
+    return isinstance(error, (TraceError, InternalError))
+
+
+__all__ = ["PythonCalls", "Refused", "is_lasting"]

@@ -1,0 +1,264 @@
+"""Calls that no graph can hold run in Python: NumPy's results and effects, counted, explained."""
+
+import logging
+import subprocess
+import sys
+import threading
+import types
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.errors import KnobError, ShapeError, TraceError
+
+
+@pytest.fixture(autouse=True)
+def python(monkeypatch):
+    """The default, which the other tests turn off."""
+    with pf.knobs.override(unsupported="python"):
+        yield
+
+
+def counts(f, *names):
+    counters = f.state().counters
+    return tuple(counters[name] for name in names)
+
+
+def halve(x):
+    while x.sum() > 1:
+        x = x * 0.5
+    return x
+
+
+def test_the_default_is_python_in_a_new_process():
+    code = (
+        "import numpy as np, profuse as pf\n"
+        "def f(x):\n    x[0] = 7\n    return x.sum()\n"
+        "x = np.ones(3)\n"
+        "print(pf.knobs.unsupported, float(pf.jit(f)(x)), x.tolist())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={"PROFUSE_CACHE": "off", "PATH": ""},
+    )  # fmt: skip
+    assert ran.stdout == "python 9.0 [7.0, 1.0, 1.0]\n"
+
+
+def test_calls_are_counted_and_explained_and_later_ones_are_not_traced_again():
+    f = pf.jit(halve)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(np.ones(4)), np.full(4, 0.25))
+    assert counts(f, "calls", "python_calls", "traces") == (3, 3, 0)
+    state = f.state()
+    assert state.tier == "python"
+    line = halve.__code__.co_firstlineno + 1
+    assert f"test_in_python.py:{line}" in state.reasons[0]
+    assert f.explain().startswith("halve runs in Python, as no graph can hold it: ")
+    assert "pf.while_loop" in f.explain()
+    assert f.wait() and f.into(np.empty(4), np.ones(4)).tolist() == [0.25] * 4
+
+
+def test_the_reason_is_one_event():
+    f = pf.jit(halve)
+    f(np.ones(4))
+    f(np.ones(4))
+    assert [e.function for e in pf.events() if e.kind == "python"] == ["halve"]
+
+
+def test_raise_asks_for_the_error_instead():
+    with pytest.raises(TraceError, match="truth"):
+        pf.jit(halve, unsupported="raise")(np.ones(4))
+    with pf.knobs.override(unsupported="raise"), pytest.raises(TraceError, match="truth"):
+        pf.jit(halve)(np.ones(4))
+    with pytest.raises(KnobError, match="python, raise"):
+        pf.jit(halve, unsupported="ignore")
+
+
+def test_only_the_numbers_that_led_to_the_refusal_are_left_to_python():
+    @pf.jit
+    def f(x, k):
+        if k == 2:
+            return halve(x)
+        return np.tanh(x) * k
+
+    for k in (1, 2, 3, 2, 1, 2):
+        expected = halve(np.ones(3)) if k == 2 else np.tanh(np.ones(3)) * k
+        np.testing.assert_allclose(f(np.ones(3), k), expected)
+    assert counts(f, "python_calls", "traces") == (3, 1)
+    assert f.state().tier == "python"
+    f(np.ones(3), 5)
+    assert f.state().tier == "optimized"
+
+
+def test_a_kind_of_call_that_is_refused_again_and_again_is_traced_no_more():
+    def walk(x, n):
+        total = 0.0
+        for _ in range(n):
+            total += float(x.sum())
+        return total
+
+    f = pf.jit(walk)
+    for n in range(1, 20):
+        assert f(np.ones(3), n) == 3.0 * n
+    assert counts(f, "python_calls", "traces") == (19, 0)
+
+
+def test_effects_are_those_of_numpy():
+    class Model:
+        def __init__(self):
+            self.n, self.seen = 0, []
+
+        @pf.jit
+        def step(self, x):
+            self.n += 1
+            self.seen.append(float(x[0]))
+            x *= 2
+            if self.n == 3:
+                raise KeyError("three")
+            return x.sum()
+
+    model, x = Model(), np.ones(2)
+    assert [float(model.step(x)), float(model.step(x))] == [4.0, 8.0]
+    with pytest.raises(KeyError, match="three"):
+        model.step(x)
+    assert (model.n, model.seen, x.tolist()) == (3, [1.0, 2.0, 4.0], [8.0, 8.0])
+
+
+def test_an_exception_of_the_function_itself_leaves_its_effects():
+    log = []
+
+    @pf.jit
+    def f(x):
+        log.append(len(x))
+        raise RuntimeError("always")
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="always"):
+            f(np.ones(2))
+    assert log == [2, 2]
+
+
+def test_errors_of_numpy_name_the_line_as_before():
+    f = pf.jit(lambda a, b: a @ b)
+    with pytest.raises(ShapeError, match="test_in_python"):
+        f(np.ones((2, 3)), np.ones((2, 3)))
+    assert f(np.ones((2, 3)), np.ones((3, 2))).shape == (2, 2)
+    assert counts(f, "traces") == (1,)
+
+
+def test_generators_draw_anew_at_each_call():
+    def draw(rng, n):
+        return rng.standard_normal(n) * 2
+
+    f, ours, theirs = pf.jit(draw), np.random.default_rng(3), np.random.default_rng(3)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(ours, 4), draw(theirs, 4))
+
+
+def test_prints_and_logs_happen_at_each_call(capsys, caplog):
+    logger = logging.getLogger("profuse.test")
+
+    @pf.jit
+    def f(x):
+        print("sum of", x.shape)
+        logger.warning("called")
+        sys.stdout.write("written\n")
+        return x.sum()
+
+    f(np.ones(3))
+    f(np.ones(3))
+    assert capsys.readouterr().out == "sum of (3,)\nwritten\n" * 2
+    assert [r.message for r in caplog.records] == ["called"] * 2
+
+
+def test_arguments_that_no_graph_can_take():
+    f = pf.jit(lambda x, names: x if names is None else x[names["first"]])
+    rows = np.array([(1, 2.0), (3, 4.0)], dtype=[("a", int), ("b", float)])
+    np.testing.assert_array_equal(f(rows, {"first": "b"}), [2.0, 4.0])
+    masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+    assert float(pf.jit(np.sum)(masked)) == 2.0
+    g = pf.jit(lambda s, x: x * len(s.split()))
+    assert g("a b", np.ones(1)).tolist() == [2.0]
+    with pytest.raises(TypeError, match="called wrongly"):
+        g()
+
+
+def test_results_of_any_kind():
+    f = pf.jit(lambda x: types.SimpleNamespace(kept=[x], gen=(i for i in range(3))))
+    found = f(np.ones(2))
+    assert found.kept[0].tolist() == [1.0, 1.0]
+    assert list(found.gen) == [0, 1, 2]
+
+
+def test_inner_functions_stay_native_where_the_outer_one_is_python():
+    @pf.jit
+    def body(x):
+        return np.tanh(x) * 0.5
+
+    @pf.jit
+    def outer(x):
+        while x.max() > 0.2:
+            x = body(x)
+        return x
+
+    expected = np.ones(4)
+    while expected.max() > 0.2:
+        expected = np.tanh(expected) * 0.5
+    for _ in range(3):
+        np.testing.assert_allclose(outer(np.ones(4)), expected, rtol=1e-12)
+    assert counts(outer, "python_calls") == (3,)
+    assert counts(body, "python_calls") == (0,)
+    assert body.state().tier == "optimized"
+
+
+def test_calls_on_the_tape_have_their_gradients():
+    f = pf.jit(halve)
+    x = pf.array(np.ones(4), requires_grad=True)
+    f(x * x).sum().backward()
+    np.testing.assert_allclose(x.grad, np.full(4, 0.5))
+
+
+def test_gradients_of_what_no_graph_can_hold_are_refused():
+    with pytest.raises(TraceError, match="truth"):
+        pf.grad(lambda x: halve(x).sum())(np.ones(4))
+
+
+def test_long_python_loops_are_not_unrolled_without_end():
+    def f(x):
+        for _ in range(100_000):
+            x = x * 1.0
+        return x
+
+    jitted = pf.jit(f)
+    with pf.knobs.override(trace_ops=200):
+        np.testing.assert_array_equal(jitted(np.ones(2)), np.ones(2))
+    assert "more than 200 ops" in jitted.explain()
+
+
+def test_what_a_trace_cannot_undo_is_refused_and_not_run_twice():
+    big = np.zeros((1 << 26) // 8 + 1)
+
+    @pf.jit
+    def f(x):
+        big[0] += 1
+        return x + big[0]
+
+    with pytest.raises(TraceError, match="big is changed"):
+        f(np.ones(1))
+
+
+def test_threads():
+    f, failures = pf.jit(halve), []
+
+    def run(k):
+        same = [np.array_equal(f(np.ones(k)), halve(np.ones(k))) for _ in range(50)]
+        failures.extend(k for ok in same if not ok)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert counts(f, "traces") == (0,)
+    assert 0 < counts(f, "python_calls")[0] <= 400
