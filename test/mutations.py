@@ -38,6 +38,16 @@ MUTATIONS = (
         ("executor/backward/test_key.py", "executor/backward/test_gather.py"),
     ),
     Mutation(
+        "arrays that others hold are written to", "executor/memory/donation.py",
+        "if _holders(inputs, k) <= _SOLE:", "if True:",
+        ("executor/backward/test_stolen_inputs.py",),
+    ),
+    Mutation(
+        "memory that others own is written to", "executor/memory/donation.py",
+        "array.flags.owndata and is_plain(array)", "is_plain(array)",
+        ("executor/backward/test_stolen_inputs.py",),
+    ),
+    Mutation(
         "saved values stay after a captured run", "executor/backward/run.py",
         "                node.release()\n    walk.arrays", "                pass\n    walk.arrays",
         ("executor/backward/test_key.py",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...dialect.analysis.backward_lists import lowered
+from ...dialect.analysis.backward_lists import INPUTS, lowered
 from ...dialect.analysis.tidy import tidied
 from ...dialect.ir.program import Module
 from ...dialect.ops.backward import RUNNING, Frame
@@ -49,12 +49,17 @@ class Compiled:
 
     def __init__(self, made: Backward) -> None:
         found = lowered(made.module)
-        options = Options(name=made.name, background=knobs.background, arguments=made.signature)
+        options = Options(
+            name=made.name, background=knobs.background, arguments=made.signature,
+            donate=("inputs",),
+        )  # fmt: skip
         module = Module(tidied(found.program))
         self.function = BackwardFunction(module, options, made.about())
-        self._executor = self.function._executor
+        executor = self._executor = self.function._executor
+        # What nobody else holds any more, such as saved arrays of released nodes (R4.29, R4.42).
+        executor.donated = tuple(k for k, (which, _) in enumerate(found.inputs) if which == INPUTS)
+        executor.sole = True
         # What goes through its stages beside the program; None = in the calls.
-        executor = self._executor
         in_stages = isinstance(executor, Executor) and options.background
         self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
         self._is_busy = False  # a plan is made beside the program
@@ -103,6 +108,9 @@ class Compiled:
         leaves = [inputs[k] for k in self._leaves]
         before = RUNNING.frame
         if self._has_frame:
+            for which, index in self._inputs:  # code of users finds leaves there, and no arrays
+                if which == INPUTS:
+                    inputs[index] = None
             RUNNING.frame = Frame(inputs, hooks, packed_data)
         else:
             inputs.clear()
