@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-readme gpubench clean
+.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -110,6 +110,10 @@ bench-gradients: $(STAMP) ## losses with their gradients, generated and by hand,
 
 bench-compile: $(STAMP) ## time until there is code, against torch.compile and JAX
 	$(BIN)/python bench/compile.py $(BENCH)
+
+bench-programs: $(STAMP) ## NumPy programs as they are against the same under profuse.jit
+	mkdir -p build/bench
+	cd bench && ../$(BIN)/python -m programs --json ../build/bench/programs.json $(BENCH)
 
 bench-readme: $(STAMP) ## write the tables of figures in the pages, from bench/results
 	$(BIN)/python bench/readme.py

@@ -73,7 +73,6 @@ class Kernel:
         moved: bytes that have to be read and written, of the arguments and results; None = the
             memory in which all of them lie.
         tolerance: in place of that in `TOLERANCES`; for integers, how far they may be off.
-        unsupported: why Profuse refuses to trace it; "" = it does not.
         group: kernels, models, gradients or elementary, each measured by a program of its own.
         by_hand: computes the same without derivatives of a library; None = ``fn`` takes none.
     """
@@ -84,7 +83,6 @@ class Kernel:
     dtypes: tuple[str, ...] = ("f32",)
     moved: Callable[[tuple, tuple], int] | None = None
     tolerance: float | None = None
-    unsupported: str = ""
     group: str = "kernels"
     by_hand: Callable[..., Any] | None = None
 

@@ -132,8 +132,7 @@ def gather_in_rows(np, x, index):
     return np.take_along_axis(x, index, axis=1) * 2.0
 
 
-@kernel(lambda d, n, m: (d.normal(n, m), d.integers(n, n, dtype=numpy.int64), d.normal(n, m)),
-        unsupported="additions to elements picked by an index array are not traced")  # fmt: skip
+@kernel(lambda d, n, m: (d.normal(n, m), d.integers(n, n, dtype=numpy.int64), d.normal(n, m)))
 def scatter_add(np, x, index, y):
     """x with each row of y added to the row that its index names."""
     return np.scatter_add(x, index, y)

@@ -7,6 +7,7 @@ what handles them.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -20,4 +21,35 @@ COMPOSED: dict[str, Handler] = {}  # ufuncs that are two or three ops, by name
 METHODS: dict[str, Handler] = {}
 CREATION: dict[str, Handler] = {}  # functions that do not dispatch on arguments; see `substitutes`
 
-__all__ = ["COMPOSED", "CREATION", "FUNCTIONS", "METHODS", "UFUNCS", "Handler"]
+# Modules of `numpy` that few programs need. They are loaded when a trace meets what no table has.
+_SELDOM = ("index_writes", "masked_reductions", "masked_writes")
+_loaded: list[str] = []
+
+
+def load_all() -> bool:
+    """Load the modules that few programs need, which fill the tables; False if all were loaded."""
+    if _loaded:
+        return False
+    _loaded.extend(_SELDOM)
+    for name in _SELDOM:
+        # By name: these modules import this one, and most traces do without them.
+        importlib.import_module(f"{__package__}.numpy.{name}")
+    return True
+
+
+def function_handler(function: Any) -> Handler | None:
+    """The handler of a function of NumPy; None if it has none."""
+    found = FUNCTIONS.get(function)
+    return FUNCTIONS.get(function) if found is None and load_all() else found
+
+
+def method_handler(name: str) -> Handler | None:
+    """The handler of a method of ndarray; None if it has none."""
+    found = METHODS.get(name)
+    return METHODS.get(name) if found is None and load_all() else found
+
+
+__all__ = [
+    "COMPOSED", "CREATION", "FUNCTIONS", "METHODS", "UFUNCS", "Handler", "function_handler",
+    "load_all", "method_handler",
+]  # fmt: skip

@@ -52,6 +52,15 @@ class DType:
     def is_int(self) -> bool:
         return self.kind in "iu"
 
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def part(self) -> DType:
+        """The dtype of the real part: of complex numbers the float of half their width."""
+        return {"c64": F32, "c128": F64}.get(self.name, self)
+
     def __str__(self) -> str:
         return self.name
 

@@ -181,6 +181,7 @@ class Op:
     fusion: ClassVar[Fusion] = Fusion.NONE
     rounding: ClassVar[Rounding] = Rounding.EACH
     failure: ClassVar[Failure] = Failure.SIZES
+    lowers_complex: ClassVar[bool] = False  # True if `lower` takes and gives complex numbers
     regions: ClassVar[int] = 0
     # One of these, or `vjp`, says how gradients pass an op; see `ir.gradients`.
     no_gradient: ClassVar[bool] = False
@@ -335,7 +336,7 @@ class Op:
                 return Reason(Kind.UNKNOWN_TYPE)
             if isinstance(type_, ListType):
                 return Reason(Kind.LISTS)
-            if type_.dtype is not None and type_.dtype.kind == "c":
+            if type_.dtype is not None and type_.dtype.is_complex and not cls.lowers_complex:
                 return Reason(Kind.COMPLEX)
         return None
 

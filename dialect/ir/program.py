@@ -7,7 +7,7 @@ functions it names by symbol, exactly as the IR text does; `to_mlir` prints it, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -50,6 +50,14 @@ class Block:
             yield instr
             for block in instr.blocks:
                 yield from block.walk()
+
+    def replace(self, values: Mapping[int, int]) -> None:
+        """Have instructions and outputs, those of nested blocks included, use other values."""
+        self.outputs = tuple([values.get(v, v) for v in self.outputs])
+        for instr in self.instrs:
+            instr.operands = tuple([values.get(v, v) for v in instr.operands])
+            for block in instr.blocks:
+                block.replace(values)
 
 
 @dataclass(slots=True)

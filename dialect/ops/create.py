@@ -34,6 +34,7 @@ class Constant(Op, name="constant", rounding=Rounding.MOVES):
     out = result()
     value = attr(VALUE)
     fusion = Fusion.QUERY
+    lowers_complex = True
     failure = Failure.NEVER
     no_gradient = True
 
@@ -63,6 +64,7 @@ class _Sized(Proven):
     """Family of ops whose result has the shape that ``shape`` and ``sizes`` give."""
 
     fusion = Fusion.POINTWISE
+    lowers_complex = True
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:

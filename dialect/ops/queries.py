@@ -29,6 +29,7 @@ class Query(Op, rounding=Rounding.MOVES):
     x = operand()
     out = result()
     fusion = Fusion.QUERY
+    lowers_complex = True
     failure = Failure.NEVER
     no_gradient = True
 
@@ -178,6 +179,7 @@ class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
     out = result()
     dtype = attr(DTYPE, default=None)
     fusion = Fusion.POINTWISE
+    lowers_complex = True
     failure = Failure.NEVER
     linear = ((0,),)
 

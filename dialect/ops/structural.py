@@ -51,6 +51,7 @@ class Structural(Proven, rounding=Rounding.MOVES):
     """Family of ops that move elements: the result has the dtype of the first operand."""
 
     fusion = Fusion.VIEW
+    lowers_complex = True
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:

@@ -29,9 +29,10 @@ def register_profiled_ops(
 
 
 def wants_profiled_inputs(op: type[Op]) -> bool:
-    """True for ops whose operands are worth observing: what may be fused, type queries, and
-    what depends on which gradients are defined (R1.17)."""
-    known = op.fusion is not Fusion.NONE or issubclass(op, (*_GRADIENTS, Definedness))
+    """True for ops whose operands are worth observing: what may be fused, once it is pure or as it
+    is, type queries, and what depends on which gradients are defined (R1.17)."""
+    fused = op.fusion is not Fusion.NONE or bool(op.writes)
+    known = fused or issubclass(op, (*_GRADIENTS, Definedness))
     return known or _is_claimed(op)
 
 

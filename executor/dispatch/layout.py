@@ -32,13 +32,13 @@ SCALARS = frozenset(d.numpy.type for d in DTYPES if d.numpy.kind in "biufc")
 _ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
 _PYTHON_API = (
-    "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyDict_Size", "PyErr_CheckSignals",
-    "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread", "PyEval_SaveThread",
-    "PyFloat_AsDouble", "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size",
-    "PyLong_AsLongLongAndOverflow", "PyLong_FromSsize_t", "PyObject_GetAttr", "PyObject_SetAttr",
-    "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyThreadState_Get",
-    "PyThreadState_GetID", "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size",
-    "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
+    "PyCell_Get", "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next", "PyDict_SetItem",
+    "PyDict_Size", "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches",
+    "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble", "PyList_GetItem", "PyList_New",
+    "PyList_SetItem", "PyList_Size", "PyLong_AsLongLongAndOverflow", "PyLong_FromSsize_t",
+    "PyMethod_Function", "PyObject_GetAttr", "PyObject_SetAttr", "PyObject_Vectorcall",
+    "PyObject_VectorcallMethod", "PyThreadState_Get", "PyThreadState_GetID", "PyTuple_GetItem",
+    "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 
 

@@ -40,6 +40,11 @@ class Test:
     * ``("fits", position)``? : the int is small enough for 64-bit arithmetic.
     * ``("bits", position)``: the bits of the float.
 
+    Fields of what a graph has read from outside of the call (see `conditions.state_reads`):
+
+    * ``("read", Held, step, key, index, Held)``? : the look-up in the first object finds the other.
+    * ``("held_size", Held)``: the length of the dict or list.
+
     Fields of gradients:
 
     * ``("mode",)``: asks for gradient mode, on which ``noting`` relies; always 1.

@@ -39,12 +39,27 @@ class Refused(Exception):
     """A call without a graph.
 
     Args:
-        error: why; None = the function itself raised an error while it was traced.
+        error: why; None = it is known already, or the function raised an error of its own.
+        raised: the error that the function itself raised while it was traced.
+
+    Attributes:
+        key: of the calls without a graph, if it is not known yet whether Python raises the same.
     """
 
-    def __init__(self, error: ProfuseError | None) -> None:
+    def __init__(
+        self, error: ProfuseError | None = None, *, raised: Exception | None = None
+    ) -> None:
         super().__init__()
-        self.error = error
+        self.error, self.raised = error, raised
+        self.key: Hashable | None = None
+
+    def disproved(self) -> ProfuseError:
+        """What stands in the way where Python raises nothing."""
+        error = self.error or self.raised
+        told, loc = (error.what, error.loc) if isinstance(error, ProfuseError) else (error, None)
+        return TraceError(
+            f"the trace raised {type(error).__name__} ({told}), and Python did not", loc=loc
+        )
 
 
 class PythonCalls:
@@ -105,16 +120,17 @@ class PythonCalls:
         self._counters.python_calls += 1
         self.is_last = True
         error = refused.error if refused is not None else None
-        if error is None or is_lasting(error):
-            return self._fn(*args, **kwargs)
         try:
-            return self._fn(*args, **kwargs)
+            result = self._fn(*args, **kwargs)
         except ProfuseError:
             raise
         except Exception as raised:
-            if isinstance(error, type(raised)):
+            if error is not None and not is_lasting(error) and isinstance(error, type(raised)):
                 raise error from None
             raise
+        if refused is not None and refused.key is not None:
+            self.note(refused.key, refused.disproved())
+        return result
 
     def into(self, refused: Refused, out: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run a call of `GraphFunction.into` in Python, and copy its results."""

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
+_CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
+
 
 @registry.kind
 class JitFunction(DispatchedFunction):
@@ -72,10 +74,40 @@ class JitFunction(DispatchedFunction):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
-            outputs = self._run(variant.executor, self._inputs(variant, args))
-            result = variant.trace.out_tree.unflatten(outputs)
+            result = self._serve(variant, args, args, args, kwargs)
         self._look()
         return result
+
+    def _serve(
+        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """The result of a call by its graph, with the effects that the function has.
+
+        Args:
+            variant: the graph.
+            leaves: its arguments, as kernels can read them.
+            given: the same as the caller has them.
+            args: those of the call, for Python.
+            kwargs: the same, by name.
+        """
+        trace = variant.trace
+        if not trace.has_effects:
+            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            return trace.out_tree.unflatten(outputs)
+        from .write_back import apply_effects, are_apart
+
+        slots = [slot.find() for slot in trace.slots]
+        given = [*given, *slots, *trace.captured]
+        if not are_apart(trace, given):
+            return self._leave(None, args, kwargs)
+        inputs = [*leaves, *(readable(value, self._own) for value in slots)]
+        try:
+            outputs = self._run(variant.executor, self._inputs(variant, inputs))
+        except Exception:
+            # Python leaves what NumPy has written before the error, and raises that again.
+            return self._leave(None, args, kwargs)
+        return apply_effects(trace, outputs, given)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False
@@ -155,14 +187,14 @@ class JitFunction(DispatchedFunction):
             return self._call_traced(leaves, tree, args, kwargs)
         if is_on_tape(leaves):
             return self._call_on_tape(leaves, tree)
+        given = leaves
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
             flat = None if found is None else flat
             variant = self._lookup(flat, leaves, tree, args, kwargs, home)
             return self._run_on_device(variant, leaves)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
-        outputs = self._run(variant.executor, self._inputs(variant, leaves))
-        return variant.trace.out_tree.unflatten(outputs)
+        return self._serve(variant, leaves, given, args, kwargs)
 
     def _call_on_tape(self, leaves: list, tree: TreeDef) -> Any:
         """Run a call with arrays of the tape; the graph is that of a call with plain arrays."""
@@ -171,6 +203,8 @@ class JitFunction(DispatchedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
+        if variant.trace.has_effects:
+            raise Refused()
         if not variant.takes_tape:
             variant.takes_tape, self._plans_seen = True, -1
         outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
@@ -208,6 +242,8 @@ class JitFunction(DispatchedFunction):
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
+        if variant.trace.has_effects:
+            raise Refused()
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
 
     def _lookup(
@@ -239,7 +275,7 @@ class JitFunction(DispatchedFunction):
     ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
         if self._in_python.find(key, leaves, flat):
-            raise Refused(None)
+            raise Refused()
         check_arity(self._fn, self._name, args, kwargs)
         try:
             return self._trace(key, leaves, args, kwargs)
@@ -249,8 +285,10 @@ class JitFunction(DispatchedFunction):
             refused = Refused(error)
             if is_lasting(error):
                 self._in_python.note(key, error)
-        except Exception:  # the function's own, before which it may have had effects
-            refused = Refused(None)
+                raise refused from None
+        except Refused as error:
+            refused = error
+        refused.key = key
         raise refused
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
@@ -292,11 +330,11 @@ class JitFunction(DispatchedFunction):
         if variant is None and not knobs.profiling_mode:
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))
-            except ProfuseError:
+            except (ProfuseError, Refused):
                 # The function may use values of the outer trace, so a trace of its own fails. If it
                 # fails for another reason, the call below raises the error in the outer trace.
                 return trace_inline(self._fn, args, kwargs, leaves)
-        if variant is None or not variant.executor.joins_traces:
+        if variant is None or variant.trace.has_effects or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
@@ -318,18 +356,36 @@ class JitFunction(DispatchedFunction):
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
             start = time.perf_counter()
-            made = trace(
-                self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
-                most_ops=None if self._raises else knobs.trace_ops,
-            )  # fmt: skip
+            made = self._recorded(args, kwargs, home)
             check_captured(made.captured, home)
-            variant = self._admit(key, made, home)
-            variant.executor.counters.traces += 1
             reason = "trace guard" if known else "new argument structure, rank or dtype"
+            outdated = next((v for v in known if v.is_outdated_by(made)), None)
+            if outdated is not None:
+                variant, reason = self._renew(outdated, made), "other objects of the same kind"
+            else:
+                self._check_churn(known)
+                variant = self._admit(key, made, home)
+            variant.executor.counters.traces += 1
             seconds = time.perf_counter() - start
             variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
             log("trace", self._name, reason, seconds)
             return variant
+
+    def _recorded(self, args: tuple, kwargs: dict, home: str) -> Trace:
+        """The trace of a call; raises `Refused` where the function itself raises an error."""
+        raises = self._raises
+        try:
+            return trace(
+                self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
+                most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
+            )  # fmt: skip
+        except ProfuseError:
+            raise
+        except Exception as error:
+            if raises or home != HOST:
+                raise
+            # Python raises it again, and leaves the effects that the function has had before it.
+            raise Refused(raised=error) from None
 
     def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
         """Make an executor for a trace and store both; the caller holds the lock."""
@@ -340,11 +396,32 @@ class JitFunction(DispatchedFunction):
         executor.notes += made.explain()
         executor.input_names = argument_names(made)
         if executor.may_donate and home == HOST:
-            executor.donated = positions(made.names, options.donate)
+            executor.donated = positions(made.names[: made.in_tree.leaves], options.donate)
         self._make_room()
         variant = Variant(made, executor, key, used=next(self._looks))
         self._variants.setdefault(key, []).append(variant)
         return variant
+
+    def _renew(self, outdated: Variant, made: Trace) -> Variant:
+        """Replace a trace by one that reads other objects into the same graph."""
+        found = self._variants[outdated.key]
+        renewed = outdated.renewed(made)
+        found[found.index(outdated)] = renewed
+        self._forget(outdated)
+        return renewed
+
+    def _check_churn(self, known: Sequence[Variant]) -> None:
+        """Raise TraceError where what the function reads changes sooner than graphs pay off."""
+        outdated = [v for v in known if not v.trace.holds_what_it_held()][-_CHURN:]
+        if self._raises or len(outdated) < _CHURN:
+            return
+        if all(v.executor.counters.current().calls < _CHURN for v in outdated):
+            names = {read.name for v in outdated for read in v.trace.changed()}
+            raise TraceError(
+                f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
+                "changes from call to call: each value would be a graph of its own",
+                hint="pass it as an argument",
+            )
 
     def _graphs(self) -> list[StoredGraph]:
         from ...dialect.importers.tracing.stored_trace import trace_to_json
@@ -354,7 +431,8 @@ class JitFunction(DispatchedFunction):
             every = self._graphs_met()
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
-        traces = [t for t in host if t.holds_what_it_held()]  # others would not be called again
+        # Others would not be called again, or need the caller's arrays.
+        traces = [t for t in host if t.holds_what_it_held() and not t.has_effects]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:
@@ -375,13 +453,17 @@ class JitFunction(DispatchedFunction):
             left = [v for v in self._variants.pop(oldest.key) if v is not oldest]
             if left:
                 self._variants[oldest.key] = left
-            for table in (self._flat, self._on_device):
-                for flat in [k for k, v in tuple(table.items()) if v is oldest]:
-                    del table[flat]
-                    self._plans_seen = -1  # so that emitted code drops the trace, too
+            self._forget(oldest)
             oldest.executor.retire(self._own)
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
+
+    def _forget(self, variant: Variant) -> None:
+        """Drop a graph from the tables by which calls find it."""
+        for table in (self._flat, self._on_device):
+            for flat in [k for k, v in tuple(table.items()) if v is variant]:
+                del table[flat]
+        self._plans_seen = -1  # so that emitted code drops the trace, too
 
     def _graphs_met(self) -> list[Variant]:
         return [v for known in self._variants.values() for v in known]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...dialect.dataclass import dataclass
 from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.ir.serialize import module_to_json
 from ...dialect.reasons import Kind, Reason
 from ..memory.output_pool import unreadable
+from ..memory.placement import Refused
 from ..tiers.choice import AnyExecutor
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ def argument_names(trace: Trace) -> tuple[str, ...]:
     return (*names, *(f"captured array {k}" for k in range(len(trace.captured))))
 
 
+_RENEWALS = 3  # of a graph, for which code is emitted anew
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
 
 
@@ -36,6 +40,7 @@ class Variant:
         calls: the executor's number of calls when `_make_room` last looked.
         used: number of the latest run of `_make_room` that found new calls.
         takes_tape: arrays of the tape have been among the arguments of a call.
+        renewals: how often the graph got other objects of the same kinds to read.
     """
 
     trace: Trace
@@ -44,6 +49,7 @@ class Variant:
     calls: int = 0
     used: int = 0
     takes_tape: bool = False
+    renewals: int = 0
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -57,12 +63,33 @@ class Variant:
         """The arguments of a call of emitted code; see `dispatch.dispatcher.Graph`."""
         from ..dispatch.arguments import arguments_of
         from ..dispatch.conditions.baked import baked_tests
+        from ..dispatch.conditions.state_reads import state_tests
 
         trace = self.trace
+        if self.renewals > _RENEWALS:
+            raise Refused("the objects that the function reads are replaced again and again")
+        if trace.has_effects:
+            raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
         found = arguments_of(*self.key, held, first=first, exchange=exchange, on_tape=on_tape)
+        # First: later tests rely on pointers that look-ups of attributes might make stale.
+        found.tests[:0] = state_tests(trace.reads)
         found.tests += baked_tests(trace.guards, found.values)
         return found
+
+    def is_outdated_by(self, made: Trace) -> bool:
+        """True if a trace has the graph of this one, and reads other objects into it."""
+        old = self.trace
+        return (
+            bool(old.reads) and not old.holds_what_it_held()
+            and old.out_tree == made.out_tree and old.guards == made.guards
+            and old.signature() == made.signature() and old.held == made.held
+            and module_to_json(old.module) == module_to_json(made.module)
+        )  # fmt: skip
+
+    def renewed(self, made: Trace) -> Variant:
+        """The same graph with another trace of it."""
+        return replace(self, trace=made, renewals=self.renewals + 1)
 
     def note_copies(self) -> None:
         """Note, once, which captured arrays each call copies, and why."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import GradientError, TraceError
-from ...dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS, UFUNCS
+from ...dialect.importers.handlers import COMPOSED, CREATION, METHODS, UFUNCS, function_handler
 from ...dialect.importers.tracing import operators
 from ...dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
 from ...dialect.importers.tracing.current import current, evaluate_with
@@ -204,7 +204,7 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
             return evaluated(_SELECT, args)
     if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
         return plainly(func, args, kwargs, func in _WRITING)
-    handler = FUNCTIONS.get(func)
+    handler = function_handler(func)
     if handler is None:
         raise _refused(name_of(func))
     try:

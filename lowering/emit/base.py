@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Union
 
 from mlir import ir
 from mlir.dialects import scf
@@ -23,6 +23,16 @@ _EQUAL, _LESS = 0, 2  # of arith.cmpi
 
 
 EXTENT = "profuse.extent"  # of a loop: the size expression that its index stays below
+
+
+class Pair(NamedTuple):
+    """A complex number: two floats, so that nothing complex is left for the stages that follow."""
+
+    real: ir.Value
+    imag: ir.Value
+
+
+Element = Union[ir.Value, Pair]
 
 
 def is_splat(buffer: Buffer) -> bool:
@@ -160,6 +170,8 @@ class Ops:
         return copy.results[0]
 
     def _offset_template(self, element: ir.Type) -> ir.Operation:
+        if isinstance(element, ir.ComplexType):
+            element = f"!llvm.array<2 x {element.element_type}>"
         # The bindings cannot set the no-wrap flags of this operation; parsing can.
         text = f"""llvm.func @t(%p: !llvm.ptr, %i: i64) {{
           %q = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i64) -> !llvm.ptr, {element}
@@ -169,20 +181,36 @@ class Ops:
         function = self._templates[-1].body.operations[0]
         return function.regions[0].blocks[0].operations[0].operation
 
-    def unread(self, type_: ir.Type) -> ir.Value:
+    def unread(self, type_: ir.Type) -> Element:
         """A value that nothing reads: 0, since MLIR aborts when it folds casts of LLVM's undef."""
+        if isinstance(type_, ir.ComplexType):
+            return Pair(*[self.float_constant(0.0, type_.element_type)] * 2)
         if isinstance(type_, ir.IntegerType):
             return self.constant(0, type_)
         return self.float_constant(0.0, type_)
 
-    def load(self, pointer: ir.Value, element: ir.Type) -> ir.Value:
+    def load(self, pointer: ir.Value, element: ir.Type) -> Any:
+        """The element at an address; a complex one is a `Pair`."""
+        if isinstance(element, ir.ComplexType):
+            part = element.element_type
+            return Pair(*(self.load(p, part) for p in self._parts(pointer, part)))
         return self.create("llvm.load", element, pointer)
 
-    def store(self, value: ir.Value, pointer: ir.Value) -> None:
+    def store(self, value: Element, pointer: ir.Value) -> None:
+        if isinstance(value, Pair):
+            for part, place in zip(value, self._parts(pointer, value.real.type), strict=True):
+                self.store(part, place)
+            return
         ir.Operation.create("llvm.store", operands=[value, pointer])
+
+    def _parts(self, pointer: ir.Value, part: ir.Type) -> tuple[ir.Value, ir.Value]:
+        """The addresses of the parts of a complex number."""
+        return pointer, self.offset(pointer, self.constant(1, self.i64), part)
 
     def alloca(self, count: int, element: ir.Type, alignment: int = 64) -> ir.Value:
         """Stack memory for ``count`` elements."""
+        if isinstance(element, ir.ComplexType):
+            count, element = 2 * count, element.element_type
         return self.create(
             "llvm.alloca", self.pointer, self.constant(count), elem_type=ir.TypeAttr.get(element),
             alignment=ir.IntegerAttr.get(self.i64, alignment),

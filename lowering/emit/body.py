@@ -8,7 +8,8 @@ expansion.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlir import ir
@@ -19,6 +20,7 @@ from ..linalg.element import RARE
 from ..schedule import index as ix
 from ..schedule.graph import Compute, definition, read_at
 from ..schedule.index import Index
+from .base import Pair
 
 if TYPE_CHECKING:
     from .values import Evaluator
@@ -86,6 +88,9 @@ class BodyEmitter:
         if name in _INDEX_OPS and self._index_arithmetic(op, name):
             return
         operands = [self.operand(v) for v in op.operands]
+        if name in _PARTS:
+            self.values[op.results[0]] = _PARTS[name](*operands)
+            return
         if RARE in op.attributes and not self.evaluator.versions:
             self.values[op.results[0]] = operands[1]
             return
@@ -238,6 +243,11 @@ class Opaque:
         return isinstance(other, Opaque) and self.value == other.value
 
 
+_PARTS: dict[str, Callable[..., Any]] = {
+    "complex.create": Pair,
+    "complex.re": operator.attrgetter("real"),
+    "complex.im": operator.attrgetter("imag"),
+}
 _INDEX_OPS = frozenset(("arith.index_cast", "arith.addi", "arith.subi", "arith.muli"))
 
 

@@ -1,8 +1,8 @@
-"""Additions at places that arrays name: a loop over the places, in order, in place of one over all.
+"""Updates at places that arrays name: a loop over the places, in order, in place of one over all.
 
-The generic (`Builder.add_at`) compares the index of each element with each place. Here the place is
-the index, so that an iteration reads one place and adds one row of numbers. All elements get their
-numbers in the order of the places, however the rest is divided.
+The generic (`Builder.update_at`) compares the index of each element with each place. Here the place
+is the index, so that an iteration reads one place and takes in one row of numbers. All elements get
+their numbers in the order of the places, however the rest is divided.
 """
 
 from __future__ import annotations

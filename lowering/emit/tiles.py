@@ -21,6 +21,7 @@ from mlir import ir
 from ..schedule.graph import Buffer
 from ..schedule.groups import Loop
 from ..schedule.index import Index, row_major
+from ..schedule.memory import element_bytes
 from ..schedule.tiles import MOST, TALL, Tiling
 from .transposes import transposer
 
@@ -152,7 +153,9 @@ class TiledNest:
         top, left = emitter.atoms[TOP][0], emitter.atoms[LEFT][0]
         with emitter.scope.point():
             module = emitter.scopes[0].block.owner.operation.parent
-            name = transposer(ops, module, tiling.side, tiling.extent, max(8, buffer.element.width))
+            name = transposer(
+                ops, module, tiling.side, tiling.extent, 8 * element_bytes(buffer.element)
+            )
             rows = ops.create("arith.subi", ops.word, bottom, top)
             columns = ops.create("arith.subi", ops.word, right, left)
             ops.call(name, [source, step, target, rows, columns])

@@ -7,9 +7,10 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
+from ...dialect.mlir.context import loc_of
 from ..schedule import index as ix
 from ..schedule.blocks import Blocks
-from ..schedule.graph import Buffer, Product, Tensor
+from ..schedule.graph import Buffer, Graph, Product, Tensor, operands, results
 from ..schedule.index import Index
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Nest
@@ -41,6 +42,7 @@ def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]
         function, temporaries=temporaries, accumulate=False, read_constants=False, one_row=ONE_ROW,
         halves=True, biases=True,
     )  # fmt: skip
+    _refuse_complex(planned.graph)
     if planned.graph.opaque:
         raise LoweringError("a size has no closed form over the size symbols")
     with ir.Location.unknown():
@@ -49,6 +51,18 @@ def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]
         emitter = _Emitter(planned, module, families)
         steps = emitter.steps()
     return module, LaunchPlan(planned.graph.name, planned.abi(), steps)
+
+
+def _refuse_complex(graph: Graph) -> None:
+    """Raise LoweringError, at the operation, if elements are complex."""
+    for op in graph.operations:
+        for tensor in (*operands(op), *results(op)):
+            if isinstance(tensor.element, ir.ComplexType):
+                where = getattr(op, "location", None)
+                raise LoweringError(
+                    f"no kernel for GPUs is generated for {tensor.element} values",
+                    loc=None if where is None else loc_of(where),
+                )
 
 
 class _Emitter:

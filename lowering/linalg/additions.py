@@ -1,10 +1,10 @@
-"""Additions at places that arrays name: a generic over all pairs of a place and an element."""
+"""Updates at places that arrays name: a generic over all pairs of a place and an element."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from mlir import ir
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 PLACED = "profuse.placed"
 
 
-def add_at(
-    b: Builder, x: Tensor, value: Tensor, places: Mapping[int, Tensor], start: int
+def update_at(
+    b: Builder,
+    combine: Callable[[Scalar, Scalar], Scalar],
+    x: Tensor,
+    value: Tensor,
+    places: Mapping[int, Tensor],
+    start: int,
 ) -> Tensor:
-    """``x`` with elements of ``value`` added, one after the other.
+    """``x`` with elements replaced by ``combine(element, new)``, one after the other.
 
     Emits one generic that reduces over the axes of the places: each element of the result takes in
     those of ``value`` whose places name it. Its attribute `PLACED` lists the loops over the axes in
@@ -45,7 +50,7 @@ def add_at(
     def body(*args: Scalar) -> Scalar:
         *where, element, total = args
         here = [p.eq(loop_index(k)) for p, k in zip(where, axes, strict=True)]
-        return functools.reduce(operator.and_, here).select(total + element, total)
+        return functools.reduce(operator.and_, here).select(combine(total, element), total)
 
     (out,) = b.generic(
         reads,

@@ -21,7 +21,7 @@ from ...dialect.ir.size_algebra import fits_64_bits
 from ...dialect.ir.symbolic import Dim, Sym, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...dialect.ops.sizes import is_nonnegative
-from .additions import add_at
+from .additions import update_at
 from .element import Number, emit
 from .generic import Emitter, Expr, Tensor, Value, dims, known, literal, loop_index, mlir_type
 from .maps import broadcast_map, slice_map
@@ -190,18 +190,27 @@ class Builder(Emitter):
         dtype, _ = known(type_)
         gone = {a % x.rank for a in axes}
         start = constant(_limit(dtype, init) if isinstance(init, str) else init, dtype)
+        reassoc = dtype.part in (F32, F64)
 
-        def body(element: Scalar, acc: Scalar) -> Scalar:
-            return fn(Scalar(acc.value, dtype, reassoc=dtype in (F32, F64)), element)
+        def body(element: Scalar, *parts: Scalar) -> Sequence[Scalar]:
+            # Of complex numbers each part has an accumulator, which sums of floats may share.
+            accs = [Scalar(acc.value, acc.dtype, reassoc=reassoc) for acc in parts]
+            found = fn(accs[0] if len(accs) == 1 else Scalar.joined(*accs), element)
+            return [found] if found.parts is None else found.parts
 
         if not gone:
             return self.pointwise(lambda e: fn(start, e), [x], type_)
         kept = [k for k in range(x.rank) if k not in gone]
-        reduced = TensorType(dtype, tuple(x.shape[k] for k in kept))
+        shape = tuple(x.shape[k] for k in kept)
+        inside = TensorType(dtype.part, shape)
         loops = dims(x.rank)
-        into = (self.fill(start, reduced).value, dtype, [loops[k] for k in kept])
-        out = self.generic([(x, loops)], [into], [k in gone for k in range(x.rank)], body)
-        result = Tensor(out[0], reduced)
+        starts = [start] if start.parts is None else start.parts
+        into = [(self.fill(s, inside).value, dtype.part, [loops[k] for k in kept]) for s in starts]
+        out = self.generic([(x, loops)], into, [k in gone for k in range(x.rank)], body)
+        parts = [Tensor(part, inside) for part in out]
+        result = parts[0]
+        if dtype.is_complex:
+            result = self._joined(parts[0], parts[1], TensorType(dtype, shape))
         return self.expand_dims(result, sorted(gone)) if keepdims else result
 
     def index_of_extremum(self, x: Tensor, axis: int, which: str, type_: TensorType) -> Tensor:
@@ -274,9 +283,16 @@ class Builder(Emitter):
         )
         return Tensor(out[0], type_)
 
-    def add_at(self, x: Tensor, value: Tensor, places: Mapping[int, Tensor], start: int) -> Tensor:
-        """``x`` with numbers added at places that arrays name; see `additions.add_at`."""
-        return add_at(self, x, value, places, start)
+    def update_at(
+        self,
+        combine: Callable[[Scalar, Scalar], Scalar],
+        x: Tensor,
+        value: Tensor,
+        places: Mapping[int, Tensor],
+        start: int,
+    ) -> Tensor:
+        """``x`` updated at places that arrays name; see `additions.update_at`."""
+        return update_at(self, combine, x, value, places, start)
 
     # --- moving elements ---------------------------------------------------------------------
 

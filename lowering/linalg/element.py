@@ -18,18 +18,12 @@ HALF = (F16, BF16)
 
 
 def compute_type(dtype: DType) -> ir.Type:
-    """The MLIR type a value of this dtype has inside a body (bool: i1).
-
-    Raises LoweringError for complex dtypes.
-    """
+    """The MLIR type a value of this dtype has inside a body (bool: i1)."""
     return int_type(1) if dtype is BOOL else storage_type(dtype)
 
 
 def storage_type(dtype: DType) -> ir.Type:
-    """The MLIR type of one element in memory: signless integers, bool as i8, bf16 as i16.
-
-    Raises LoweringError for complex dtypes.
-    """
+    """The MLIR type of one element in memory: signless integers, bool as i8, bf16 as i16."""
     # LLVM's own bf16 flushes subnormals on some targets and crashes the code generator on others.
     if dtype.kind in "biu" or dtype is BF16:
         return int_type(dtype.bits)
@@ -39,6 +33,8 @@ def storage_type(dtype: DType) -> ir.Type:
         return ir.F64Type.get()
     if dtype is F16:
         return ir.F16Type.get()
+    if dtype.is_complex:
+        return ir.ComplexType.get(storage_type(dtype.part))
     raise LoweringError(f"no kernel is generated for {dtype.numpy} values")
 
 
@@ -60,7 +56,7 @@ def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attrib
 
 
 def constant_value(value: Number, dtype: DType) -> ir.Value:
-    """An ``arith.constant`` of this dtype; integers wrap, floats round to nearest."""
+    """An ``arith.constant`` of this real dtype; integers wrap, floats round to nearest."""
     type_ = compute_type(dtype)
     if dtype is BOOL:
         attr = ir.IntegerAttr.get(type_, int(bool(value)))

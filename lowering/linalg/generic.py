@@ -12,7 +12,7 @@ import numpy as np
 from mlir import ir
 
 from ...dialect.errors import InternalError
-from ...dialect.ir.dtypes import BF16, BOOL, F16, F64, I64, DType, dtype_of
+from ...dialect.ir.dtypes import BF16, BOOL, C128, F16, F64, I64, DType, dtype_of
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
 from .element import Number, emit, storage_type
@@ -176,6 +176,8 @@ class Emitter:
             return constant(value, I64)
         if isinstance(value, float):
             return constant(value, F64)
+        if isinstance(value, complex):
+            return constant(value, C128)
         return constant(value.item(), dtype_of(value.dtype))
 
     def dynamic_sizes(self, shape: Sequence[Dim]) -> list[ir.Value]:
@@ -203,6 +205,10 @@ class Emitter:
         shape, element, full = list(array.shape), storage_type(dtype), mlir_type(type_)
         if array.size == 0:
             return Tensor(emit("tensor.empty", full), type_)
+        if dtype.is_complex:
+            part = TensorType(dtype.part, type_.shape)
+            real, imag = (self.constant(x, part) for x in (array.real, array.imag))
+            return self._joined(real, imag, type_)
         array = np.ascontiguousarray(array)
         if dtype is BOOL:
             array = array.view(np.int8)
@@ -212,6 +218,16 @@ class Emitter:
             array = array.view(np.int16)
         attr = ir.DenseElementsAttr.get(array, type=element, shape=shape)
         return Tensor(emit("arith.constant", full, value=attr), type_)
+
+    def _joined(self, real: Tensor, imag: Tensor, type_: TensorType) -> Tensor:
+        """The complex tensor of two tensors of floats."""
+        dtype, shape = known(type_)
+        loops = dims(len(shape))
+        out = self.generic(
+            [(real, loops), (imag, loops)], [(self.empty(type_), dtype, loops)],
+            [False] * len(shape), lambda re, im, *_: Scalar.joined(re, im),
+        )  # fmt: skip
+        return Tensor(out[0], type_)
 
     # --- linalg.generic ----------------------------------------------------------------------
 

@@ -4,21 +4,21 @@ A `Scalar` knows its dtype, which MLIR's signless integers do not: the dtype pic
 unsigned operations.  Results match NumPy element by element, including the cases for which LLVM
 gives poison or traps: division by zero, ``INT_MIN // -1``, shifts by the width or more, and
 conversions of NaN or out-of-range floats.  Half-precision values are computed in f32 and rounded
-after each operation, as NumPy does.
+after each operation, as NumPy does. A complex number is two scalars, its parts (`complexes`).
 
 Every function here emits at the current insertion point and location of the `mlir` bindings.
 """
 
 from __future__ import annotations
 
-from typing import Union
+from typing import Any, Union
 
 from mlir import ir
 
 from ...dialect.errors import InternalError
-from ...dialect.ir.dtypes import BF16, BOOL, F32, I8, U64, DType
+from ...dialect.ir.dtypes import BF16, BOOL, C64, C128, F32, I8, U64, DType
 from ...dialect.ir.types import ScalarType
-from . import convert, division
+from . import complexes, convert, division
 from .element import GUARDED, HALF, RARE, Number, compute_type, constant_value, emit, int_type
 
 # Predicates of arith.cmpi (signed, unsigned) and arith.cmpf (unordered only for "ne").
@@ -26,8 +26,12 @@ _CMPI = {"eq": (0, 0), "ne": (1, 1), "<": (2, 6), "<=": (3, 7), ">": (4, 8), ">=
 _CMPF = {"eq": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "ne": 13, "unordered": 14}
 
 
-def constant(value: Number, dtype: DType) -> Scalar:
-    """An ``arith.constant`` of this dtype; integers wrap, floats round to nearest."""
+def constant(value: Number | complex, dtype: DType) -> Scalar:
+    """A constant of this dtype; integers wrap, floats round to nearest."""
+    if dtype.is_complex:
+        real, imag = constant(value.real, dtype.part), constant(value.imag, dtype.part)
+        return _joined(real, imag, known=value)
+    assert not isinstance(value, complex)
     return Scalar(constant_value(value, dtype), dtype, known=value)
 
 
@@ -39,9 +43,10 @@ class Scalar:
         dtype: the dtype, which decides on signedness.
         reassoc: float additions with this operand may be reassociated (sum accumulators).
         known: for a constant, its number as given; None for computed values.
+        parts: real and imaginary part of a complex number; None for others.
     """
 
-    __slots__ = ("dtype", "known", "reassoc", "value")
+    __slots__ = ("dtype", "known", "parts", "reassoc", "value")
 
     def __init__(
         self,
@@ -49,9 +54,11 @@ class Scalar:
         dtype: DType,
         *,
         reassoc: bool = False,
-        known: Number | None = None,
+        known: Any = None,
+        parts: tuple[Scalar, Scalar] | None = None,
     ) -> None:
         self.value, self.dtype, self.reassoc, self.known = value, dtype, reassoc, known
+        self.parts = parts
 
     @property
     def type(self) -> ScalarType:
@@ -61,9 +68,30 @@ class Scalar:
     def __repr__(self) -> str:
         return f"Scalar({self.dtype})"
 
+    # --- parts -------------------------------------------------------------------------------
+
+    @property
+    def real(self) -> Scalar:
+        """The real part; of a real number, the number itself."""
+        return self if self.parts is None else self.parts[0]
+
+    @property
+    def imag(self) -> Scalar:
+        """The imaginary part; of a real number, 0."""
+        return self.const(0) if self.parts is None else self.parts[1]
+
+    def conj(self) -> Scalar:
+        """The complex conjugate; of a real number, the number itself."""
+        return self if self.parts is None else _joined(self.real, -self.imag)
+
+    @staticmethod
+    def joined(real: Scalar, imag: Scalar) -> Scalar:
+        """The complex number of two floats of one dtype, f32 or f64."""
+        return _joined(real, imag)
+
     # --- helpers -----------------------------------------------------------------------------
 
-    def const(self, value: Number) -> Scalar:
+    def const(self, value: Number | complex) -> Scalar:
         """A constant of this scalar's dtype."""
         return constant(value, self.dtype)
 
@@ -89,6 +117,8 @@ class Scalar:
     def _arith(self, other: Operand, name: str) -> Scalar:
         """add, sub or mul: NumPy defines add and mul on bool as or and and."""
         rhs = self._other(other)
+        if self.dtype.is_complex:
+            return complexes.arith(self, rhs, name)
         if self.dtype is BOOL:
             if name == "sub":
                 raise InternalError("bool subtraction is undefined")
@@ -106,6 +136,8 @@ class Scalar:
 
     def _compare(self, other: Operand, how: str) -> Scalar:
         lhs, rhs = self, self._other(other)
+        if lhs.dtype.is_complex:
+            return complexes.compare(lhs, rhs, how)
         if lhs.dtype in HALF:
             lhs, rhs = lhs.cast(F32), rhs.cast(F32)
         if lhs.dtype.is_float:
@@ -133,6 +165,8 @@ class Scalar:
         return self._other(other) - self
 
     def __truediv__(self, other: Operand) -> Scalar:
+        if self.dtype.is_complex:
+            return complexes.divide(self, self._other(other))
         if not self.dtype.is_float:
             raise InternalError(f"true division of {self.dtype} scalars")
         return self._float("arith.divf", self._other(other))
@@ -162,14 +196,26 @@ class Scalar:
         """Integer power, wrapping; 1 for a negative exponent, which has to be forbidden."""
         return division.ipow(self, self._other(other))
 
+    def to_power(self, exponent: int) -> Scalar:
+        """A complex number to the power of a known integer."""
+        return complexes.power(self, exponent)
+
+    def reciprocal(self) -> Scalar:
+        """1 divided by a complex number."""
+        return complexes.reciprocal(self)
+
     def __neg__(self) -> Scalar:
         if self.dtype is BOOL:
             raise InternalError("bool negation is undefined")
+        if self.dtype.is_complex:
+            return _joined(-self.real, -self.imag)
         if self.dtype is BF16:
             return Scalar((self.bits() ^ -0x8000).value, BF16)
         return self._op("arith.negf") if self.dtype.is_float else self.const(0) - self
 
     def __abs__(self) -> Scalar:
+        if self.dtype.is_complex:
+            return self.real.hypot(self.imag)
         if self.dtype is BF16:
             return Scalar((self.bits() & 0x7FFF).value, BF16)
         if self.dtype.is_float:
@@ -252,10 +298,14 @@ class Scalar:
             assert isinstance(b, Scalar)
             a = b.const(a)
         b = a._other(b)
+        if a.dtype.is_complex:
+            return _joined(self.select(a.real, b.real), self.select(a.imag, b.imag))
         return Scalar(emit("arith.select", a.value.type, self.value, a.value, b.value), a.dtype)
 
     def _extremum(self, other: Operand, word: str, flavour: str) -> Scalar:
         rhs = self._other(other)
+        if self.dtype.is_complex:
+            return complexes.extremum(self, rhs, word)
         if self.dtype.is_float:
             return self._float(f"arith.{word}{flavour}f", rhs)
         if self.dtype is BOOL:
@@ -278,8 +328,17 @@ class Scalar:
         """The smaller; NaN only if both are NaN."""
         return self._extremum(other, "min", "num")
 
+    def hypot(self, other: Scalar) -> Scalar:
+        """``sqrt(self² + other²)`` of floats, without overflow on the way."""
+        return complexes.hypot(self, other)
+
     def math(self, name: str, *others: Operand) -> Scalar:
-        """The operation ``math.<name>`` on floats (``"exp"``, ``"atan2"``, ``"powf"``, …)."""
+        """The operation ``math.<name>`` on floats (``"exp"``, ``"atan2"``, ``"powf"``, …).
+
+        Complex numbers have those in `complexes.FUNCTIONS`.
+        """
+        if self.dtype.is_complex:
+            return complexes.function(self, name)
         if not self.dtype.is_float:
             raise InternalError(f"math.{name} of {self.dtype} scalars")
         if name == "absf":
@@ -292,15 +351,21 @@ class Scalar:
         return self._float(f"math.{name}", *operands)
 
     def isnan(self) -> Scalar:
-        """True for NaN; False for every integer."""
+        """True for NaN, in either part; False for every integer."""
+        if self.dtype.is_complex:
+            return self.real.isnan() | self.imag.isnan()
         return self._compare(self, "unordered") if self.dtype.is_float else constant(0, BOOL)
 
     def isinf(self) -> Scalar:
-        """True for ±infinity."""
+        """True for ±infinity, in either part."""
+        if self.dtype.is_complex:
+            return self.real.isinf() | self.imag.isinf()
         return abs(self).eq(float("inf")) if self.dtype.is_float else constant(0, BOOL)
 
     def isfinite(self) -> Scalar:
         """False for NaN and ±infinity."""
+        if self.dtype.is_complex:
+            return self.real.isfinite() & self.imag.isfinite()
         return abs(self) < float("inf") if self.dtype.is_float else constant(1, BOOL)
 
     def bits(self) -> Scalar:
@@ -312,7 +377,7 @@ class Scalar:
 
     def cast(self, dtype: DType) -> Scalar:
         """``astype(dtype)``, with NumPy's results on x86-64 for values that do not fit."""
-        return self if dtype is self.dtype else convert.cast(self, dtype)
+        return convert.cast(self, dtype)
 
 
 Operand = Union[Scalar, Number]
@@ -325,8 +390,20 @@ def extremum_op(dtype: DType, word: str) -> str:
     return f"arith.{word}{'s' if dtype.kind == 'i' else 'u'}i"
 
 
+def _joined(real: Scalar, imag: Scalar, known: Any = None) -> Scalar:
+    """A complex number from its parts."""
+    dtype = C64 if real.dtype is F32 else C128
+    value = emit("complex.create", compute_type(dtype), real.value, imag.value)
+    return Scalar(value, dtype, known=known, parts=(real, imag))
+
+
 def load(value: ir.Value, dtype: DType) -> Scalar:
     """The Scalar of an element as stored in memory (bool: any non-zero byte is True)."""
+    if dtype.is_complex:
+        element = compute_type(dtype.part)
+        real, imag = (Scalar(emit(f"complex.{part}", element, value), dtype.part)
+                      for part in ("re", "im"))  # fmt: skip
+        return Scalar(value, dtype, parts=(real, imag))
     if dtype is BOOL:
         return Scalar(value, I8).ne(0)
     return Scalar(value, dtype)

@@ -26,14 +26,14 @@ from .scalar import load
 if TYPE_CHECKING:
     from ...dialect.ir.program import Instr, Program
 
-DIALECTS = ("func", "arith", "math", "scf", "tensor", "linalg")
+DIALECTS = ("func", "arith", "math", "complex", "scf", "tensor", "linalg")
 
 
 def to_linalg(function: Program) -> ir.Module:
     """A module with the one function ``@name``, in this thread's context.
 
     Raises LoweringError, at the user's line where one is known, for ops without a lowering,
-    incomplete types and complex dtypes.
+    and incomplete types.
     """
     ctx = context()
     load_dialects(ctx)
@@ -202,6 +202,9 @@ _MOVES = {
     "tensor.extract": (0,),
     "arith.select": (1, 2),
     "arith.negf": (0,),
+    "complex.create": (0, 1),
+    "complex.re": (0,),
+    "complex.im": (0,),
 }
 
 
@@ -211,13 +214,11 @@ def _first_loc(function: Program) -> Loc | None:
 
 
 def _argument_type(type_: Type, number: int, loc: Loc | None) -> Type:
-    """``type_`` itself; raises LoweringError unless it is complete and real."""
+    """``type_`` itself; raises LoweringError unless it is complete."""
     if isinstance(type_, ListType):
         raise LoweringError(f"argument {number} is a list", loc=loc)
     if isinstance(type_, TensorType) and not type_.is_complete:
         raise LoweringError(f"the type of argument {number} is not known: {type_}", loc=loc)
-    if type_.dtype is not None and type_.dtype.kind == "c":
-        raise LoweringError(f"argument {number} is complex, which kernels are not", loc=loc)
     return type_
 
 
@@ -242,8 +243,10 @@ def _mlir_argument(type_: Type) -> ir.Type:
 def _argument_attributes(type_: Type) -> ir.DictAttr:
     assert not isinstance(type_, ListType) and type_.dtype is not None
     if not isinstance(type_, TensorType):
-        return _attributes(type_.dtype, {"profuse.scalar": ir.UnitAttr.get()})
-    assert type_.shape is not None
+        if not type_.dtype.is_complex:
+            return _attributes(type_.dtype, {"profuse.scalar": ir.UnitAttr.get()})
+        type_ = TensorType(type_.dtype, (), "contiguous")  # too large for a slot
+    assert type_.dtype is not None and type_.shape is not None
     shape: tuple[Dim, ...] = type_.shape  # type: ignore[assignment]
     strides: ir.Attribute
     if type_.strides == "contiguous" or type_.strides == contiguous_strides(shape):
@@ -258,7 +261,7 @@ def _argument_attributes(type_: Type) -> ir.DictAttr:
 
 def _attributes(dtype: DType, others: dict[str, ir.Attribute]) -> ir.DictAttr:
     """``others``, and the dtype where the storage type does not determine it."""
-    if dtype.kind in "bu" or dtype is BF16:
+    if dtype.kind in "buc" or dtype is BF16:
         others = {**others, "profuse.dtype": ir.StringAttr.get(dtype.name)}
     return ir.DictAttr.get(others)
 

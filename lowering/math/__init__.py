@@ -86,6 +86,9 @@ def expand(
     """
     function = EXPANSIONS.get(name)
     type = operands[0].type
+    if name == "fma" and not fused:  # a call of libm is not worth the rounding that it spares
+        k = K(type)
+        return k.exact_add(k.exact_mul(*operands[:2]), operands[2])
     if function is None or not isinstance(type, (ir.F32Type, ir.F64Type)):
         return None
     if ULP_BOUNDS[name][0 if isinstance(type, ir.F32Type) else 1] is None:

@@ -14,6 +14,7 @@ from . import index as ix
 from .graph import Body, Combiner, Tensor, definition
 from .index import Index
 
+SCALAR = ("arith.", "math.", "complex.")  # dialects of operations on scalars
 CHEAP = 8  # largest cost at which recomputing an element is faster than storing and loading it
 _COSTS = {
     "arith.divf": 8, "arith.divsi": 30, "arith.divui": 30, "arith.remsi": 30, "arith.remui": 30,
@@ -21,6 +22,7 @@ _COSTS = {
     "math.fma": 1, "math.floor": 1, "math.ceil": 1, "math.trunc": 1, "math.roundeven": 1,
     "math.ctpop": 2, "tensor.extract": 4, "arith.constant": 0, "linalg.index": 0,
     "arith.index_cast": 0, "linalg.yield": 0, "scf.yield": 0, "scf.if": 1,
+    "complex.create": 0, "complex.re": 0, "complex.im": 0,
 }  # fmt: skip
 _MATH_COST = 20
 _REORDERABLE = {
@@ -155,7 +157,7 @@ class _Facts:
                 for region in op.regions:
                     for inner in region.blocks:
                         self.walk(inner, in_branch=True)
-            elif not name.startswith(("arith.", "math.", "scf.yield")):
+            elif not name.startswith((*SCALAR, "scf.yield")):
                 raise LoweringError(f"{name} in a kernel body cannot be scheduled")
 
     def capture(self, value: ir.Value) -> None:
@@ -164,7 +166,7 @@ class _Facts:
             op = definition(needed)
             if op is not None and op.name == "tensor.extract":
                 self._extract(op)
-            elif op is not None and not op.name.startswith(("arith.", "math.")):
+            elif op is not None and not op.name.startswith(SCALAR):
                 raise LoweringError(f"a kernel body uses the result of {op.name}")
 
     def _scalar_operands(self, value: ir.Value) -> list[ir.Value]:

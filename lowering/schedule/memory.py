@@ -12,7 +12,10 @@ from .index import Index, row_major
 
 BLOCK_ROW = "block row"  # atom: the place of a row within its block
 
-_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+_BYTES = {
+    "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8,
+    "complex<f32>": 8, "complex<f64>": 16,
+}  # fmt: skip
 
 
 def element_bytes(element: Element) -> int:

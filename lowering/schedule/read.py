@@ -12,7 +12,7 @@ from ...dialect.ir.size_algebra import parse_dim, without_remainders
 from ...dialect.ir.symbolic import Dim, symbol
 from ..abi import CONTIGUOUS, TensorSpec
 from . import index as ix
-from .body import read_body, read_view
+from .body import SCALAR, read_body, read_view
 from .graph import (
     Body,
     Buffer,
@@ -159,7 +159,7 @@ class _Reader:
             self._reshape(op)
         elif name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
             self._constant(op)
-        elif name == "tensor.from_elements" or name.startswith(("arith.", "math.")):
+        elif name == "tensor.from_elements" or name.startswith(SCALAR):
             pass  # scalars: read where they are used
         elif name == "tensor.extract" and not isinstance(op.results[0].type, ir.RankedTensorType):
             pass

@@ -27,6 +27,7 @@ _LARGEST = 64  # elements of a side of a tile
 VECTOR = 32  # bytes of a row of a square; wider vectors were no faster
 WIDEST = 16  # elements of a side of a square: that many registers hold it
 TALL = 32  # rows per column; if there are more, few columns stay in cache for the next rows anyway
+_WIDEST_BYTES = 8  # of an element: squares are shuffled as integers of its size
 _NEAR = 4  # elements; a read with a shorter step does not count as across rows
 
 
@@ -80,6 +81,8 @@ def choose_tiling(nest: Nest) -> Tiling | None:
     side = min(WIDEST, VECTOR // widest)
     # If the nest would have another innermost loop without tiles, that does well on few rows.
     least = 2 * side if lane in nest.stages[0].parallel else _LARGEST
+    if widest > _WIDEST_BYTES:
+        return None
     if any(isinstance(g.extent, int) and g.extent < least for g in (rows, lane)):
         return None
     high, wide = rows.extent, lane.extent

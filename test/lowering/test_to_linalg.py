@@ -372,7 +372,7 @@ def test_results_may_be_arguments_or_numbers():
     [
         (lambda: graph([TensorType(F32, (None,))], ("exp", (0,), {})), "argument 0 is not known"),
         (lambda: graph([TensorType()], ("exp", (0,), {})), "argument 0 is not known"),
-        (lambda: graph([type_of(np.zeros(2, "c8"))], ("exp", (0,), {})), "argument 0 is complex"),
+        (lambda: graph([type_of(np.zeros(2, "c8"))], ("asin", (0,), {})), "asin of c64 values"),
         (lambda: graph([TensorType(F32, (2,)), TensorType(F32, (3,))], ("add", (0, 1), {})),
          "could not be broadcast"),
         (lambda: graph([TensorType(F32, (2,))], ("profile", (0,), {"site": 0})), "no lowering"),

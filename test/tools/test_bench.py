@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import profuse as pf
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
@@ -39,10 +38,6 @@ def exact(case: Case) -> tuple:
 def test_kernels_compute_what_numpy_computes(name, dtype, mode):
     case = Case(KERNELS[name], dtype, TINY)
     prepared = systems.SYSTEMS["ours" if mode == "static" else "ours-dynamic"](case)
-    if case.kernel.unsupported:
-        with pytest.raises(pf.TraceError):
-            prepared.call()
-        return
     wanted = exact(case)
     with np.errstate(all="ignore"):
         for _ in range(3):
@@ -123,7 +118,7 @@ def test_a_run_goes_on_with_its_file(tmp_path):
 
     first = run()
     assert re.search(r"^\S* *huber +f32 +6x24", first, re.M)
-    assert "TraceError" in first
+    assert re.search(r"^\S* *scatter_add +f32 +6x24", first, re.M)
     before = file.read_text("utf-8")
     again = run("--budget", "0")
     assert "not measured within" not in again

@@ -70,10 +70,10 @@ def test_kernels_down_to_the_assembly(page):
 
 def test_reasons(page):
     text = page.text("li")
-    assert "refused: conj: complex is not lowered (1x)" in text
+    assert "refused: asin: complex is not lowered (1x)" in text
     assert "raised profuse.dialect.errors.TraceError: " in text
     words = page.text("p")
-    assert "Not fused: conj at script.py:" in words
+    assert "Not fused: asin at script.py:" in words
     assert "No call of it could be traced" in words
 
 

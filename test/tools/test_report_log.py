@@ -22,7 +22,7 @@ def log(tmp_path):
     with knobs.override(log=str(path), log_level="debug"):
         f = pf.jit(lambda x: np.tanh(x) * 2.0, name="logged")
         f(X), f(X), f(X[:2]), f(X[:2])
-        g = pf.jit(lambda x: (x * 1j).conj(), name="complex_")
+        g = pf.jit(lambda x: np.arcsin(x * 1j), name="complex_")
         g(X), g(X)
     return path
 
@@ -34,7 +34,7 @@ def test_what_a_log_tells(log):
     assert [c.executor for c in logged.compiles] == ["logged", "logged/fallback_0"]
     assert logged.counters["compiles"] == 2
     assert logged.compiles[0].seconds >= sum(logged.compiles[0].stages.values()) > 0
-    assert "refused: conj: complex is not lowered" in refused.reasons
+    assert "refused: asin: complex is not lowered" in refused.reasons
     assert run.versions["numpy"] == np.__version__
     assert {s.name: s.value for s in run.settings}["log_level"] == "debug"
 

@@ -1,4 +1,4 @@
-"""``x[key] = value``: basic indexing, single elements, and one value where a mask holds."""
+"""``x[key] = value``: basic indexing, single elements; masks and index arrays go elsewhere."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import BoundsError, ShapeError
+from ...errors import ShapeError
 from ...ir.attrs import DYNAMIC
-from ..tracing.current import size_error, trace_error, user_loc
-from ..tracing.mutation import check_owner, is_immutable, masked, write
+from ..tracing.current import trace_error, user_loc
+from ..tracing.mutation import check_owner, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
+from .axes import has_mask
 from .creation import array
 from .indexing import get_item, has_ellipsis, is_index_array, items_of
 from .registry import array_method
@@ -20,23 +21,26 @@ from .registry import array_method
 
 @array_method("__setitem__")
 def set_item(x: Traced, key: Any, value: Any) -> None:
-    """``x[key] = value`` recorded; raises TraceError for index arrays and for arguments."""
+    """``x[key] = value`` recorded; raises TraceError for arguments."""
     check_owner(x)
     if is_immutable(x):
         raise trace_error("a NumPy scalar cannot be assigned to", "make an array: np.zeros(1)")
     nested = isinstance(value, (list, tuple))
     if nested:
         value = array(value)
-    if isinstance(key, (np.ndarray, Traced)) and key.dtype.kind == "b" and key.ndim == x.ndim:
-        _check_mask(x, key)
-        masked(x, key, value)
-        return
+    if has_mask(key):
+        from .masks import assign_masked, under_mask
+
+        masked = under_mask(x, key)
+        if masked is not None:
+            assign_masked(*masked, value)
+            return
     items = items_of(x, key)
     if any(map(is_index_array, items)):
-        raise trace_error(
-            "assignment to elements picked by an index array is not supported while tracing",
-            "use x[...] = np.where(mask, values, x), or slices",
-        )
+        from .index_writes import put_at
+
+        put_at(x, key, value)
+        return
     if (
         items
         and len(items) == x.ndim
@@ -64,17 +68,6 @@ def _put(row: Traced, index: Any, value: Any) -> None:
         op("put_", row, value, index, index=DYNAMIC)
     else:
         op("put_", row, value, index=index)
-
-
-def _check_mask(x: Traced, mask: Any) -> None:
-    given = mask.hint if isinstance(mask, Traced) else mask.shape
-    for axis, (a, b) in enumerate(zip(given, x.hint, strict=True)):
-        if a != b and None not in (a, b):
-            raise size_error(
-                BoundsError,
-                f"boolean index did not match indexed array along axis {axis}; size of axis is "
-                f"{b} but size of corresponding boolean axis is {a}",
-            )
 
 
 def _is_same_view(rec: Recorder, one: int, two: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,27 @@ def check_cast(x: Any, dtype: Any, casting: Any = "same_kind") -> None:
         )  # fmt: skip
 
 
+def loop(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any = None) -> tuple[np.dtype, ...]:
+    """The dtypes of the loop that NumPy chooses, outputs last.
+
+    ``dtype``: the outputs' dtype that the call asks for, or None. Raises TypeError where there is
+    no such loop, or where operands cannot be cast to its dtypes.
+    """
+    outputs = [None] * ufunc.nout
+    wanted = None if dtype is None else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
+    given = [
+        _weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x)))
+        for x in inputs
+    ]
+    if wanted is None:
+        return ufunc.resolve_dtypes((*given, *outputs))
+    return ufunc.resolve_dtypes((*given, *outputs), signature=wanted)
+
+
+def _weak(kind: type) -> Any:
+    return np.dtype(bool) if kind is bool else kind
+
+
 def setting(value: Any, dtype: Any) -> Any:
     """``value`` as NumPy stores it as an element of an array of ``dtype``.
 
@@ -130,6 +151,16 @@ def setting(value: Any, dtype: Any) -> Any:
     cell = np.zeros((), dtype)
     cell[()] = value
     return cell[()]
+
+
+def is_mask(item: Any) -> bool:
+    """True for an item of a key that is an array of bools."""
+    return isinstance(item, (np.ndarray, Traced)) and item.dtype.kind == "b" and item.ndim > 0
+
+
+def has_mask(key: Any) -> bool:
+    """True for a key that is an array of bools, or has one."""
+    return any(map(is_mask, key)) if isinstance(key, tuple) else is_mask(key)
 
 
 def axis_of(axis: Any, rank: int) -> int:

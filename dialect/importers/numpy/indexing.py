@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -18,19 +19,26 @@ from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.traced import Traced, TracedScalar
+from .axes import has_mask
 from .creation import array
 from .registry import array_method
 
 
 @array_method("__getitem__")
 def get_item(x: Traced, key: Any) -> Any:
-    """``x[key]`` recorded; raises TraceError for boolean masks, whose result size is unknown."""
+    """``x[key]`` recorded; of a boolean mask, what can be computed without knowing its count."""
+    if has_mask(key) and not x.rec.evaluates:
+        from .masks import read_masked, under_mask
+
+        masked = under_mask(x, key)
+        if masked is not None:
+            return read_masked(*masked)
     items = items_of(x, key)
     if not x.ndim and not items:
         # With an ellipsis, the result is an array, a view of x; without it, a number.
         return in_memory(x) if has_ellipsis(key) else op("cast", x, dtype=dtype_of(x.dtype))
     if any(is_index_array(item) for item in items):
-        return _advanced(x, items, _ellipsis_place(key))
+        return _advanced(x, items, ellipsis_place(key))
     if (
         x.ndim
         and not any(item is None or isinstance(item, slice) for item in items)
@@ -44,10 +52,10 @@ def get_item(x: Traced, key: Any) -> Any:
 
 def has_ellipsis(key: Any) -> bool:
     """True for a key whose result is an array even where every axis has an integer."""
-    return _ellipsis_place(key) is not None
+    return ellipsis_place(key) is not None
 
 
-def _ellipsis_place(key: Any) -> int | None:
+def ellipsis_place(key: Any) -> int | None:
     """How many items of a key come before its ellipsis; None for a key without one."""
     items = key if isinstance(key, tuple) else (key,)
     return next((k for k, item in enumerate(items) if item is Ellipsis), None)
@@ -73,11 +81,11 @@ def items_of(x: Traced, key: Any) -> list[Any]:
 
 
 def _item(item: Any) -> Any:
-    """One index, where a list becomes an array; raises TraceError for a mask."""
+    """One index, where a sequence becomes an array; raises TraceError for a mask."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
-    if isinstance(item, (list, tuple)):
-        item = array(item)
+    if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
+        item = array(item if isinstance(item, (list, tuple)) else list(item))
         if type(item) is np.ndarray and not item.size:
             item = item.astype(np.int64)
     if isinstance(item, (bool, np.bool)) or _kind(item) == "b":

@@ -162,7 +162,7 @@ def fill(self: Traced, value: Any) -> None:
     write(self, value, strict=False)
 
 
-@array_method("put", "sort", "partition", "resize", "itemset", "setfield", "byteswap")
+@array_method("sort", "partition", "resize", "itemset", "setfield", "byteswap")
 def _mutating(self: Traced, *args: Any, **kwargs: Any) -> Any:
     raise trace_error(
         "methods that change an array in place are not supported while tracing",

@@ -30,6 +30,12 @@ from .creation import broadcast, full_of
 from .registry import array_method, creation_function, numpy_function
 
 
+def _reduce_where(name: str, a: Any, axis: Any, keepdims: Any, where: Any, **options: Any) -> Any:
+    from .masked_reductions import reduce_where
+
+    return reduce_where(name, a, axis, keepdims, where, **options)
+
+
 def _ufunc_attrs(a: Any, axis: Any, keepdims: Any) -> dict[str, Any]:
     """Attributes of a ufunc's reduction; for a number, axis 0 or -1 means no axis."""
     if axis is not None and not isinstance(axis, tuple) and not ndim(a):
@@ -57,8 +63,10 @@ def _accumulation(name: str, join: str) -> Handler:
     @numpy_function(name)
     def accumulate(
         a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
-        initial: Any = MISSING,
+        initial: Any = MISSING, where: Any = True,
     ) -> Any:  # fmt: skip
+        if where is not True:
+            return _reduce_where(name, a, axis, keepdims, where, dtype=dtype, initial=initial)
         attrs = _ufunc_attrs(a, axis, keepdims)
         if dtype is not None:
             attrs["dtype"] = dtype_of(dtype)
@@ -98,7 +106,11 @@ def _extremum(name: str, join: str) -> Handler:
     """Register `np.max` or `np.min`; ``join`` is the op of two elements."""
 
     @numpy_function(name, f"a{name}")
-    def extremum(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None) -> Any:
+    def extremum(
+        a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+    ) -> Any:
+        if where is not True:
+            return _reduce_where(name, a, axis, keepdims, where, initial=initial)
         attrs = _ufunc_attrs(a, axis, keepdims)
         if initial is None:
             return op(name, a, **attrs)
@@ -121,7 +133,9 @@ def _test(name: str) -> None:
     """Register `np.any` or `np.all`."""
 
     @numpy_function(name)
-    def test(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    def test(a: Any, axis: Any = None, keepdims: Any = False, where: Any = True) -> Any:
+        if where is not True:
+            return _reduce_where(name, a, axis, keepdims, where)
         return op(name, a, **_ufunc_attrs(a, axis, keepdims))
 
 
@@ -130,8 +144,12 @@ _test("all")
 
 
 @numpy_function("mean")
-def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False):
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, where: Any = True
+) -> Any:
     """`np.mean`; an integer dtype is that of the sum, and the quotient is truncated to it."""
+    if where is not True:
+        return _reduce_where("mean", a, axis, keepdims, where, dtype=dtype)
     if dtype is not None and np.dtype(dtype).kind in "iu":
         x, attrs = as_array(a), _attrs(a, axis, keepdims)
         axes = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
@@ -167,8 +185,11 @@ def _spread(name: str) -> None:
     @numpy_function(name)
     def spread(
         a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
-        correction: Any = MISSING,
+        correction: Any = MISSING, where: Any = True,
     ) -> Any:  # fmt: skip
+        if where is not True:
+            options = {"dtype": dtype, "ddof": ddof, "correction": correction}
+            return _reduce_where(name, a, axis, keepdims, where, **options)
         attrs = _attrs(a, axis, keepdims)
         if dtype is not None:
             attrs["dtype"] = _float_dtype(f"np.{name}", a, dtype, real=False)

@@ -51,8 +51,8 @@ def numpy_function(
         for name in names:
             target = _named(name)
             if target is not None:
-                bound = handler if raw else _bound(target, f"np.{name}", handler, strong=not weak)
-                FUNCTIONS[target] = bound
+                call = handler if raw else bound(target, f"np.{name}", handler, strong=not weak)
+                FUNCTIONS[target] = call
         return handler
 
     return register
@@ -63,7 +63,7 @@ def creation_function(*names: str) -> Callable[[Handler], Handler]:
 
     def register(handler: Handler) -> Handler:
         for name in names:
-            CREATION[name] = _bound(getattr(np, name), f"np.{name}", handler)
+            CREATION[name] = bound(getattr(np, name), f"np.{name}", handler)
         return handler
 
     return register
@@ -92,7 +92,8 @@ def _named(name: str) -> Any:
     return found
 
 
-def _bound(target: Callable, where: str, handler: Handler, strong: bool = False) -> Handler:
+def bound(target: Callable, where: str, handler: Handler, strong: bool = False) -> Handler:
+    """``handler``, called with the arguments of ``target`` by name, as the module says."""
     first = next(iter(_parameters(target)), None)
 
     def call(*args: Any, **kwargs: Any) -> Any:

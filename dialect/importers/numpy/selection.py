@@ -110,9 +110,6 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
         indices = math.trunc(indices)  # raises for NaN and infinity
         if not -(2**63) <= indices < 2**63:
             raise RangeError("Python int too large to convert to C long", loc=user_loc())
-    if mode not in _MODES:
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    mode = _MODES[mode]
     x = op("expand_dims", x, axes=(0,)) if not x.ndim else x  # a number has an axis 0 here
     place = axis_of(place, x.ndim)
     index = as_array(indices)
@@ -122,13 +119,22 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     if index.dtype.kind == "f" and loose:
         index = index.astype(np.int64)  # NumPy truncates floats in lists, but not in arrays
     # Bools are indices here, no mask; a small dtype may be too small for the size of the axis.
-    if index.dtype.kind == "b" or mode != "raise":
-        index = index.astype(np.int64, casting="same_kind")
+    if index.dtype.kind == "b":
+        index = index.astype(np.int64)
+    return op("take", x, bounded(index, x.shape[place], mode), axis=place)
+
+
+def bounded(index: Any, size: Any, mode: Any) -> Any:
+    """Indices into an axis of this size, clipped or wrapped as the mode says."""
+    if mode not in _MODES:
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    mode = _MODES[mode]
+    if mode == "raise":
+        return index
+    index = index.astype(np.int64, casting="same_kind")
     if mode == "clip":
-        index = op("clip", index, 0, x.shape[place] - 1)
-    elif mode == "wrap":
-        index = op("remainder", index, x.shape[place])
-    return op("take", x, index, axis=place)
+        return op("clip", index, 0, size - 1)
+    return op("remainder", index, size)
 
 
 @numpy_function("take_along_axis")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +15,9 @@ from ..tracing.current import user_loc
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import op, recorder_of
 from ..tracing.outputs import traced_out
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
 from ..tracing.unsupported import is_supported, unsupported_call
-from .axes import as_array, check_order, dtype_like, ndim, strong, zero_of
+from .axes import as_array, check_order, dtype_like, loop, ndim, strong, zero_of
 from .creation import broadcast
 from .registry import array_method, refuse_parameter
 
@@ -67,8 +68,16 @@ _REDUCE = {
 def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """``ufunc(*inputs, **kwargs)`` or one of its methods, recorded."""
     name = ufunc.__name__
+    if method == "__call__" and any(getattr(type(x), "lifts", False) for x in inputs):
+        from .masks import lift_ufunc
+
+        return lift_ufunc(ufunc, inputs, kwargs)
     if method in ("reduce", "accumulate"):
         return _reduce(ufunc, method, inputs, kwargs)
+    if method == "at":
+        from .index_writes import ufunc_at
+
+        return ufunc_at(ufunc, inputs)
     rec = recorder_of(inputs)
     if method != "__call__":
         raise unsupported_call(rec, ufunc, f"np.{name}.{method}")
@@ -76,15 +85,21 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
     targets = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
     for target in targets:
         check_owner(traced_out(f"np.{name}", target))
-    dtype = kwargs.pop("dtype", None)
+    dtype, where = kwargs.pop("dtype", None), kwargs.pop("where", True)
     _refuse_keywords(f"np.{name}", kwargs, inputs)
     if not is_supported(ufunc):
         raise unsupported_call(rec, ufunc)
+    if where is not True:
+        from .masked_writes import call_where
+
+        given = {} if dtype is None else {"dtype": dtype}
+        call = functools.partial(call_ufunc, None, ufunc, "__call__", **given)
+        return call_where(ufunc, call, inputs, where, targets)
     made_in = None
     if dtype is not None:
         inputs = tuple(as_array(x) if isinstance(x, (list, tuple)) else x for x in inputs)
-        loop = _loop(ufunc, inputs, dtype_of(dtype).numpy)
-        inputs, made_in = tuple(_in_dtypes(inputs, loop)), loop[ufunc.nin :]
+        dtypes = loop(ufunc, inputs, dtype_of(dtype).numpy)
+        inputs, made_in = tuple(_in_dtypes(inputs, dtypes)), dtypes[ufunc.nin :]
     else:
         inputs = strong(*inputs)
     found = COMPOSED[name](*inputs) if name in COMPOSED else op(UFUNCS[name], *inputs)
@@ -128,9 +143,11 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
 
 def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
     for name, value in kwargs.items():
-        if (value is None and name != "signature") or (name == "where" and value is True) or (
-            name == "casting" and value == "same_kind"
-        ) or name == "subok":  # fmt: skip
+        if (
+            (value is None and name != "signature")
+            or (name == "casting" and value == "same_kind")
+            or name == "subok"
+        ):
             continue
         if name == "order":
             check_order(value)
@@ -149,24 +166,7 @@ def _cast(x: Any, dtype: Any) -> Any:
 def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
     """The operands as arrays of the dtypes that ``ufunc`` computes in."""
     arrays = [as_array(x) if isinstance(x, (list, tuple)) else x for x in inputs]
-    return _in_dtypes(arrays, _loop(ufunc, arrays))
-
-
-def _loop(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any = None) -> tuple[np.dtype, ...]:
-    """The dtypes of the loop that NumPy chooses, outputs last.
-
-    ``dtype``: the outputs' dtype that the call asks for, or None. Raises TypeError where there is
-    no such loop, or where operands cannot be cast to its dtypes.
-    """
-    outputs = [None] * ufunc.nout
-    wanted = None if dtype is None else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
-    given = [
-        _weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x)))
-        for x in inputs
-    ]
-    if wanted is None:
-        return ufunc.resolve_dtypes((*given, *outputs))
-    return ufunc.resolve_dtypes((*given, *outputs), signature=wanted)
+    return _in_dtypes(arrays, loop(ufunc, arrays))
 
 
 def _in_dtypes(inputs: Sequence[Any], loop: Sequence[np.dtype]) -> list[Any]:
@@ -174,10 +174,6 @@ def _in_dtypes(inputs: Sequence[Any], loop: Sequence[np.dtype]) -> list[Any]:
         x if hasattr(x, "dtype") and x.dtype == wanted else _cast(x, wanted)
         for x, wanted in zip(inputs, loop, strict=False)
     ]
-
-
-def _weak(kind: type) -> Any:
-    return np.dtype(bool) if kind is bool else kind
 
 
 def _times(factor: float, x: Any) -> Any:

@@ -63,6 +63,10 @@ class Journal:
         """True if changes of this array are seen here."""
         return id(array) in self._seen
 
+    def skip(self, value: Any) -> None:
+        """Leave an object, and what it holds, out."""
+        self._seen[id(value)] = value
+
     def watch_attributes(self, target: Any, name: str) -> None:
         """Note what an object's attributes are."""
         held = getattr(target, "__dict__", None)
@@ -118,7 +122,7 @@ class Journal:
             return [(value.__self__, name)]
         if issubclass(kind, partial):
             return [(part, name) for part in (value.func, *value.args, *value.keywords.values())]
-        if not (_is_users(kind) or kind in _STATES or hasattr(kind, "__dataclass_fields__")):
+        if not is_users_class(kind):
             return []
         parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
         attributes = getattr(value, "__dict__", None)
@@ -126,7 +130,7 @@ class Journal:
             self._note("attributes", value, dict(attributes), name)
             self._seen[id(attributes)] = attributes
             parts += [(v, f"{name}.{k}") for k, v in attributes.items()]
-        slots = dict(_slots(value, kind))
+        slots = dict(slots_of(value, kind))
         if slots:
             self._note("slots", value, slots, name)
             parts += [(v, f"{name}.{k}") for k, v in slots.items()]
@@ -252,7 +256,7 @@ def holds_tracer(value: Any, depth: int = 0) -> bool:
         elif issubclass(kind, (list, tuple, set)):
             parts = list(value)
         parts += getattr(value, "__dict__", {}).values()
-        parts += (v for _, v in _slots(value, kind))
+        parts += (v for _, v in slots_of(value, kind))
     return any(holds_tracer(part, depth + 1) for part in parts)
 
 
@@ -263,7 +267,7 @@ def _contents(cell: types.CellType) -> Any:
         return None
 
 
-def _slots(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
+def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
     for cls in kind.__mro__:
         names = vars(cls).get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
@@ -365,6 +369,11 @@ def same_state(a: Any, b: Any) -> bool:
     return np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
 
 
+def is_users_class(cls: type) -> bool:
+    """True for a class of the user's, and for plain holders of attributes."""
+    return _is_users(cls) or cls in _STATES or hasattr(cls, "__dataclass_fields__")
+
+
 def _is_users(cls: type) -> bool:
     name = cls.__module__
     module = sys.modules.get(name)
@@ -379,4 +388,4 @@ _RESTORE: dict[str, Any] = {
     "generator": _generator,
 }  # fmt: skip
 
-__all__ = ["Journal", "holds_tracer", "same_state"]
+__all__ = ["Journal", "holds_tracer", "is_users_class", "same_state", "slots_of"]

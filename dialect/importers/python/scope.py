@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Globals(dict):
         if name not in self.seen:
             self.seen.add(name)
             self.scope.watch(value, name)
-        return self.scope.given(value)
+        return self.scope.given(value, name)
 
     def written(self) -> list[str]:
         """Names that the traced code has assigned."""
@@ -70,6 +70,7 @@ class _Cell:
     original: types.CellType
     made: types.CellType
     name: str
+    held: Any = _MISSING  # by the original when the traced code got the other one
     given: Any = _MISSING
     filled: bool = False
 
@@ -94,7 +95,7 @@ class Scope:
         """Remember what a value that the function reads holds now (see `journal`)."""
         self._rec.journal.watch(value, name)
 
-    def given(self, value: Any) -> Any:
+    def given(self, value: Any, name: str) -> Any:
         """The object that the user's code gets for a value that it reads by name."""
         kind = type(value)
         if kind in _PLAIN:
@@ -103,7 +104,12 @@ class Scope:
             return self.function(value)
         if kind is types.MethodType or kind is functools.partial or kind is _Cached:
             return self.callee(value, called=False)
-        return substitute(value)
+        found = substitute(value)
+        return self._shadow(value, name) if found is value else found
+
+    def _shadow(self, value: Any, name: str) -> Any:
+        shadows = self._rec.shadows
+        return value if shadows is None else shadows.of(value, name)
 
     def callee(self, value: Any, called: bool = True) -> Any:
         """The callable in place of ``value``; it raises TraceError if that must not be called."""
@@ -113,11 +119,13 @@ class Scope:
         if kind is types.MethodType:
             function = self.callee(value.__func__, called=False)
             if function is not value.__func__:
-                return types.MethodType(function, value.__self__)
+                return types.MethodType(function, self._shadow(value.__self__, "self"))
         elif kind is functools.partial:
             function = self.callee(value.func, called=False)
             if function is not value.func:
-                made = functools.partial(function, *value.args, **value.keywords)
+                args = [self._shadow(arg, "an argument") for arg in value.args]
+                named = {k: self._shadow(v, k) for k, v in value.keywords.items()}
+                made = functools.partial(function, *args, **named)
                 made.__dict__.update(vars(value))
                 return made
         elif kind is _Cached:
@@ -129,7 +137,7 @@ class Scope:
             return found
         function = getattr(kind, "__call__", None)  # noqa: B004
         if type(function) is types.FunctionType and self._is_users(function):
-            return types.MethodType(self.function(function), value)
+            return types.MethodType(self.function(function), self._shadow(value, "self"))
         return value
 
     def function(self, fn: types.FunctionType) -> Any:
@@ -180,7 +188,7 @@ class Scope:
 
     def _read(self, value: Any, name: str) -> Any:
         self.watch(value, name)
-        return self.given(value)
+        return self.given(value, name)
 
     def _cell(self, cell: types.CellType, name: str) -> _Cell:
         found = self._cells.get(id(cell))
@@ -195,7 +203,7 @@ class Scope:
                 value = cell.original.cell_contents
             except ValueError:
                 return  # not bound yet
-            cell.given = self._read(value, cell.name)
+            cell.held, cell.given = value, self._read(value, cell.name)
             cell.made.cell_contents = cell.given
 
     def _cached(self, value: Any) -> Callable:
@@ -241,6 +249,24 @@ class Scope:
         return construct if not getattr(cls, "__abstractmethods__", None) else cls
 
     # --- what the user's code did -------------------------------------------------------------
+
+    def read(self) -> Iterator[tuple[str, Any, Any, Any, str]]:
+        """What the code has read by name, as the fields of `state.StateRead`."""
+        for table in self._globals.values():
+            for name in sorted(table.seen & table.real.keys()):
+                yield "global", table.real, name, table.start.get(name), name
+        for cell in self._cells.values():
+            if cell.held is not _MISSING:
+                yield "cell", cell.original, None, cell.held, cell.name
+        for fn, made in self._functions.values():
+            if made is not fn and getattr(fn, "__defaults__", None):
+                label = f"the defaults of {fn.__name__}"
+                yield "attribute", fn, "__defaults__", fn.__defaults__, label
+
+    def functions_seen(self) -> list[tuple[Any, str]]:
+        """The defaults by keyword of functions that the code has called, with their names."""
+        kept = [getattr(fn, "__kwdefaults__", None) or {} for fn, _ in self._functions.values()]
+        return [(value, name) for defaults in kept for name, value in defaults.items()]
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

@@ -56,6 +56,7 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
         value = _guarded(rec, guard.expr, leaves)
         if value in rec.known:
             rec.bake(value)
+    rec.inner_reads += trace.reads
     operands = [as_value(rec, leaf) for leaf in leaves]
     operands += [as_value(rec, array) for array in trace.captured]
     outputs = inline_program(rec, trace.module.main, operands)

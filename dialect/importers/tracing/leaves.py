@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, DTypeError
+from ...errors import ArgumentError, DTypeError, ProfuseError
 from ...ir.device import DeviceTensor
 from ...ir.dtypes import NUMBERS, dtype_of
 
@@ -38,6 +38,19 @@ def converted(value: Any) -> Any:
         if leaf is not None:
             return leaf
     return None
+
+
+def kind_of(value: Any) -> Any:
+    """The `leaf_kind` of an array or number of the host, and None for all else."""
+    if type(value) in NUMBERS or isinstance(value, np.generic):
+        return type(value)
+    if not isinstance(value, np.ndarray):
+        return None
+    try:
+        check_array(value, "")
+    except ProfuseError:
+        return None
+    return value.dtype, value.ndim
 
 
 def leaf_kind(leaf: Any) -> Any:

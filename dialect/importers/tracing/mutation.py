@@ -1,7 +1,8 @@
 """Writes to traced arrays: in-place operators, ``out=`` (`outputs`), assignment to elements.
 
-They become ops that write. The caller must not see a write: writes to an argument, or to a view of
-one, are refused at once, all others when the graph is complete.
+They become ops that write. The caller must not see a write. Those to an argument, or to a view of
+one, are refused at once, unless the trace gives the function a copy of it (`Recorder.writes`); all
+others when the graph is complete.
 """
 
 from __future__ import annotations
@@ -25,22 +26,26 @@ _COPY_FIRST = "write to a copy: y = x.copy()"
 
 
 class Storage:
-    """Memory that views share, and why it must not be written."""
+    """Memory that views share, why it must not be written, and which input it is, if any."""
 
-    __slots__ = ("owner",)
+    __slots__ = ("input", "owner")
 
-    def __init__(self, owner: str | None = None) -> None:
-        self.owner = owner
+    def __init__(self, owner: str | None = None, input_: int | None = None) -> None:
+        self.owner, self.input = owner, input_
 
 
 def check_owner(array: Traced) -> None:
-    """Raise TraceError for an argument or a view of one."""
-    if array.storage and array.storage.owner:
-        raise trace_error(
-            f"an in-place operation would change {array.storage.owner}, which the caller still "
-            "sees",
-            f"write x = x + … instead of x += …, or {_COPY_FIRST}",
-        )
+    """Raise TraceError for an argument or a view of one, or have the trace copy it."""
+    storage = array.storage
+    if storage is None or not storage.owner:
+        return
+    if storage.input is not None and array.rec.takes_writes:
+        array.rec.written[storage.input] = None
+        return
+    raise trace_error(
+        f"an in-place operation would change {storage.owner}, which the caller still sees",
+        f"write x = x + … instead of x += …, or {_COPY_FIRST}",
+    )
 
 
 _REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
@@ -155,19 +160,4 @@ def check_writes(rec: Recorder) -> None:
         )
 
 
-def masked(array: Traced, mask: Any, value: Any) -> None:
-    """``array[mask] = value`` for one value and a mask of the array's shape."""
-    if np.ndim(value):
-        raise trace_error(
-            "assignment of an array to the elements of a mask is not supported while tracing",
-            "use x[...] = np.where(mask, values, x) with values of the shape of x",
-        )
-    if isinstance(value, (Recording, np.ndarray, np.generic)) and hasattr(value, "dtype"):
-        # NumPy casts even a single element of its own here, where ``x[...] = value`` converts it as
-        # a number, and raises for one out of range.
-        value = op("expand_dims", value, axes=(0,))
-    new = op("conform", value, array, assign=True)
-    write(array, op("select", mask, new, array), strict=False)
-
-
-__all__ = ["Storage", "check_writes", "masked", "operate", "write"]
+__all__ = ["Storage", "check_writes", "operate", "write"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.device import is_foreign
 from ...ir.types import ScalarType, TensorType
-from ..handlers import CREATION, FUNCTIONS, METHODS
+from ..handlers import CREATION, METHODS, function_handler
 from .current import current, evaluator, trace_error
 from .leaves import NUMBERS, converted
 from .recorder import Recorder
@@ -96,6 +96,7 @@ class Recording:
 
     __slots__ = ("__weakref__", "_value", "rec")
     __array_priority__ = 1000.0
+    lifts = False  # True if operators and functions of this and a traced array are this one's
 
     def __init_subclass__(cls, *, of: type[ScalarType] | type[TensorType] | None = None) -> None:
         super().__init_subclass__()
@@ -116,7 +117,9 @@ class Recording:
         return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-        handler = FUNCTIONS.get(func)
+        if not self.lifts and any(getattr(kind, "lifts", False) for kind in types):
+            return NotImplemented
+        handler = function_handler(func)
         if handler is None:
             raise unsupported_call(self.rec, func)
         return handler(*args, **kwargs)
@@ -127,7 +130,7 @@ class Recording:
         Raises TraceError for arrays of other libraries, whose own operators would take this apart.
         """
         if is_operand(other):
-            return True
+            return self.lifts or not getattr(type(other), "lifts", False)
         if getattr(type(other), "__array_ufunc__", None) is not None:
             raise trace_error(
                 f"an object of type {type(other).__name__} is no operand while tracing: it gives "

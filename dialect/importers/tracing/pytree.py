@@ -63,6 +63,10 @@ class TreeDef:
         """The objects that are part of the structure."""
         return list(_statics(self.spec))
 
+    def with_statics(self, new: Callable[[Any], Any]) -> TreeDef:
+        """The same structure with another object in the place of each static one."""
+        return TreeDef(_with_statics(self.spec, new), self.leaves)
+
     def depths(self) -> list[int]:
         """How many containers each leaf is nested in."""
         return list(_depths(self.spec, 0))
@@ -324,6 +328,15 @@ def _statics(spec: tuple) -> Iterator[Any]:
         else:
             for child in spec[2]:
                 yield from _statics(child)
+
+
+def _with_statics(spec: tuple, new: Callable[[Any], Any]) -> tuple:
+    if spec == LEAF:
+        return spec
+    kind, meta, children = spec
+    if kind == "static":
+        return kind, meta, new(children)
+    return kind, meta, tuple([_with_statics(child, new) for child in children])
 
 
 def _depths(spec: tuple, depth: int) -> Iterator[int]:

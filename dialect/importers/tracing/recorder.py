@@ -44,6 +44,8 @@ from .trace_guards import Constant, Expr, TraceGuard, passed
 if TYPE_CHECKING:
     from ..python.journal import Journal
     from ..python.scope import Scope
+    from ..python.shadows import Shadows
+    from ..python.state import StateRead
 
 
 class Recorder:
@@ -58,11 +60,13 @@ class Recorder:
         entry: code of the frame that the traced function is called from.
         scope: what the function sees.
         journal: what the function must not change.
+        shadows: of objects that the function reads; None = it reads these themselves.
     """
 
     entry: CodeType
     scope: Scope
     journal: Journal
+    shadows: Shadows | None = None
     evaluates: ClassVar[bool] = False  # ops are evaluated at once, and a value is the array itself
 
     def __init__(self, name: str, leaves: Sequence[Any], fn: Any = None) -> None:
@@ -90,12 +94,15 @@ class Recorder:
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.capture_inputs: list[int] = []
+        self.inner_reads: list[StateRead] = []  # of graphs that have joined this one
         self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
         self.most_ops: int | None = None  # of a graph; None = any number
         self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
+        self.takes_writes = False  # writes to inputs are results
+        self.written: dict[int, None] = {}  # inputs that the function writes to
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
 
@@ -362,10 +369,26 @@ class Recorder:
                 error.is_undone = id(array) in self.created
                 raise error
 
+    def drop_unused_captures(self, outputs: Sequence[int]) -> None:
+        """Forget captured arrays that no instruction and no output reads."""
+        used = {*outputs}
+        for instr in self.program.body.walk():
+            used.update(instr.operands)
+            for block in instr.blocks:
+                used.update(block.outputs)
+        self.captured = {k: c for k, c in self.captured.items() if c[1] in used}
+        self.capture_inputs = [value for _, value, _ in self.captured.values()]
+
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Close the graph; its traced values are useless from then on."""
-        self.program.body.args, self.program.body.outputs = tuple(inputs), tuple(outputs)
+        body = self.program.body
+        body.args, body.outputs = tuple(inputs), tuple(outputs)
         self.blocks = []
+        copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
+        if copies:
+            body.replace(copies)
+            op = op_named("copy")
+            body.instrs[:0] = [Instr(op, (v,), (copy,)) for v, copy in copies.items()]
 
     # --- numbers that Python needs ------------------------------------------------------------
 

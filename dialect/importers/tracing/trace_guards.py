@@ -94,6 +94,17 @@ def _read(leaf: Dimension | Integer, leaves: Sequence[Any]) -> int:
     return leaves[leaf.array].shape[leaf.axis]
 
 
+def numbers_of(expr: Expr) -> set[int]:
+    """The argument leaves whose Python numbers an expression reads."""
+    if isinstance(expr, Computed):
+        return set().union(*map(numbers_of, expr.args))
+    if isinstance(expr, Passed):
+        return {expr.leaf}
+    if isinstance(expr, Sym):
+        return {leaf.position for leaf in expr.symbols if isinstance(leaf, Integer)}
+    return set()
+
+
 def text(expr: Expr, names: Sequence[str] | None = None) -> str:
     """An expression in words; ``names[k]`` is how leaf ``k`` is called, ``ak`` without names."""
 

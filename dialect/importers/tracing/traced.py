@@ -19,7 +19,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
-from ..handlers import METHODS
+from ..handlers import METHODS, method_handler
 from .current import evaluator, size_error, trace_error
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
@@ -164,9 +164,13 @@ class Traced(Recording, of=TensorType):
     __slots__ = ("storage",)
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, rec: Recorder, value: int, owner: str | None = None) -> None:
+    def __init__(
+        self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False
+    ) -> None:
         super().__init__(rec, value)
-        self.storage: Storage | None = Storage(owner) if owner else None
+        self.storage: Storage | None = None
+        if owner:
+            self.storage = Storage(owner, value if is_input else None)
 
     # --- attributes ---------------------------------------------------------------------------
 
@@ -231,10 +235,11 @@ class Traced(Recording, of=TensorType):
         return iter(METHODS["ravel"](self))
 
     def __getattr__(self, name: str) -> Any:
-        handler = METHODS.get(name)
+        known = hasattr(np.ndarray, name) and not name.startswith("__")
+        handler = method_handler(name) if known else METHODS.get(name)
         if handler is not None:
             return lambda *args, **kwargs: handler(self, *args, **kwargs)
-        if hasattr(np.ndarray, name) and not name.startswith("__"):
+        if known:
             raise unsupported_method(self.rec, name)
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 

@@ -16,13 +16,15 @@ from ..numpy import assignment, creation, joins, linalg, methods, reductions, se
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
+from ..python.shadows import Shadows, Store
+from ..python.state import Place, StateRead, state_reads
 from .current import recording, trace_error
-from .leaves import leaf_kind
+from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, unflatten
 from .recorder import Recorder
-from .trace_guards import TraceGuard
+from .trace_guards import TraceGuard, numbers_of
 from .traced import Traced, is_tracing
 
 # These modules are imported because they register ops and handlers.
@@ -48,6 +50,15 @@ class Trace:
         names: per argument leaf, what the user calls it.
         strict: the function asks for strict fusion (R1.46).
         remarks: sentences on how the graph was made.
+        slots: attributes and items that the function assigns. What they hold before the call are
+            inputs of the graph, after the argument leaves.
+        stores: what the function assigns, in order.
+        writes: inputs whose arrays the function writes to, in order. What they hold afterwards are
+            the last outputs of the graph, one each.
+        sources: for each leaf of the result, and after these for each leaf of ``stores``, the
+            number of an output, or ``~k`` for input ``k`` itself; None = the outputs are the leaves
+            of the result.
+        reads: what the function has read from outside of the call; the graph holds for that alone.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -61,6 +72,11 @@ class Trace:
     names: tuple[str, ...] = ()
     strict: bool = False
     remarks: tuple[str, ...] = ()
+    reads: tuple[StateRead, ...] = ()
+    slots: tuple[Place, ...] = ()
+    stores: tuple[Store, ...] = ()
+    writes: tuple[int, ...] = ()
+    sources: tuple[int, ...] | None = None
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,12 +88,37 @@ class Trace:
         )
 
     def holds_what_it_held(self) -> bool:
-        """True if the captured arrays have the dtypes and shapes that they had when tracing."""
+        """True if what the function reads from outside is what it was when tracing.
+
+        Of captured arrays, that is dtypes and shapes: their contents are inputs of the graph.
+        """
+        for read in self.reads:
+            if not read.holds():
+                return False
+        if self.slots and self.slot_kinds() != self.kinds[self.in_tree.leaves :]:
+            return False
         return not self.captured or self._held() == self.held
+
+    @property
+    def has_effects(self) -> bool:
+        """True if calls write to what was there before them."""
+        return self.sources is not None
+
+    def slot_kinds(self) -> tuple[Any, ...]:
+        """What a trace would assume of the slots now; None for one that is no leaf."""
+        return tuple([_kind_of(slot) for slot in self.slots])
+
+    def changed(self) -> list[StateRead]:
+        """What the function reads from outside, and is something else by now."""
+        return [read for read in self.reads if not read.holds()]
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
         """True if the baked numbers hold for these leaves, and captured arrays kept their types."""
-        return self.holds_what_it_held() and all(guard.holds(leaves) for guard in self.guards)
+        if not self.holds_what_it_held():
+            return False
+        if self.slots and self.guards:
+            leaves = [*leaves, *(slot.find() for slot in self.slots)]
+        return all(guard.holds(leaves) for guard in self.guards)
 
     def signature(self) -> str:
         """Dtypes, ranks and kinds of numbers that the graph holds for, in words.
@@ -97,6 +138,10 @@ class Trace:
         return [*(guard.explain() for guard in self.guards), *self.remarks]
 
 
+def _kind_of(slot: Place) -> Any:
+    return kind_of(slot.find())
+
+
 def _kind_text(kind: Any) -> str:
     """A `leaves.leaf_kind` in words, without the byte order, which kernels never see."""
     if isinstance(kind, type):
@@ -108,6 +153,7 @@ def _kind_text(kind: Any) -> str:
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
+    writes: bool = False,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -118,6 +164,7 @@ def trace(
         name: name of the graph.
         loop_bytes: what the gradient of a loop may keep of its rounds; None = anything.
         most_ops: the longest graph that may be recorded; None = any.
+        writes: writes to arguments become results (`Trace.writes`); else they are refused.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -125,34 +172,132 @@ def trace(
     A TraceError has the numbers that the trace had assumed by then (`TraceError.guards`).
     """
     kwargs = dict(kwargs or {})
-    leaves, in_tree = flatten_call(fn, args, kwargs)
-    names = tuple(leaf_names(fn, in_tree))
-    rec = Recorder(name, leaves, fn)
-    rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
-    rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
-    labels = tuple(n.replace("'", "", 2) for n in names)
-    try:
-        out_tree = _record(rec, fn, in_tree, names)
-    except TraceError as error:
-        error.guards = _guards(rec, labels)
-        raise
+    call = _Call(fn, *flatten_call(fn, args, kwargs), writes=writes)
+    while True:
+        rec = Recorder(name, call.leaves, fn)
+        rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
+        rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
+        rec.takes_writes = writes
+        try:
+            found = _record(rec, call)
+            reads = (*_reads(rec, call), *(s.place.absence() for s in found.stores if s.is_new))
+            break
+        except _Again:
+            continue
+        except Exception as error:
+            if isinstance(error, TraceError):
+                error.guards = _guards(rec, call)
+            if not call.learns(error, rec):
+                raise
     return Trace(
-        Module(rec.program), in_tree, out_tree, [a for a, _, _ in rec.captured.values()],
-        _guards(rec, labels), tuple(map(leaf_kind, leaves)), names, rec.strict, tuple(rec.remarks),
+        Module(rec.program), call.in_tree, found.out_tree,
+        [array for array, _, _ in rec.captured.values()], _guards(rec, call),
+        tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
+        tuple(call.slots), tuple(found.stores), found.writes, found.sources,
     )  # fmt: skip
 
 
-def _guards(rec: Recorder, labels: tuple[str, ...]) -> list[TraceGuard]:
+class _Again(Exception):
+    """A trace has found effects, and is to begin anew with what the call has noted of them."""
+
+
+class _Call:
+    """The call that is traced, and what earlier traces of it have found.
+
+    Attributes:
+        leaves: example values of the graph's inputs: the argument leaves, then the slots.
+        names: what the user calls them.
+        slots: attributes and items that the function assigns.
+        shadowed: the function gets shadows of what it reads; else the objects themselves, of which
+            it may read plain values, but not change them.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], leaves: list[Any], in_tree: TreeDef, *, writes: bool
+    ) -> None:
+        self.fn, self.in_tree, self.writes = fn, in_tree, writes
+        self.arguments = leaves
+        self.argument_names = tuple(leaf_names(fn, in_tree))
+        self.slots: list[Place] = []
+        self.values: list[Any] = []
+        self.shadowed = True
+
+    @property
+    def leaves(self) -> list[Any]:
+        return [*self.arguments, *self.values]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.argument_names, *(slot.name for slot in self.slots))
+
+    def statics(self) -> list[tuple[Any, str]]:
+        """The arguments that are no leaves, and what the user calls them."""
+        args, kwargs = self.in_tree.unflatten(self.arguments)
+        labels = {id(value): label for value, label in labelled(args, kwargs, self.fn)}
+        return [(value, labels.get(id(value), "an argument")) for value in self.in_tree.statics()]
+
+    def learns(self, error: Exception, rec: Recorder) -> bool:
+        """True if a new trace may end otherwise than with this error."""
+        if self.shadowed and rec.shadows is not None and not rec.shadows.is_empty:
+            self.shadowed = False
+            self.slots, self.values = [], []
+            return not isinstance(error, TraceError) or error.is_undone
+        return False
+
+    def note(self, stores: Sequence[Store]) -> None:
+        """Make slots of the places that are assigned; raises `_Again` if there are new ones."""
+        known = {(id(slot.holder), slot.key) for slot in self.slots}
+        new = [s.place for s in stores if (id(s.place.holder), s.place.key) not in known]
+        found = [place for place in new if _kind_of(place) is not None]
+        if found:
+            self.slots += found
+            self.values += [place.find() for place in found]
+            raise _Again
+
+
+@dataclass
+class _Recorded:
+    """What a trace has recorded, as the fields of `Trace`."""
+
+    out_tree: TreeDef
+    stores: Sequence[Store] = ()
+    writes: tuple[int, ...] = ()
+    sources: tuple[int, ...] | None = None
+
+
+def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
+    """What the function has read from outside, by itself and through graphs that have joined."""
+    found = [*state_reads(rec.scope, [(call.fn, "self"), *call.statics()]), *rec.inner_reads]
+    slots = {(id(slot.holder), slot.key) for slot in call.slots}
+    return tuple({
+        (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
+    }.values())  # fmt: skip
+
+
+def _guards(rec: Recorder, call: _Call) -> list[TraceGuard]:
+    labels = tuple(name.replace("'", "", 2) for name in call.names)
     return [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
 
 
-def _record(rec: Recorder, fn: Callable, in_tree: TreeDef, names: tuple[str, ...]) -> TreeDef:
-    """Run the function on the recorder's inputs and close the graph; the results' structure."""
+def _record(rec: Recorder, call: _Call) -> _Recorded:
+    """Run the function on the recorder's inputs and close the graph."""
+    fn, count = call.fn, len(call.arguments)
     with recording(rec), effects_refused(rec):
-        traced_args, traced_kwargs = unflatten(in_tree, [
-            _argument(rec, value, leaf, label)
-            for value, leaf, label in zip(rec.inputs, rec.leaves, names, strict=True)
-        ])  # fmt: skip
+        given = [_argument(rec, k, name) for k, name in enumerate(call.names)]
+        in_tree = call.in_tree
+        shadows = None
+        if call.shadowed:
+            slots = {
+                (id(slot.holder), slot.key): x
+                for slot, x in zip(call.slots, given[count:], strict=True)
+            }
+            shadows = rec.shadows = Shadows(rec, slots)
+        if shadows is not None:
+            for static, label in call.statics():
+                rec.journal.watch(static, label)
+                shadows.of(static, label)
+            in_tree = in_tree.with_statics(lambda static: shadows.of(static, "an argument"))
+        traced_args, traced_kwargs = unflatten(in_tree, given[:count])
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
         rec.journal.watch(fn, "self")
@@ -166,27 +311,71 @@ def _record(rec: Recorder, fn: Callable, in_tree: TreeDef, names: tuple[str, ...
             if isinstance(found, TraceError):
                 raise found from None
             raise
-        out_leaves, out_tree = flatten(result)
-        for static in out_tree.statics():
-            if holds_tracer(static):
-                raise trace_error(
-                    f"the result has traced values in an object of type {type(static).__name__}",
-                    "return arrays and numbers in tuples, lists, dicts or dataclasses",
-                )
-        outputs = tuple(as_value(rec, leaf) for leaf in out_leaves)
-        for value in outputs:
-            rec.check_visible(value)
+        made, outputs = _results(rec, call, result, given)
         if rec.refused is not None:
             raise rec.refused
+        _check_slots(rec, call)
     rec.check_captured()
-    rec.finish((*rec.inputs, *rec.capture_inputs), outputs)
+    if shadows is not None:
+        rec.drop_unused_captures(outputs)
+    inputs = (*rec.inputs, *rec.capture_inputs)
+    made.writes = tuple(map(inputs.index, rec.written))
+    rec.finish(inputs, outputs)
     check_writes(rec)
-    return out_tree
+    return made
 
 
-def _argument(rec: Recorder, value: int, leaf: Any, label: str) -> Any:
+def _results(
+    rec: Recorder, call: _Call, result: Any, given: Sequence[Any]
+) -> tuple[_Recorded, tuple[int, ...]]:
+    """The results and effects of the function, and the outputs of the graph that have them."""
+    out_leaves, out_tree = flatten(result)
+    stores: list[Store] = []
+    if rec.shadows is not None:
+        out_tree = out_tree.with_statics(rec.shadows.original)
+        stores = rec.shadows.stores()
+        if stores and not call.writes:
+            raise trace_error("the function changes what was there before the call")
+        call.note(stores)
+    for static in out_tree.statics():
+        if holds_tracer(static):
+            raise trace_error(
+                f"the result has traced values in an object of type {type(static).__name__}",
+                "return arrays and numbers in tuples, lists, dicts or dataclasses",
+            )
+    if not stores and not rec.written:
+        outputs = tuple(as_value(rec, x) for x in out_leaves)
+        for value in outputs:
+            rec.check_visible(value)
+        return _Recorded(out_tree), outputs
+    # One object may be in several places; it is computed once, and is one object afterwards.
+    own = {id(x): ~k for k, x in enumerate(given) if isinstance(x, Traced)}
+    order: dict[int, Any] = {}
+    sources = []
+    for leaf in (*out_leaves, *(x for store in stores for x in store.leaves)):
+        if id(leaf) not in own:
+            own[id(leaf)] = len(order)
+            order[id(leaf)] = leaf
+        sources.append(own[id(leaf)])
+    outputs = (*(as_value(rec, x) for x in order.values()), *rec.written)
+    for value in outputs:
+        rec.check_visible(value)
+    for store in stores:
+        store.leaves = ()  # they hold the trace
+    return _Recorded(out_tree, stores, (), tuple(sources)), outputs
+
+
+def _check_slots(rec: Recorder, call: _Call) -> None:
+    """Raise TraceError if the graph holds for one number in a place that calls assign."""
+    for number in {k for guard in rec.guards for k in numbers_of(guard.expr)}:
+        if number >= len(call.arguments) and not isinstance(call.leaves[number], bool):
+            raise trace_error(f"{call.names[number]} changes from call to call, and decides here")
+
+
+def _argument(rec: Recorder, number: int, label: str) -> Any:
+    value, leaf = rec.inputs[number], rec.leaves[number]
     if isinstance(leaf, np.ndarray):
-        return Traced(rec, value, owner=f"argument {label}")
+        return Traced(rec, value, owner=f"argument {label}", is_input=True)
     if type(leaf) is bool:
         # Code asks ``flag is True``, to which a traced value cannot answer.
         code = getattr(rec.fn, "__code__", None)

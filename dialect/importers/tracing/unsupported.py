@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TraceError
-from ..handlers import COMPOSED, CREATION, FUNCTIONS, UFUNCS
+from ..handlers import COMPOSED, CREATION, FUNCTIONS, UFUNCS, load_all
 from .current import trace_error, user_loc
 from .recorder import Recorder
 
@@ -21,8 +21,6 @@ _WAYS_OUT = {
     "unique": "its size depends on contents: call it outside of the traced function",
     "tolist": "keep it an array",
     "sort": "call it outside of the traced function",
-    "copyto": "build a new array with np.where",
-    "put": "build a new array with np.where",
     "fill": "use np.full",
 }
 
@@ -74,6 +72,7 @@ def is_supported(ufunc: np.ufunc) -> bool:
 
 def unsupported_names(fn: Any) -> list[tuple[str, str, int]]:
     """(name, file, line) of unsupported NumPy calls in ``fn`` and what it calls in its module."""
+    load_all()
     out: list[tuple[str, str, int]] = []
     for code, scope in _codes(fn):
         for target, line in _numpy_references(code, scope):

@@ -1,13 +1,23 @@
-"""Ops that do something beside computing values."""
+"""Ops that do something beside computing values: they warn, or raise what NumPy raises."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...errors import ShapeError
 from ...ir.attrs import STR
-from ...ir.op import Attrs, Op, attr
+from ...ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
+from ...ir.types import Type
+from ..sizes import tensor_type
+
+if TYPE_CHECKING:
+    from ....lowering.linalg.builder import Builder, Tensor
+    from ...ir.gradients import GradientBuilder
 
 _printed: set[tuple[str, str]] = set()
 _lock = threading.Lock()
@@ -34,3 +44,39 @@ class Warn(Op, name="warn"):
         where = f"{attrs['site']}: " if attrs["site"] else ""
         print(f"{where}warning: {attrs['message']}", file=sys.stderr)
         return ()
+
+
+class Require(Op, name="require", rounding=Rounding.MOVES):
+    """``x`` itself, if all elements of ``condition`` are true; else raises ShapeError(message).
+
+    For what NumPy refuses because of contents, such as the maximum of no elements.
+    """
+
+    fusion = Fusion.POINTWISE
+    failure = Failure.CONTENTS
+    x = operand()
+    condition = operand()
+    out = result()
+    message = attr(STR)
+    linear = ((0,),)
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        return g
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (tensor_type(types[0]).without_layout(),)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        x, condition = args
+        if not np.all(condition):
+            raise ShapeError(attrs["message"])
+        return np.array(x)
+
+    @classmethod
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+        x, condition = args
+        b.forbid(lambda c: (c.ne(0)).eq(0), condition)
+        return b.pointwise(lambda e: e, (x,), types[0])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 class Add(Binary, name="add"):
     """``a + b``; integers wrap, bools combine by "or"."""
 
+    lowers_complex = True
     numpy = np.add
     python = symbolic = element = operator.add
     partials = staticmethod(lambda a, b, y: (1, 1))
@@ -36,6 +37,7 @@ class Add(Binary, name="add"):
 class Sub(Binary, name="sub"):
     """``a - b``; integers wrap, bool has no loop."""
 
+    lowers_complex = True
     numpy = np.subtract
     python = symbolic = element = operator.sub
     partials = staticmethod(lambda a, b, y: (1, -1))
@@ -44,6 +46,7 @@ class Sub(Binary, name="sub"):
 class Mul(Binary, name="mul"):
     """``a * b``; integers wrap, bools combine by "and"."""
 
+    lowers_complex = True
     numpy = np.multiply
     python = symbolic = element = operator.mul
     partials = staticmethod(lambda a, b, y: (b, a))
@@ -76,6 +79,7 @@ def _is_size(value: Any) -> bool:
 class Div(Division, name="div"):
     """``a / b``: true division, integers become floats."""
 
+    lowers_complex = True
     numpy = np.divide
     python = element = operator.truediv
     singular = True
@@ -166,6 +170,7 @@ def _by_exponent(a: Any, y: Any, dtype: np.dtype) -> Partial:
 class Pow(PartialBinary, name="pow"):
     """``a ** b``; integer powers wrap, and NumPy raises for negative ones."""
 
+    lowers_complex = True
     numpy = np.power
 
     singular = True
@@ -212,6 +217,15 @@ class Pow(PartialBinary, name="pow"):
         return None  # its type is only known to be an int for exponents that are not negative
 
     @classmethod
+    def refuse(cls, types: Sequence[Type]) -> Reason | None:
+        if not any(t.dtype is not None and t.dtype.is_complex for t in types):  # type: ignore[union-attr]
+            return None
+        exponent = types[1].value if isinstance(types[1], ScalarType) else None
+        if exponent is None or isinstance(exponent, Sym) or exponent not in _COMPLEX_POWERS:
+            return Reason(Kind.COMPLEX)
+        return None
+
+    @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
     ) -> Tensor | tuple[Tensor, ...]:
@@ -233,6 +247,9 @@ class Pow(PartialBinary, name="pow"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
+        if a.dtype.is_complex:
+            assert b.known is not None  # `refuse` has seen to that
+            return a.to_power(int(b.known.real))
         if not a.dtype.is_float:
             return a.ipow(b)
         short = _POWERS.get(b.known)
@@ -256,6 +273,8 @@ def _half_more(a: Scalar) -> Scalar:
     return abs(a) * _positive_root(a)
 
 
+# Exponents for which NumPy multiplies complex numbers, as far as that is better than a call of it.
+_COMPLEX_POWERS = range(17)
 # Constant powers that cost less than exp and log, within about 2 units in the last place. No step
 # overflows or loses digits where the result does not.
 _POWERS: dict[Any, Callable[[Scalar], Scalar]] = {
@@ -286,6 +305,7 @@ def _shared(a: Any, b: Any, y: Any) -> Sequence[Partial]:
 class Maximum(Binary, name="maximum", rounding=Rounding.NONE):
     """Larger of two; nan wins."""
 
+    lowers_complex = True
     numpy = np.maximum
     symbolic = staticmethod(sym_max)
     partials = staticmethod(_shared)
@@ -300,6 +320,7 @@ class Maximum(Binary, name="maximum", rounding=Rounding.NONE):
 class Minimum(Binary, name="minimum", rounding=Rounding.NONE):
     """Smaller of two; nan wins."""
 
+    lowers_complex = True
     numpy = np.minimum
     symbolic = staticmethod(sym_min)
     partials = staticmethod(_shared)
@@ -343,17 +364,8 @@ class Hypot(Binary, name="hypot"):
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
-        dtype = xs[0].dtype
-        a, b = map(abs, xs)
-        infinite = a.eq(float("inf")) | b.eq(float("inf"))
-        if dtype is F64:
-            large, small = a.maximum(b), a.minimum(b)
-            ratio = large.eq(0).select(large, small / large)
-            length = large * (ratio * ratio + 1).math("sqrt")
-        else:
-            a, b = a.cast(F64), b.cast(F64)
-            length = (a * a + b * b).math("sqrt").cast(dtype)
-        return infinite.select(length.const(float("inf")), length)
+        a, b = xs
+        return a.hypot(b)
 
 
 class Copysign(Binary, name="copysign", rounding=Rounding.NONE):

@@ -65,6 +65,7 @@ class Ge(Compare, name="ge"):
 class _Logical(Binary, rounding=Rounding.NONE):
     """Of truth values: everything that is not 0 is true, nan too; ``element`` is of two bools."""
 
+    lowers_complex = True
     no_gradient = True
 
     @classmethod
@@ -116,6 +117,7 @@ class LogicalXor(_Logical, name="logical_xor"):
 class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
     """True where the operand is 0."""
 
+    lowers_complex = True
     numpy = np.logical_not
     python = operator.not_
     no_gradient = True

@@ -157,6 +157,8 @@ class Elementwise(Op):
     def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
         reason = super().can_lower_types(types, attrs)
         if reason is None and cls.python is not None and is_python(types):
+            if any(t.dtype is not None and t.dtype.is_complex for t in types):  # type: ignore[union-attr]
+                return Reason(Kind.PYTHON_RAISES, detail="for some complex numbers")
             return cls.refuse_python(types)
         return reason or cls.refuse(types)
 
@@ -253,6 +255,7 @@ class Compare(Binary, rounding=Rounding.NONE):
     ``element`` compares two elements of one dtype.
     """
 
+    lowers_complex = True
     no_gradient = True
 
     @classmethod

@@ -13,6 +13,7 @@ from ...ir.attrs import DTYPE
 from ...ir.dtypes import BOOL, I64, DType, dtype_of
 from ...ir.op import Attrs, Rounding, Values, attr, operand, result
 from ...ir.types import ListType, TensorType, Type
+from ...reasons import Kind, Reason
 from ..broadcast import shape_of
 from ..sizes import as_tensor
 from .families import SAMPLE, Elementwise, Key, Unary, result_dtype
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 class Select(Elementwise, name="select", rounding=Rounding.MOVES):
     """`numpy.where` of three operands: ``a`` where ``cond`` is true, else ``b``."""
+
+    lowers_complex = True
 
     cond = operand()
     a = operand()
@@ -142,9 +145,17 @@ def _within(edge: Scalar, dtype: DType) -> Scalar:
     return edge.cast(dtype)
 
 
+def loses_imaginary(given: Type, wanted: DType | None) -> Reason | None:
+    """Why no kernel stores complex numbers as real ones: NumPy warns of it. None = it does not."""
+    if given.dtype is None or wanted is None or not given.dtype.is_complex:  # type: ignore[union-attr]
+        return None
+    return None if wanted.kind in "bc" else Reason(Kind.COMPLEX)
+
+
 class Cast(Unary, name="cast", rounding=Rounding.NONE):
     """`ndarray.astype`."""
 
+    lowers_complex = True
     dtype = attr(DTYPE)
 
     linear = ((0,),)
@@ -162,6 +173,10 @@ class Cast(Unary, name="cast", rounding=Rounding.NONE):
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         return None
+
+    @classmethod
+    def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
+        return super().can_lower_types(types, attrs) or loses_imaginary(types[0], attrs["dtype"])
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.dtypes import BF16, C64, C128, F32, F64, DType
+from ...ir.dtypes import BF16, DType
 from ...ir.op import Rounding
 from ...ir.types import Type
 from ...reasons import Kind, Reason
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class Positive(Unary, name="positive", rounding=Rounding.NONE):
     """``+x``."""
 
+    lowers_complex = True
     numpy = np.positive
     python = symbolic = operator.pos
     element = staticmethod(lambda x: x)
@@ -35,6 +36,7 @@ class Positive(Unary, name="positive", rounding=Rounding.NONE):
 class Neg(Unary, name="neg", rounding=Rounding.NONE):
     """``-x``; unsigned integers wrap, bool has no loop."""
 
+    lowers_complex = True
     numpy = np.negative
     python = symbolic = element = operator.neg
     partials = staticmethod(lambda x, y: (-1,))
@@ -43,6 +45,7 @@ class Neg(Unary, name="neg", rounding=Rounding.NONE):
 class Abs(Unary, name="abs", rounding=Rounding.NONE):
     """Absolute value; the most negative integer stays as it is."""
 
+    lowers_complex = True
     numpy = np.absolute
     python = element = abs
 
@@ -75,18 +78,21 @@ class Sign(Unary, name="sign", rounding=Rounding.NONE):
 class Conj(Unary, name="conj", rounding=Rounding.NONE):
     """Complex conjugate."""
 
+    lowers_complex = True
     numpy = np.conjugate
-    element = staticmethod(lambda x: x)
+    element = staticmethod(lambda x: x.conj())
     partials = staticmethod(lambda x, y: (np.conj,))
 
 
 class _Part(Unary, rounding=Rounding.NONE):
     """Real or imaginary part: complex to the float of half its width, others keep theirs."""
 
+    lowers_complex = True
+
     @classmethod
     def loop(cls, *keys: Key) -> tuple[DType, ...]:
         dtype, _ = keys[0]
-        return dtype, {C64: F32, C128: F64}.get(dtype, dtype)
+        return dtype, dtype.part
 
 
 class Real(_Part, name="real"):
@@ -95,7 +101,7 @@ class Real(_Part, name="real"):
     aliases = {0: 0}
     numpy = np.real
     python = operator.attrgetter("real")
-    element = staticmethod(lambda x: x)
+    element = staticmethod(lambda x: x.real)
     partials = staticmethod(lambda x, y: (1,))
 
 
@@ -105,17 +111,15 @@ class Imag(_Part, name="imag"):
     aliases = {0: 0}
     numpy = np.imag
     python = operator.attrgetter("imag")
+    element = staticmethod(lambda x: x.imag)
     partials = staticmethod(lambda x, y: (-1j if np.dtype(x.dtype).kind == "c" else None,))
-
-    @classmethod
-    def scalar(cls, *xs: Scalar) -> Scalar:
-        return xs[0].const(0)
 
 
 # --- exponentials and logarithms --------------------------------------------------------------
 
 
 class Exp(MathUnary, name="exp"):
+    lowers_complex = True
     numpy = np.exp
     partials = staticmethod(lambda x, y: (y,))
 
@@ -131,6 +135,7 @@ class Expm1(MathUnary, name="expm1"):
 
 
 class Log(MathUnary, name="log"):
+    lowers_complex = True
     numpy = np.log
     partials = staticmethod(lambda x, y: (1 / x,))
     singular = True
@@ -158,6 +163,7 @@ class Log1p(MathUnary, name="log1p"):
 
 
 class Sqrt(MathUnary, name="sqrt"):
+    lowers_complex = True
     numpy = np.sqrt
     partials = staticmethod(lambda x, y: (0.5 / y,))
     singular = True
@@ -166,6 +172,7 @@ class Sqrt(MathUnary, name="sqrt"):
 class Square(Unary, name="square"):
     """``x * x``."""
 
+    lowers_complex = True
     numpy = np.square
     partials = staticmethod(lambda x, y: (x * 2,))
 
@@ -178,6 +185,7 @@ class Square(Unary, name="square"):
 class Reciprocal(Unary, name="reciprocal"):
     """``1 / x`` in the operand's dtype; integers truncate."""
 
+    lowers_complex = True
     numpy = np.reciprocal
     partials = staticmethod(lambda x, y: (-y * y,))
     singular = True
@@ -191,23 +199,26 @@ class Reciprocal(Unary, name="reciprocal"):
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         (x,) = xs
-        return x.const(1) / x
+        return x.reciprocal() if x.dtype.is_complex else x.const(1) / x
 
 
 # --- trigonometry -----------------------------------------------------------------------------
 
 
 class Sin(MathUnary, name="sin"):
+    lowers_complex = True
     numpy = np.sin
     partials = staticmethod(lambda x, y: (np.cos(x),))
 
 
 class Cos(MathUnary, name="cos"):
+    lowers_complex = True
     numpy = np.cos
     partials = staticmethod(lambda x, y: (-np.sin(x),))
 
 
 class Tan(MathUnary, name="tan"):
+    lowers_complex = True
     numpy = np.tan
     partials = staticmethod(lambda x, y: (y * y + 1,))
 
@@ -230,16 +241,19 @@ class Atan(MathUnary, name="atan"):
 
 
 class Sinh(MathUnary, name="sinh"):
+    lowers_complex = True
     numpy = np.sinh
     partials = staticmethod(lambda x, y: (np.cosh(x),))
 
 
 class Cosh(MathUnary, name="cosh"):
+    lowers_complex = True
     numpy = np.cosh
     partials = staticmethod(lambda x, y: (np.sinh(x),))
 
 
 class Tanh(MathUnary, name="tanh"):
+    lowers_complex = True
     numpy = np.tanh
     partials = staticmethod(lambda x, y: (1 - y * y,))
 
@@ -315,6 +329,7 @@ class Round(_Rounding, name="round"):
 class Isnan(Unary, name="isnan", rounding=Rounding.NONE):
     """True where nan."""
 
+    lowers_complex = True
     numpy = np.isnan
     element = operator.methodcaller("isnan")
     no_gradient = True
@@ -323,6 +338,7 @@ class Isnan(Unary, name="isnan", rounding=Rounding.NONE):
 class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
     """True where infinite, of either sign."""
 
+    lowers_complex = True
     numpy = np.isinf
     element = operator.methodcaller("isinf")
     no_gradient = True
@@ -331,6 +347,7 @@ class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
 class Isfinite(Unary, name="isfinite", rounding=Rounding.NONE):
     """True where neither infinite nor nan."""
 
+    lowers_complex = True
     numpy = np.isfinite
     element = operator.methodcaller("isfinite")
     no_gradient = True

@@ -1,7 +1,12 @@
-"""Adding to elements at indices: what the gradients of `take`, `gather` and `index` are made of."""
+"""Updating elements at indices, in the order of the indices.
+
+Gradients of `take`, `gather` and `index` add; assignments through index arrays replace.
+"""
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,16 +41,23 @@ if TYPE_CHECKING:
 class Adding(Proven, rounding=Rounding.SUMS):
     """Family: ``x`` with ``value`` added to its elements at some indices, in their order.
 
-    An element that is named several times has all of their values added.
+    An element that is named several times has all of their values added. Families and ops that are
+    derived from this update elements in another way.
     """
 
     fusion = Fusion.REDUCTION
     failure = Failure.CONTENTS
-    linear = ((0, 1),)
+    linear: ClassVar[tuple[tuple[int, ...], ...]] = ((0, 1),)
     x = operand()
     value = operand()
     out = result()
     picking: type[Index] | type[Gather]
+    ufunc: ClassVar[np.ufunc] = np.add
+
+    @staticmethod
+    def combine(old: Scalar, new: Scalar) -> Scalar:
+        """An element after one update."""
+        return old + new
 
     @classmethod
     def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
@@ -82,19 +94,24 @@ class Adding(Proven, rounding=Rounding.SUMS):
     def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
         out, value, *indices = args
         try:
-            np.add.at(out, cls.key(out, indices, attrs), value)
+            cls.update(out, cls.key(out, indices, attrs), value)
         except IndexError as error:
             raise BoundsError(str(error)) from None
         return out
 
     @classmethod
+    def update(cls, x: np.ndarray, key: tuple[Any, ...], value: Any) -> None:
+        """Update the elements of an array that an index of NumPy's picks."""
+        cls.ufunc.at(x, key, value)
+
+    @classmethod
     def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
-        """NumPy's index of the elements that are added to."""
+        """NumPy's index of the elements that are updated."""
         raise NotImplementedError
 
 
-class IndexAdd(Adding, name="index_add"):
-    """Add to what `index` picks.
+class AtIndices(Adding):
+    """Family: update what `index` picks.
 
     A kernel for CPUs goes through the indices. One for GPUs has a thread for each row of the
     result, because atomic additions have no order. Each thread goes through all indices, so there
@@ -134,11 +151,95 @@ class IndexAdd(Adding, name="index_add"):
         if value.rank == x.rank - len(axes):
             value = b.expand_dims(value, (start,))
             places = [b.expand_dims(p, (0,)) for p in places]
-        return b.add_at(x, value, dict(zip(axes, places, strict=True)), start)
+        return b.update_at(cls.combine, x, value, dict(zip(axes, places, strict=True)), start)
 
     @classmethod
     def key(cls, x: np.ndarray, indices: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
         return Index.key(x, indices, attrs)
+
+
+class IndexAdd(AtIndices, name="index_add"):
+    """Add to what `index` picks."""
+
+
+class IndexPut(AtIndices, name="index_put", rounding=Rounding.MOVES):
+    """Replace what `index` picks; of several values for one element, the last."""
+
+    @staticmethod
+    def combine(old: Scalar, new: Scalar) -> Scalar:
+        return new
+
+    @classmethod
+    def update(cls, x: np.ndarray, key: tuple[Any, ...], value: Any) -> None:
+        x[key] = value
+
+    @classmethod
+    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
+        x, value, *indices = xs
+        if k == 0:
+            return b.op("index_put", g, np.zeros_like(value), *indices, **attrs)
+        # A value has a gradient if no later one has replaced it.
+        number = functools.reduce(operator.add, [index * 0 for index in indices]) + 1
+        number = np.cumsum(number.reshape(-1)).reshape(np.shape(number))
+        start = Index.place(Index.indexed(np.shape(x), attrs))
+        after = tuple(range(start + np.ndim(number), np.ndim(value)))
+        counted = np.zeros_like(value, np.int64)
+        if np.ndim(number) + start <= np.ndim(value):
+            counted = counted + np.expand_dims(number, tuple(a - start for a in after))
+        last = b.op("index_put", np.zeros_like(x, np.int64), counted, *indices, **attrs)
+        kept = b.op("index", last, *indices, **attrs) == counted
+        return np.where(kept, b.op("index", g, *indices, **attrs), 0)
+
+
+class IndexMultiply(AtIndices, name="index_multiply"):
+    """Multiply what `index` picks."""
+
+    ufunc = np.multiply
+    linear = ()
+    undifferentiable = "products at repeated indices have no gradient here: use np.multiply"
+
+    @staticmethod
+    def combine(old: Scalar, new: Scalar) -> Scalar:
+        return old * new
+
+
+class _Extremal(AtIndices, rounding=Rounding.NONE):
+    """Family: an extremum of what `index` picks. Equal elements share the gradient."""
+
+    linear = ()
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        (x, value, *indices), (y,), (g,) = xs, ys, gs
+        own = x == y
+        given = b.op("index", y, *indices, **attrs) == value
+        ones = np.where(given, np.ones_like(value), 0)
+        count = b.op("index_add", np.where(own, np.ones_like(x), 0), ones, *indices, **attrs)
+        share = g / count
+        picked = b.op("index", share, *indices, **attrs)
+        return (
+            np.where(own, share, 0), np.where(given, picked, 0), *[None] * len(indices),
+        )  # fmt: skip
+
+
+class IndexMaximum(_Extremal, name="index_maximum"):
+    """The maximum of what `index` picks and of the values."""
+
+    ufunc = np.maximum
+
+    @staticmethod
+    def combine(old: Scalar, new: Scalar) -> Scalar:
+        return old.maximum(new)
+
+
+class IndexMinimum(_Extremal, name="index_minimum"):
+    """The minimum of what `index` picks and of the values."""
+
+    ufunc = np.minimum
+
+    @staticmethod
+    def combine(old: Scalar, new: Scalar) -> Scalar:
+        return old.minimum(new)
 
 
 class GatherAdd(Adding, name="gather_add"):

@@ -14,12 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import DTypeError, ShapeError
-from ...ir.attrs import BOOL, I64
+from ...ir.attrs import BOOL, I64, I64_ARRAY
 from ...ir.op import OPS, Attrs, Emit, Op, attr, operand, result
 from ...ir.types import TensorType, Type
 from ..broadcast import shape_of
 from ..elementwise.families import Binary, Compare, Elementwise, Unary
 from ..sizes import check_sizes, tensor_type
+from .additions import AtIndices
+from .index import Index
 from .scatter import check_assignment, check_casting, check_output, check_stored, store
 from .slicing import Pick
 
@@ -145,6 +147,42 @@ class Put(Writing, name="put_"):
         return target
 
 
+class WriteAtIndices(Writing):
+    """Family of in-place forms of ops that update what `index` picks; ``base`` = the pure op.
+
+    Values broadcast and are cast as by assignment. Raises ShapeError, and BoundsError.
+    """
+
+    base: ClassVar[type[AtIndices]]
+
+    @classmethod
+    def as_pure(cls, emit: Emit, attrs: Attrs, target: Any, *others: Any) -> Any:
+        source, *indices = others
+        (old,) = emit("index", [target, *indices], attrs)
+        (new,) = emit("conform", [source, old], {"assign": True})
+        return emit(cls.base.name, [target, new, *indices], attrs)[0]
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        target = cls.written(types)
+        (picked,) = Index.infer((target, *types[2:]), attrs)
+        check_assignment(shape_of(types[1]), shape_of(picked))
+        return (target,)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Any:
+        yield from Index.verify((types[0], *types[2:]), attrs)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        target, value, *indices = args
+        key = Index.key(writable(target), indices, attrs)
+        # Ufuncs would compute in a wider dtype, and not broadcast as assignment does.
+        like = target[key]
+        cls.base.update(target, key, store(np.empty(like.shape, like.dtype), value, strict=False))
+        return target
+
+
 def writable(target: Any) -> np.ndarray:
     """``target`` if it is an array; raises DTypeError for NumPy scalars, which are immutable."""
     if not isinstance(target, np.ndarray):
@@ -163,7 +201,19 @@ def _make(base: type[Elementwise]) -> None:
     type(f"{base.__name__}InPlace", (InPlace,), scope, name=f"{base.name}_")
 
 
+def _make_at_indices(base: type[AtIndices]) -> None:
+    """Declare the in-place form of an op that updates what `index` picks."""
+    scope: dict[str, Any] = {
+        "dst": operand(), "src": operand(), "indices": operand(variadic=True), "out": result(),
+        "axes": attr(I64_ARRAY), "base": base, "__module__": __name__,
+        "__doc__": f"In-place form of `{base.name}`: writes ``dst``.",
+    }  # fmt: skip
+    type(f"{base.__name__}InPlace", (WriteAtIndices,), scope, name=f"{base.name}_")
+
+
 for _op in tuple(OPS.values()):
+    if issubclass(_op, AtIndices):
+        _make_at_indices(_op)
     if (
         issubclass(_op, (Unary, Binary))
         and not issubclass(_op, Compare)

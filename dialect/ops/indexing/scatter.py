@@ -14,7 +14,9 @@ from ...ir.dtypes import BF16, F64, DType
 from ...ir.dtypes import I64 as INT64
 from ...ir.op import Attrs, Failure, Fusion, Rounding, Values, attr, operand, result
 from ...ir.types import ListType, ScalarType, Shape, TensorType, Type
+from ...reasons import Reason
 from ..broadcast import shape_of, shape_text
+from ..elementwise.select import loses_imaginary
 from ..sizes import (
     complete_shape,
     known_scalar,
@@ -72,6 +74,7 @@ class Copy(Proven, name="copy", rounding=Rounding.MOVES):
     """`ndarray.copy` in C order: the elements in memory of their own, of numbers too."""
 
     fusion = Fusion.POINTWISE
+    lowers_complex = True
     failure = Failure.NEVER
     x = operand()
     out = result()
@@ -102,6 +105,7 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     """
 
     fusion = Fusion.POINTWISE
+    lowers_complex = True
     value = operand()
     like = operand()
     out = result()
@@ -135,6 +139,13 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
         return (None if _is_truncated(number.dtype, wanted) else wanted, None)
 
     @classmethod
+    def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
+        return super().can_lower_types(types, attrs) or loses_imaginary(
+            types[0],
+            tensor_type(types[1]).dtype,
+        )
+
+    @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         target = complete_shape(tensor_type(types[1]))
         given = () if isinstance(types[0], ScalarType) else complete_shape(tensor_type(types[0]))
@@ -166,6 +177,7 @@ class Scatter(Proven, rounding=Rounding.MOVES):
     """Family: ``x`` with the elements that a view op would give replaced by ``value``."""
 
     fusion = Fusion.POINTWISE
+    lowers_complex = True
     view: type[Slice] | type[Pick]
     x = operand()
     value = operand()

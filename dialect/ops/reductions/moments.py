@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import DTypeError
 from ...ir.attrs import DTYPE, F64
-from ...ir.dtypes import C64, C128, F16, F32, DType, dtype_of
+from ...ir.dtypes import C128, F16, DType, dtype_of
 from ...ir.dtypes import F64 as DOUBLE
 from ...ir.op import Attrs, Failure, Rounding, Values, attr
 from ...ir.symbolic import Sym
@@ -31,6 +31,7 @@ class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
     """Arithmetic mean; NaN for none. ``dtype`` (float) sets the dtype computed in and returned."""
 
     failure = Failure.NEVER
+    lowers_complex = True
     dtype = attr(DTYPE, default=None)
     linear: ClassVar[tuple[tuple[int, ...], ...]] = ((0,),)
 
@@ -72,6 +73,7 @@ class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
 class Var(Mean, name="var"):
     """Variance in two passes; the divisor is the count minus ``ddof``. Complex gives real."""
 
+    lowers_complex = False
     linear: ClassVar[tuple[tuple[int, ...], ...]] = ()
     ddof = attr(F64, default=0.0)
 
@@ -88,7 +90,7 @@ class Var(Mean, name="var"):
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
-        return real(super().result_dtype(dtype, attrs))
+        return super().result_dtype(dtype, attrs).part
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
@@ -110,7 +112,7 @@ class Var(Mean, name="var"):
         """What ``x`` gives with ``centre`` as its mean, of the shape and dtype of `centre`."""
         x, inside = cls._as_inside(attrs, x)
         found = _var(x, centre, attrs, _between_steps(inside))
-        return cls.finish(found).astype(real(inside).numpy, copy=False)
+        return cls.finish(found).astype(inside.part.numpy, copy=False)
 
     @classmethod
     def _as_inside(cls, attrs: Attrs, x: Any) -> tuple[np.ndarray, DType]:
@@ -162,11 +164,6 @@ def _between_steps(dtype: DType) -> DType:
     return dtype if dtype is F16 else wide(dtype)
 
 
-def real(dtype: DType) -> DType:
-    """The dtype of the parts of a complex one; any other dtype itself."""
-    return {C64: F32, C128: DOUBLE}.get(dtype, dtype)
-
-
 # --- tier 0 ------------------------------------------------------------------------------------
 
 
@@ -184,7 +181,7 @@ def _var(x: np.ndarray, mean: Any, attrs: Attrs, inside: DType) -> Any:
     squares = centred.real * centred.real
     if inside.kind == "c":
         squares += centred.imag * centred.imag
-    total = _sum(squares, axes, keepdims, real(inside))
+    total = _sum(squares, axes, keepdims, inside.part)
     return _over(total, max(_count(x, axes) - (attrs.get("ddof") or 0.0), 0.0))
 
 
@@ -237,7 +234,8 @@ def _divided(b: Builder, total: Tensor, count: MaybeDim, less: float) -> Tensor:
     """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
     assert count is not None
     # A count may be too large for f16, so f16 is divided in f32, and rounded once.
-    dtype, inside = total.dtype, wide(total.dtype)
+    # NumPy divides complex sums in double precision.
+    dtype, inside = total.dtype, C128 if total.dtype.is_complex else wide(total.dtype)
     if not isinstance(count, Sym):
         divisor = b.scalar(max(float(count) - less, 0.0)).cast(inside)
     else:

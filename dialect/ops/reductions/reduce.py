@@ -152,6 +152,7 @@ class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
     """
 
     failure = Failure.NEVER
+    lowers_complex = True
     dtype = attr(DTYPE, default=None)
     promote = attr(BOOL, default=True)
 
@@ -242,6 +243,7 @@ class _Logical(_Fold, rounding=Rounding.NONE):
     """Family: any and all. Everything but zero is true, NaN too."""
 
     failure = Failure.NEVER
+    lowers_complex = True
     no_gradient = True
 
     @classmethod

@@ -10,6 +10,7 @@ from mlir import ir
 
 from ...errors import ProfuseError
 from ...guards.checks import devices_of
+from ...ir.device import HOST
 from ...ir.op import Fusion, Op
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.block_graph import BlockGraph
@@ -108,6 +109,8 @@ class _BlockFuser:
         self.too_large: set[tuple[int, int]] = set()
 
     def run(self) -> None:
+        given = devices_of([self.types[v] for v in body_of(self.func).arguments])
+        self.on_device = not given <= {HOST}
         self.memory = Memory(self.func)
         for op in ops_in(self.block):
             cls = op_class(op)
@@ -146,6 +149,8 @@ class _BlockFuser:
         reason = self._operand_refusal(types)
         if reason is not None:
             return reason
+        if self.on_device and any(_is_complex(t) for t in (*types, *results)):
+            return Reason(Kind.COMPLEX)  # kernels for GPUs have no complex numbers
         if replaces_part_of_carried(op, types):
             return Reason(Kind.PART_OF_CARRIED)
         if any(isinstance(t, TensorType) and not t.is_complete for t in results):
@@ -366,6 +371,11 @@ class _BlockFuser:
             return
         self.options.count("groups")
         self.options.count("ops-fused", group.size)
+
+
+def _is_complex(type_: Type) -> bool:
+    dtype = getattr(type_, "dtype", None)
+    return dtype is not None and dtype.is_complex
 
 
 def _is_expected_outside(op: ir.Operation, cls: type[Op]) -> bool:

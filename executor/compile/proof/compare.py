@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ....dialect.dataclass import dataclass
-from .reference import is_float
+from .reference import is_float, parts_of, sizes_of_parts
 
 _FACTOR = 8  # results may lie within this many times the range of nearby evaluations
 _ULPS = 16  # units in the last place by which any inexact result may differ
@@ -50,6 +50,9 @@ class Result:
         most: int | None = None, picked: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         self._picked = picked
+        self._is_complex = expected.dtype.kind == "c"
+        if self._is_complex:
+            found, expected = parts_of(found), parts_of(expected)
         self._found, self._expected, self.rounds = found, expected, rounds
         with np.errstate(all="ignore"):
             same = np.asarray(found == expected)
@@ -70,6 +73,8 @@ class Result:
     def judge(self, nearby: Sequence[np.ndarray]) -> Judged:
         """Compare, given the same result of evaluations with moved operands."""
         places = self._places
+        if self._is_complex:
+            nearby = [parts_of(n) for n in nearby]
         f, e = self._found.ravel()[places], self._expected.ravel()[places]
         around = [n.ravel()[places] for n in nearby]
         with np.errstate(all="ignore"):
@@ -78,17 +83,23 @@ class Result:
             elif not is_float(e):
                 right = weak = _any([n != e for n in around], e.shape)
             else:
-                right, weak = self._rounded(f, e, around)
+                # Errors of the parts of complex numbers are relative to the modulus.
+                sizes = sizes_of_parts(self._expected).ravel()[places] if self._is_complex else e
+                right, weak = self._rounded(f, e, around, sizes)
         wrong = places[~right]
         worst = self._in_words(int(wrong.min()), wrong.size) if wrong.size else ""
         return Judged(wrong.size, int(weak.sum()), worst)
 
     def _rounded(
-        self, found: np.ndarray, expected: np.ndarray, nearby: Sequence[np.ndarray]
+        self,
+        found: np.ndarray,
+        expected: np.ndarray,
+        nearby: Sequence[np.ndarray],
+        sizes: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Two masks: elements whose difference rounding explains, and elements not judged."""
         limit = float(ml_dtypes.finfo(expected.dtype).max)
-        ulp = _spacing(np.abs(np.where(np.isfinite(expected), expected, 0)))
+        ulp = _spacing(np.abs(np.where(np.isfinite(sizes), sizes, 0)))
         f, e = found.astype(np.float64), expected.astype(np.float64)
         classes = _class(e)
         unstable = np.zeros(e.shape, bool)

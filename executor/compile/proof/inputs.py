@@ -158,6 +158,10 @@ def _of_dtype(
         return np.asarray(rng.random(shape) < 0.5)
     if dtype.is_int:
         return _ints(dtype, shape, kind, rng, most)
+    if dtype.is_complex:
+        made = np.empty(shape, dtype.numpy)
+        made.real, made.imag = (_floats(dtype.part, shape, kind, rng) for _ in range(2))
+        return made
     return _floats(dtype, shape, kind, rng)
 
 

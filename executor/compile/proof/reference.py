@@ -22,11 +22,11 @@ import numpy as np
 from ....dialect.ir.dtypes import DType
 from ....dialect.ir.op import Rounding
 from ....dialect.ir.program import Instr, Module, Program
-from ....dialect.ir.types import TensorType
+from ....dialect.ir.types import TensorType, Type
 from ....dialect.ops.elementwise.binary import Copysign, Maximum, Minimum, Pow
 from ....dialect.ops.elementwise.select import Cast, Clip
 from ....dialect.ops.elementwise.special import Sigmoid
-from ....dialect.ops.elementwise.unary import Exp, Exp2
+from ....dialect.ops.elementwise.unary import Abs, Exp, Exp2
 from ....dialect.ops.reductions.moments import Var
 from ....dialect.ops.reductions.reduce import Max, Min, Reduction, axis_argument
 from ...interpret.evaluate import Evaluator
@@ -57,16 +57,56 @@ def is_float(array: Any) -> bool:
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
+def is_inexact(array: Any) -> bool:
+    """True for floats and complex numbers."""
+    return is_float(array) or np.asarray(array).dtype.kind == "c"
+
+
+def parts_of(array: np.ndarray) -> np.ndarray:
+    """Complex numbers as floats: a further axis has the real and the imaginary part."""
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    return array[..., None].view(array.real.dtype)
+
+
+def sizes_of_parts(parts: np.ndarray) -> np.ndarray:
+    """For each part, the larger part of its number; 0 in place of what is not finite."""
+    sizes = np.where(np.isfinite(parts), np.abs(parts), 0)
+    return np.broadcast_to(sizes.max(axis=-1, keepdims=True), parts.shape)
+
+
+def _nudged_parts(
+    array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool
+) -> np.ndarray:
+    """`nudge` for complex numbers, whose errors are relative to the modulus.
+
+    A part that is 0 stays 0 if ``ulps`` is 1: so do the sides of branch cuts.
+    """
+    parts = parts_of(array)
+    count = min(parts.size, _DRAWN)
+    drawn = (
+        rng.choice([-ulps, ulps], 2) if together else rng.integers(-ulps, ulps, count, int, True)
+    )
+    steps = np.resize(drawn, parts.shape)
+    if ulps == 1:
+        steps = np.where(parts == 0, 0, steps)
+    with np.errstate(all="ignore"):
+        moved = parts + steps.astype(parts.dtype) * np.spacing(sizes_of_parts(parts))
+    moved = np.where(np.isfinite(parts) & np.isfinite(moved) & (steps != 0), moved, parts)
+    return moved.astype(parts.dtype, copy=False).view(array.dtype)[..., 0]
+
+
 def nudge(
     array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool = False
 ) -> np.ndarray:
-    """Move each float by at most ``ulps`` units in the last place; zeros and infinities stay.
+    """Move each number by at most ``ulps`` units in the last place; zeros and infinities stay.
 
     ``together``: move all by exactly ``ulps``, and all in the same direction (away from zero, or
     towards it). NaNs get random signs, because the sign of a computed NaN is unspecified.
     """
     if not array.size:
         return array
+    if array.dtype.kind == "c":
+        return _nudged_parts(array, ulps, rng, together)
     bits = np.ascontiguousarray(array).view(f"i{array.itemsize}").reshape(array.shape)
     infinite, one, most = _bits_of_numbers(array.dtype)
     ulps = min(ulps, (infinite - one) // 2)
@@ -123,7 +163,7 @@ class Reference:
         for instr in instrs:
             if issubclass(instr.op, _OF_EITHER_SIGN) or unsigned.intersection(instr.operands):
                 unsigned.update(instr.results)
-            inexact = _rounds(instr) and _gives_floats(instr, function)
+            inexact = _rounds(instr, function) and _gives_floats(instr, function)
             inexact |= instr.op is Copysign and instr.operands[1] in unsigned
             if inexact or _truncates(instr, self._function) or tainted.intersection(instr.operands):
                 tainted.update(instr.results)
@@ -194,7 +234,7 @@ class Reference:
     ) -> Callable[..., Any]:
         if issubclass(instr.op, _OF_EITHER_SIGN):
             evaluate = _of_either_sign(evaluate, rng)
-        moved = [_rounds(instr) or v in self._tainted for v in instr.operands]
+        moved = [_rounds(instr, self._function) or v in self._tainted for v in instr.operands]
         if _truncates(instr, self._function):
             return lambda x: _truncated(evaluate, x, instr.attrs["dtype"], any(moved), rng, ulps)
         if not any(moved):
@@ -205,7 +245,7 @@ class Reference:
         def run(*args: Any) -> Any:
             given = list(args)
             for k, arg in enumerate(args):
-                if moved[k] and isinstance(arg, (np.ndarray, np.generic)) and is_float(arg):
+                if moved[k] and isinstance(arg, (np.ndarray, np.generic)) and is_inexact(arg):
                     # An exact operand moves by 1 ulp only: the op may round in its inner steps.
                     few = ulps if instr.operands[k] in self._tainted else 1
                     array = np.asarray(arg)
@@ -223,10 +263,12 @@ class Reference:
 
 
 def _widened(x: Any) -> Any:
-    """An array of floats as one of the next wider dtype."""
+    """An array of inexact numbers as one of the next wider dtype."""
     array = np.asarray(x)
-    if not isinstance(x, (np.ndarray, np.generic)) or not is_float(array):
+    if not isinstance(x, (np.ndarray, np.generic)) or not is_inexact(array):
         return x
+    if array.dtype.kind == "c":
+        return array.astype({8: np.complex128}.get(array.itemsize, np.clongdouble))
     return array.astype({2: np.float32, 4: np.float64}.get(array.itemsize, np.longdouble))
 
 
@@ -234,8 +276,16 @@ def _as_it_is(_instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]
     return evaluate
 
 
-def _rounds(instr: Instr) -> bool:
-    return instr.op.rounding in (Rounding.EACH, Rounding.SUMS)
+def _rounds(instr: Instr, function: Program) -> bool:
+    # The absolute value of a complex number is a root, that of a float is exact.
+    is_root = instr.op is Abs and _is_complex(function.type_of(instr.operands[0]))
+    return is_root or instr.op.rounding in (Rounding.EACH, Rounding.SUMS)
+
+
+def _is_complex(type_: Type) -> bool:
+    """True for a type whose dtype is known to be complex, or not known."""
+    dtype = getattr(type_, "dtype", None)
+    return dtype is None or dtype.is_complex
 
 
 def _length(instr: Instr, array: np.ndarray, together: bool) -> int:

@@ -9,7 +9,7 @@ from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
 from ..layout import LAYOUT
 from ..llvm_writer import Writer
 from ..refs import Held, OnDevice, Ref, Scalar, Stride, position_of
-from . import argument_reads, device_reads, relaxed_guards, tape_reads
+from . import argument_reads, device_reads, relaxed_guards, state_reads, tape_reads
 
 
 def pointer_to(w: Writer, ref: Ref) -> str:
@@ -201,6 +201,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "owned": argument_reads.owned,
     "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
     "less": _less, "profiled": _profiled, "ordered": _ordered,
+    "read": state_reads.same, "held_size": state_reads.size,
     "known": lambda w, answer: str(answer),
     "mode": tape_reads.mode, "untaped": tape_reads.untaped, "noted": tape_reads.noted,
     "noting": tape_reads.noting,

@@ -119,6 +119,9 @@ def _cases() -> list[Case]:
         Case("index", lambda x: x[np.array([0, 2, 2]), np.array([1, 1, 1])], (X,)),
         Case("index", lambda x: x[:, PLACES], (X,), "axis"),
         Case("index_add", lambda x, v: op("index_add")(x, v, PLACES, axes=(1,)), (X, normal(3, 4))),
+        *(Case(f"index_{name}", partial(_at_places, f"index_{name}"), (X, normal(3, 4)))
+          for name in ("put", "maximum", "minimum")),
+        Case("require", lambda x: op("require")(x, True, message="none"), (X,)),
         Case("gather_add", lambda x, v: op("gather_add")(x, v, np.array([[1], [0], [1]]), axis=1),
              (X, normal(3, 1))),
         Case("sum_to", lambda x: op("sum_to")(x, COLUMN), (X,)),
@@ -146,6 +149,10 @@ def _cases() -> list[Case]:
 
 def _with_number(fn: Callable[..., Any], x: Any) -> Any:
     return fn(x, 1.37)
+
+
+def _at_places(name: str, x: Any, value: Any) -> Any:
+    return op(name)(x, value, PLACES, axes=(1,))
 
 
 def _softmax(x: Any) -> Any:

@@ -106,6 +106,12 @@ FUNCTIONS = {
     "imag": ["np.imag({x|k|[1, 2]|1j|[x, x]|2.5})"],
     "angle": ["np.angle({x|k|[1, 2]|1j|-x|2.5|-1}{|, True|, deg=False|, deg=1})"],
     "sinc": ["np.sinc({x|k|[1, 2]|2.5|0})"],
+    "put": ["[np.put({z|a=z}, ind={[0, -1]|1|[[2], [0]]|np.array([1, 1])|[99]|[]|1.5}, v={[5, 6]|7|2.5|[3]|k}{|, mode='raise'|, mode='clip'|, mode='wrap'}) or z for z in [x.copy()]][0]"],
+    "put_along_axis": ["[np.put_along_axis(arr=z, indices={x.argmax(-1, keepdims=True)|np.zeros_like(x, int)|np.array([0])|x|np.array(9)}, values={7|y|2.5|[3]}, axis={-1|0|None|5}) or z for z in [x.copy()]][0]", "[np.put_along_axis(z, x.argmax(-1, keepdims=True), 1) or z for z in [x.copy()]][0]"],
+    "fill_diagonal": ["[np.fill_diagonal(a=z, val={7|2.5|[1, 2]|k|x.sum()|1j}{|, wrap=True|, wrap=False}) or z for z in [x.copy()]][0]"],
+    "copyto": ["[np.copyto(z, {y|2|2.5|x.T|k|1j|[1]|src=3}{|, casting='unsafe'|, 'safe'|, casting='no'|, where=m|, where=x > 1|, 'unsafe', m|, where=True|, where=[True]}) or z for z in [x.copy()]][0]", "[np.copyto(dst=z, src=1, where=m) or z for z in [x.copy()]][0]"],
+    "putmask": ["[np.putmask({z|a=z}, mask={m|x|[True]}, values={y|x|2|2.5|[3]|k|np.int8(1)|[1, 2]}) or z for z in [x.copy()]][0]", "[np.putmask(z, m, 1) or z for z in [x.copy()]][0]"],
+    "place": ["[np.place({z|arr=z}, mask={m|x|[True]}, vals={x|2|2.5|[3]|k|np.int8(1)|[1, 2]}) or z for z in [x.copy()]][0]", "[np.place(z, m, 1) or z for z in [x.copy()]][0]"],
     "copy": ["np.copy({x|k|[1, 2]|3}{|, 'C'|, order='F'|, 'K'|, 'A'|, order='Z'|, subok=True|, 'K', False})"],
     "astype": ["np.astype({x|y}, {'f4'|'i2'|bool|complex|'f8'|'u1'|None|'foo'|'f2'}{|, copy=False|, copy=True|, device='cpu'|, device='gpu'|, device=None})"],
     "result_type": ["np.result_type({x|x, y|x, 1|x, 1.5|x, 1j|k|'f4', x|x, 'i2'|1, 2.5|k, 1.5|x, np.float32|[1], x|x, k|True|})"],
@@ -136,6 +142,7 @@ for _name in ("argmax", "argmin"):
     METHODS[_name] = [f"x.{_name}({{|0|axis=-1|axis=None|2|-4|(0,)|1.0|keepdims=True|0, keepdims=True|out=None|0, np.zeros(x.shape[1:], int)|True}})"]
 METHODS |= {
     "astype": ["x.astype({'f4'|'i2'|bool|complex|'f8'|'u1'|None|'foo'|dtype='f4'}{|, 'K'|, order='F'|, order='Z'|, subok=False|, copy=False|, copy=True|, 'C', 'safe'|, casting='no'|, casting='same_kind'|, casting='equiv'|, casting='foo'|, copy=0})"],
+    "put": ["[z.put({[0, -1]|1|indices=[2]}, values={[5, 6]|7|2.5}{|, mode='raise'|, mode='clip'|, mode='wrap'}) or z for z in [x.copy()]][0]"],
     "copy": ["x.copy({|'C'|order='F'|'K'|'A'|'Z'|None})"],
     "reshape": ["x.reshape({-1|(-1,)|(1, -1)|()|2, -1|(2, -1)|0, -1|x.size|x.size, 1|[-1, 2]|-1, -1|None|2.0||1, 1, -1|1, (-1,)|shape=-1})", "x.reshape({-1|(1, -1)|-1, 1|-1, 2|(2, -1)}{, order='C'|, order='F'|, order='A'|, order='K'|, order='Z'|, order=None|, copy=None|, copy=True|, copy=False})"],
     "ravel": ["x.ravel({|'C'|order='F'|'A'|'K'|'Z'|None})"],

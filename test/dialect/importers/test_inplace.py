@@ -320,12 +320,6 @@ def _in_its_argument(x):
     return y
 
 
-def _index_array(x):
-    y = x * 1
-    y[np.array([0, 2])] = 1
-    return y
-
-
 def _row_at_a_maximum(x):
     y = x * 1
     row = y[y[:, 0].argmax()]
@@ -396,7 +390,6 @@ def _scalar(x):
     (_through_gaps, "memory order"),
     (_through_a_diagonal, "memory order"),
     (_in_its_argument, "writes to its argument"),
-    (_index_array, "index array"),
     (_row_at_a_maximum, "would not be seen"),
     (_through_such_a_row, "would not be seen"),
     (_such_a_row_of_an_argument, "would change argument 'x'"),

@@ -87,3 +87,30 @@ def gather_adds(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs,
     yield {"axis": 1}, (x, array(dtype, (3, 1), rng), np.array([[1], [-1], [3]]))
     yield {"axis": -2}, (x, array(dtype, (2, 4), rng), np.array([[0, 2, 1, 0], [0, -1, 1, 2]]))
     yield {"axis": 0}, (array(dtype, (5,), rng), array(dtype, (3,), rng), np.array([4, 4, 0]))
+
+
+def updated(ufunc: np.ufunc | None) -> Any:
+    """What updates one element after the other leave, in the order of the indices."""
+
+    def reference(attrs: Attrs, x: np.ndarray, value: Any, *indices: Any) -> np.ndarray:
+        out = x.copy()
+        key: list[Any] = [slice(None)] * x.ndim
+        for axis, index in zip(attrs["axes"], indices, strict=True):
+            key[axis] = np.asarray(index).astype(np.int64)
+        if ufunc is None:
+            out[tuple(key)] = value
+        else:
+            ufunc.at(out, tuple(key), value)
+        return out
+
+    return reference
+
+
+REAL = tuple(d for d in DTYPES if d.kind != "c")
+for _name, _ufunc, _dtypes in (
+    ("index_put", None, DTYPES),
+    ("index_multiply", np.multiply, DTYPES),
+    ("index_maximum", np.maximum, REAL),
+    ("index_minimum", np.minimum, REAL),
+):
+    register(_name, reference=updated(_ufunc), dtypes=_dtypes)(index_adds)

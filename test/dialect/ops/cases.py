@@ -66,6 +66,7 @@ class Suite:
         reference: ``(attrs, *operands)`` to the result, without calling the op.
         dtypes: those that cases are made for.
         tolerance: see `Case`; tier 0 must agree to the last bit whatever it is.
+        complex_tolerance: the same for complex operands, where it is larger.
         symbolic: type inference on symbolic sizes must find the result's shape.
     """
 
@@ -74,6 +75,7 @@ class Suite:
     dtypes: tuple[DType, ...] = DTYPES
     tolerance: float = 0
     symbolic: bool = True
+    complex_tolerance: float = 0
 
 
 SUITES: dict[str, Suite] = {}
@@ -85,6 +87,7 @@ def register(
     dtypes: tuple[DType, ...] = DTYPES,
     tolerance: float = 0,
     symbolic: bool = True,
+    complex_tolerance: float = 0,
 ) -> Callable[[Generator], Generator]:
     """Decorator: cases of the ops ``names`` (full or short); ``reference(attrs, *args)``."""
 
@@ -93,7 +96,9 @@ def register(
             full = name if "." in name else f"profuse.{name}"
             assert full in OPS, f"no op is named {full}"
             assert full not in SUITES, f"{full} has two suites"
-            SUITES[full] = Suite(generate, reference, dtypes, tolerance, symbolic)
+            SUITES[full] = Suite(
+                generate, reference, dtypes, tolerance, symbolic, complex_tolerance
+            )  # fmt: skip
         return generate
 
     return decorate
@@ -123,7 +128,10 @@ def cases_of(
                 reference = suite.reference(attrs, *args)
             except (TypeError, ValueError, ArithmeticError) as error:
                 reference = error
-        yield Case(op, dtype, attrs, args, reference, suite.tolerance)
+        tolerance = suite.tolerance
+        if any(np.asarray(x).dtype.kind == "c" for x in args):
+            tolerance = max(tolerance, suite.complex_tolerance)
+        yield Case(op, dtype, attrs, args, reference, tolerance)
 
 
 @contextmanager
@@ -207,8 +215,8 @@ def python_number(dtype: DType) -> Any:
 def difference(actual: Any, expected: Any, tolerance: float = 0) -> str | None:
     """How ``actual`` differs from ``expected``: kind, dtype, shape, values; None = it does not.
 
-    ``tolerance`` is in units in the last place of the expected value; with 0 the sign of zero
-    counts as well.
+    ``tolerance`` is in units in the last place of the expected value, for complex numbers of the
+    larger of its two parts; with 0 the sign of zero counts as well.
     """
     if isinstance(expected, tuple):
         pairs = zip(actual, expected, strict=True)
@@ -226,14 +234,24 @@ def difference(actual: Any, expected: Any, tolerance: float = 0) -> str | None:
     if e.dtype.kind in "biu":
         wrong = a != e
     elif e.dtype.kind == "c":
-        parts = [difference(f(a), f(e), tolerance) for f in (np.real, np.imag)]
-        return next((p for p in parts if p), None)
+        wrong = _complex_differ(a, e, tolerance)
     else:
         wrong = _floats_differ(a, e, tolerance)
     if not wrong.any():
         return None
     at = tuple(int(k) for k in np.argwhere(wrong)[0])
     return f"is {a[at]!r}, not {e[at]!r}, at {at} ({int(wrong.sum())} of {wrong.size} wrong)"
+
+
+def _complex_differ(a: np.ndarray, e: np.ndarray, tolerance: float) -> np.ndarray:
+    parts = (np.real, np.imag)
+    wrong = [_floats_differ(f(a), f(e), tolerance) for f in parts]
+    if tolerance:
+        with np.errstate(all="ignore"):
+            sizes = [np.where(np.isfinite(f(e)), np.abs(f(e)), 0) for f in parts]
+            slack = tolerance * np.spacing(np.maximum(*sizes))
+            wrong = [w & ~(np.abs(f(a) - f(e)) <= slack) for w, f in zip(wrong, parts, strict=True)]
+    return wrong[0] | wrong[1]
 
 
 def _floats_differ(a: np.ndarray, e: np.ndarray, tolerance: float) -> np.ndarray:

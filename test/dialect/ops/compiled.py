@@ -233,6 +233,9 @@ def differences(case: Case, found: Sequence[Any]) -> Iterator[str]:
 
 def worst(found: np.ndarray, expected: np.ndarray) -> str:
     """The elements that are furthest off."""
+    if expected.dtype.kind == "c":
+        found, expected = (np.ascontiguousarray(x)[..., None].view(x.real.dtype)
+                           for x in (found, expected))  # fmt: skip
     with silent():
         a, e = found.astype(np.float64), expected.astype(np.float64)
         gap = np.where((a == e) | (np.isnan(a) & np.isnan(e)), -1.0, abs(a - e) / (abs(e) + 1e-300))

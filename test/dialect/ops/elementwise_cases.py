@@ -69,6 +69,11 @@ TOLERANCE: dict[str, float] = {
     **dict.fromkeys(["maximum", "minimum", "clip", "relu"], 0.5),  # which zero wins is open
 }  # fmt: skip
 
+# Of complex numbers. NumPy itself fuses multiplications and additions of arrays, not of scalars.
+COMPLEX_TOLERANCE: dict[str, float] = {
+    "abs": 2, "mul": 4, "square": 4, "sqrt": 4, "tan": 8, "tanh": 8,
+}  # fmt: skip
+
 MIXED = (BOOL, I8, U8, I64, U64, F16, F32, F64, C64)
 
 
@@ -141,9 +146,12 @@ def _register(op: type[Op]) -> None:
             except TypeError:
                 yield {}, args
 
-    register(op.full_name(), reference=reference(op.name), tolerance=TOLERANCE.get(op.name, 0))(
-        generate
-    )
+    register(
+        op.full_name(),
+        reference=reference(op.name),
+        tolerance=TOLERANCE.get(op.name, 0),
+        complex_tolerance=COMPLEX_TOLERANCE.get(op.name, 0),
+    )(generate)
 
 
 def _cast_cases(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:

@@ -20,6 +20,20 @@ def copies(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args
         yield {}, (x,)
 
 
+def required(attrs: Attrs, x: Any, condition: Any) -> Any:
+    if not np.all(condition):
+        raise ValueError(attrs["message"])
+    return np.copy(x)
+
+
+@register("require", reference=required, dtypes=FEW)
+def requires(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for shape in ((), (3,), (2, 4)):
+        x = array(dtype, shape, rng)
+        for condition in (True, np.True_, np.ones(3, bool), np.array([True, False]), np.False_):
+            yield {"message": "not so"}, (x, condition)
+
+
 def stored(attrs: Attrs, value: Any, like: np.ndarray) -> np.ndarray:
     out = np.zeros(like.shape, like.dtype)
     if attrs.get("assign"):

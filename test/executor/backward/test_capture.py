@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import profuse as pf
-from programs import both, captured
+from captured_programs import both, captured
 
 RNG = np.random.default_rng(5)
 

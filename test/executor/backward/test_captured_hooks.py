@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import INTERPRETED, WEIGHTS, both, captured
 from profuse.dialect.errors import GradientError
 from profuse.dialect.ops.backward import HOOK_TYPES
 from profuse.executor.backward.compile import compiled
-from programs import INTERPRETED, WEIGHTS, both, captured
 
 COMPILERS = pytest.mark.parametrize("compiler", [INTERPRETED, compiled])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
-from programs import captured
+from captured_programs import captured
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "dialect" / "gradients")]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import captured
 from profuse.dialect.errors import GradientError, InternalError
 from profuse.executor.backward import key
-from programs import captured
 
 RNG = np.random.default_rng(2)
 

@@ -9,9 +9,9 @@ import weakref
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import captured
 from profuse.dialect.errors import ArgumentError, GradientError
 from profuse.executor.settings import events
-from programs import captured
 
 
 @pytest.fixture(autouse=True)

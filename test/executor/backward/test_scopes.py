@@ -7,11 +7,11 @@ import threading
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import INTERPRETED, captured
 from profuse.dialect.errors import ArgumentError, GradientError
 from profuse.dialect.ir.op import OPS
 from profuse.executor.backward.state import STATE
 from profuse.executor.tape.node import TAPE
-from programs import INTERPRETED, captured
 
 
 def loss():

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import captured
 from profuse.dialect.ir.op import OPS
 from profuse.dialect.ops.speculation import Guard
-from programs import captured
 
 SIZES = (3, 4, 5, 9, 2)
 

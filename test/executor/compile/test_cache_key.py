@@ -149,6 +149,7 @@ OPTIONS = {
     "recall": "whether anything is looked up",
     "donate": "`in_place` of a request",
     "saved": "where is looked first",
+    "unsupported": "what becomes of calls without a graph",
     "gradients": "the pipeline keeps more, and a profile's key has it beside the arguments",
 }
 

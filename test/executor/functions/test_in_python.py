@@ -1,5 +1,6 @@
 """Calls that no graph can hold run in Python: NumPy's results and effects, counted, explained."""
 
+import builtins
 import logging
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import KnobError, ShapeError, TraceError
+from profuse.executor.functions import jit as jit_module
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +140,27 @@ def test_an_exception_of_the_function_itself_leaves_its_effects():
     assert log == [2, 2]
 
 
+def test_what_the_trace_alone_raises_is_told_and_not_tried_again(monkeypatch):
+    tries = []
+    trace = jit_module.trace
+    monkeypatch.setattr(jit_module, "trace", lambda *a, **k: tries.append(a) or trace(*a, **k))
+
+    def f(x):
+        if builtins.type(x) is not np.ndarray:
+            raise TypeError("no array")
+        return np.tanh(x)
+
+    jitted = pf.jit(f)
+    for _ in range(4):
+        np.testing.assert_array_equal(jitted(np.ones(3)), np.tanh(np.ones(3)))
+    assert len(tries) == 1
+    assert counts(jitted, "python_calls", "traces") == (4, 0)
+    assert any(
+        "the trace raised TypeError (no array), and Python did not" in reason
+        for reason in jitted.state().reasons
+    )
+
+
 def test_errors_of_numpy_name_the_line_as_before():
     f = pf.jit(lambda a, b: a @ b)
     with pytest.raises(ShapeError, match="test_in_python"):
@@ -241,7 +264,7 @@ def test_what_a_trace_cannot_undo_is_refused_and_not_run_twice():
     @pf.jit
     def f(x):
         big[0] += 1
-        return x + big[0]
+        return x + big[0] if big[1] == 0 else x
 
     with pytest.raises(TraceError, match="big is changed"):
         f(np.ones(1))

@@ -208,7 +208,7 @@ def test_what_an_op_returns_as_a_view_stays():
 
     def fn(x, w):
         y = np.tanh(x) * w
-        z = (y + 1j).real[1:-1]  # complex numbers are not fused
+        z = np.arcsinh(y + 1j).real[1:-1]  # arcsinh of complex numbers is not fused
         u = np.exp(z[0] * 0.5) + y
         return z, np.tanh(u * w) - u
 
@@ -222,7 +222,7 @@ def test_what_an_op_returns_as_a_view_stays():
     f(X * 2, W)
     for got, was, want in zip((z, u), kept, fn(X, W), strict=True):
         assert np.array_equal(got, was)
-        np.testing.assert_allclose(got, want, rtol=1e-5)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 def test_results_and_arguments_leak_nothing():

@@ -21,3 +21,11 @@ func.func @operand(%x: !profuse.tensor) {
   "profuse.warn"(%x) {message = "careful"} : (!profuse.tensor) -> ()
   return
 }
+
+// -----
+
+func.func @require_without_message(%x: tensor<4xf32>, %c: tensor<i1>) {
+  // expected-error@+1 {{needs attribute 'message'}}
+  %0 = "profuse.require"(%x, %c) : (tensor<4xf32>, tensor<i1>) -> tensor<4xf32>
+  return
+}

@@ -39,3 +39,10 @@ func.func @between(%x: tensor<4xf32>) -> tensor<4xf32> {
   %1 = "profuse.tanh"(%0) : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @require(
+// CHECK:         "profuse.require"(%arg0, %arg1) {message = "none"} : (tensor<4xf32>, tensor<i1>) -> tensor<4xf32>
+func.func @require(%x: tensor<4xf32>, %c: tensor<i1>) -> tensor<4xf32> {
+  %0 = "profuse.require"(%x, %c) {message = "none"} : (tensor<4xf32>, tensor<i1>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

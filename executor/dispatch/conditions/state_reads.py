@@ -1,0 +1,80 @@
+"""Emitting code that compares what a graph has read from outside of the call with what is there.
+
+Looking up a global, an item or a cell runs no Python code, and gives a reference that is borrowed
+or dropped at once: only the pointer is compared. Attributes of the user's objects may run code
+where a class has been changed since; so these tests come before the code holds pointers to items.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+
+from ....dialect.importers.python.state import StateRead
+from ...memory.placement import Refused
+from ..leaf_spec import Test
+from ..llvm_writer import Writer
+from ..refs import Held
+from .argument_reads import Checked
+
+_METHOD = types.MethodType(lambda self: None, 0)
+_SIZES: dict[type, str] = {dict: "PyDict_Size", list: "PyList_Size"}
+
+
+def state_tests(reads: Sequence[StateRead]) -> list[Test]:
+    """Tests that hold where what was read is the same object, or an equal text.
+
+    Raises Refused for what only Python can compare.
+    """
+    tests = []
+    for read in reads:
+        kind = type(read.holder)
+        if read.is_absent:
+            raise Refused(f"there is no {read.name}, for which Python looks")
+        if read.step == "size" and kind in _SIZES:
+            tests.append(Test(("held_size", Held(read.holder)), read.value))
+        elif read.step in ("global", "cell", "attribute", "method") or (
+            read.step == "item" and kind in _SIZES
+        ):
+            key = read.key
+            index = key if kind is list and read.step == "item" else None
+            found = ("read", Held(read.holder), read.step, Held(key), index, Held(read.value))
+            tests.append(Test(found, 1))
+        else:
+            raise Refused(f"{read.name} is a {kind.__name__}, which Python compares")
+    return tests
+
+
+def size(w: Writer, holder: Held) -> str:
+    """The length of a dict or list of the user's."""
+    return w.call(_SIZES[type(holder.value)], "i64", f"ptr {w.object(holder.value)}")
+
+
+def same(w: Writer, holder: Held, step: str, key: Held, index: int | None, value: Held) -> str:
+    """Whether a look-up finds this object, or an equal text."""
+    checked, at = Checked(w), f"ptr {w.object(holder.value)}"
+    if index is not None:
+        found, is_new = w.call("PyList_GetItem", "ptr", at, f"i64 {index}"), False
+    elif step in ("global", "item"):
+        name = f"ptr {w.object(key.value)}"
+        found, is_new = w.call("PyDict_GetItemWithError", "ptr", at, name), False
+    elif step == "cell":
+        found, is_new = w.call("PyCell_Get", "ptr", at), True
+    else:
+        name = f"ptr {w.object(key.value)}"
+        found, is_new = w.call("PyObject_GetAttr", "ptr", at, name), True
+    checked.unless(w.op(f"icmp ne ptr {found}, null"))
+    bound = f"ptr {found}"
+    if step == "method":
+        kind = w.op(f"icmp eq ptr {w.type_of(bound)}, {w.object(types.MethodType)}")
+        # What is no method is compared as this one, whose function nobody has.
+        place = w.op(f"select i1 {kind}, ptr {found}, ptr {w.object(_METHOD)}")
+        found = w.call("PyMethod_Function", "ptr", f"ptr {place}")
+    if is_new:
+        # What holds it keeps it: no other thread runs before the comparison below.
+        w.call("Py_DecRef", "void", bound)
+    checked.same(found, value.value)
+    return checked.answer(clear=True)
+
+
+__all__ = ["same", "size", "state_tests"]

@@ -1,0 +1,254 @@
+"""Writes to arguments are results of the graph, which go into the caller's arrays."""
+
+import copy
+import threading
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.errors import TraceError
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def python():
+    """The default, which the other tests turn off."""
+    with pf.knobs.override(unsupported="python"):
+        yield
+
+
+def jacobi(a, b, n):
+    for _ in range(n):
+        b[1:-1] = 0.33333 * (a[:-2] + a[1:-1] + a[2:])
+        a[1:-1] = 0.33333 * (b[:-2] + b[1:-1] + b[2:])
+
+
+def gemm(alpha, beta, c, a, b):
+    c[:] = alpha * a @ b + beta * c
+
+
+def increase(x):
+    x += 1
+    return x
+
+
+def through_a_view(x):
+    first = x[0]
+    x[1:] = x[:-1] * 2
+    first += 5
+    return x.sum(), first
+
+
+def twice(x):
+    x *= 2
+    return x, x.T, 3
+
+
+def swap(x, y):
+    t = x.copy()
+    x[:] = y
+    y[:] = t
+
+
+def by_out(x):
+    x[::2] += x[1::2]
+    np.sqrt(x, out=x)
+    return x.mean()
+
+
+def descend(parameters, gradients):
+    for name in parameters:
+        parameters[name] -= 0.1 * gradients[name]
+
+
+def some(*shape):
+    return RNG.random(shape)
+
+
+def both():
+    return {"a": some(3), "b": some(2, 2)}
+
+
+CASES = {
+    "jacobi": (jacobi, lambda: (some(9), some(9), 3)),
+    "gemm": (gemm, lambda: (1.5, 1.2, some(3, 4), some(3, 5), some(5, 4))),
+    "floats": (increase, lambda: (some(4),)),
+    "integers": (increase, lambda: (np.arange(5),)),
+    "half": (increase, lambda: (some(6).astype(np.float16),)),
+    "complex": (increase, lambda: (some(3) + 1j,)),
+    "rank 0": (increase, lambda: (np.array(3.0),)),
+    "empty": (increase, lambda: (some(0, 3),)),
+    "transposed": (increase, lambda: (some(4, 5).T,)),
+    "strided": (increase, lambda: (some(6, 6)[::2, ::-2],)),
+    "foreign byte order": (increase, lambda: (some(4).astype(">f8"),)),
+    "a view": (through_a_view, lambda: (some(3, 4),)),
+    "returned": (twice, lambda: (some(3, 3),)),
+    "two": (swap, lambda: (some(4), some(4))),
+    "out": (by_out, lambda: (some(8),)),
+    "dicts": (descend, lambda: (both(), both())),
+}
+
+
+def same(ours, theirs):
+    if isinstance(ours, dict):
+        ours, theirs = list(ours.values()), list(theirs.values())
+    if isinstance(ours, (tuple, list)):
+        assert len(ours) == len(theirs)
+        for x, y in zip(ours, theirs, strict=True):
+            same(x, y)
+    elif ours is None:
+        assert theirs is None
+    else:
+        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_arguments_are_numpys_at_each_call(name):
+    fn, arguments = CASES[name]
+    f = pf.jit(fn)
+    for _ in range(5):
+        ours = arguments()
+        theirs = copy.deepcopy(ours)
+        same(f(*ours), fn(*theirs))
+        same(ours, theirs)
+        f.wait()
+    counters = f.state().counters
+    assert (counters["python_calls"], counters["traces"]) == (0, 1)
+    assert counters["profiled_runs"] < 5
+    assert f.state().tier == "optimized"
+
+
+def test_a_result_that_is_an_argument_is_the_callers_array():
+    f, g, x = pf.jit(increase), pf.jit(twice), some(3, 3)
+    for _ in range(4):
+        assert f(x) is x
+        again, turned, three = g(x)
+        assert again is x and three == 3
+        assert turned.tolist() == x.T.tolist()
+
+
+def test_kernels_run():
+    def relax(x, y):
+        x += np.tanh(y) * 0.5
+        x *= 0.9
+
+    f, x, y = pf.jit(relax), some(64, 64), some(64, 64)
+    theirs = x.copy()
+    for _ in range(6):
+        f(x, y)
+        relax(theirs, y)
+        f.wait()
+    np.testing.assert_allclose(x, theirs, rtol=1e-12)
+    counters = f.state().counters
+    assert counters["python_calls"] == 0 and counters["kernel_launches"] >= 3
+
+
+def test_arrays_that_overlap_are_left_to_python():
+    f = pf.jit(swap)
+    f(some(4), some(4))
+    ours = some(6)
+    theirs = ours.copy()
+    f(ours[:4], ours[2:])
+    swap(theirs[:4], theirs[2:])
+    np.testing.assert_array_equal(ours, theirs)
+    assert f.state().counters["python_calls"] == 1
+    f(ours, ours)
+    assert f.state().counters["python_calls"] == 2
+
+
+def test_arrays_that_overlap_a_captured_one_are_left_to_python():
+    held = np.arange(4.0)
+
+    @pf.jit
+    def f(x):
+        x += held
+        x += held
+
+    f(np.zeros(4))
+    assert f.state().counters["python_calls"] == 0
+    f(held)
+    assert held.tolist() == [0.0, 4.0, 8.0, 12.0]
+    assert f.state().counters["python_calls"] == 1
+
+
+def test_arrays_that_must_not_be_written_raise_numpys_error():
+    f, x = pf.jit(increase), some(4)
+    x.flags.writeable = False
+    f(some(4))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="read-only"):
+            f(x)
+
+
+def test_a_call_that_fails_leaves_what_numpy_leaves():
+    def write(x, i):
+        x[0] = 9
+        x[1] = x[i]
+        return x
+
+    f = pf.jit(write)
+    for i in (2, 3, 9, 2, 9):
+        x = np.arange(4.0)
+        if i < 4:
+            assert f(x, i).tolist() == [9.0, float(i), 2.0, 3.0]
+        else:
+            with pytest.raises(IndexError):
+                f(x, i)
+            assert x.tolist() == [9.0, 1.0, 2.0, 3.0]
+        f.wait()
+
+
+def test_within_another_function_and_on_the_tape():
+    inner = pf.jit(increase)
+
+    @pf.jit
+    def outer(x):
+        y = x * 2
+        inner(y)
+        return inner(x) + y
+
+    for _ in range(4):
+        x = np.ones(3)
+        assert outer(x).tolist() == [5.0] * 3 and x.tolist() == [2.0] * 3
+    x = pf.array(np.ones(3), requires_grad=True)
+    inner(x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0] * 3
+
+
+def test_results_go_into_arrays_of_the_caller_too():
+    f, x, out = pf.jit(lambda x: np.tanh(increase(x))), np.zeros(3), np.empty(3)
+    for _ in range(3):
+        x[:] = 0
+        assert f.into(out, x) is out
+        assert x.tolist() == [1.0] * 3
+        np.testing.assert_allclose(out, np.tanh(np.ones(3)))
+
+
+def test_writes_are_refused_where_errors_are_asked_for():
+    with pytest.raises(TraceError, match="would change argument 'x'"):
+        pf.jit(increase, unsupported="raise")(np.ones(3))
+    with pytest.raises(TraceError, match="would change argument 'x'"):
+        pf.grad(lambda x: increase(x).sum())(np.ones(3))
+
+
+def test_threads():
+    f, failures = pf.jit(jacobi), []
+
+    def run(k):
+        for _ in range(20):
+            a, b = np.random.default_rng(k).random((2, 8 + k))
+            c, d = a.copy(), b.copy()
+            f(a, b, 2)
+            jacobi(c, d, 2)
+            if not (np.allclose(a, c) and np.allclose(b, d)):
+                failures.append(k)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert f.state().counters["python_calls"] == 0
