@@ -17,7 +17,7 @@ from mutation_runner import Mutation, main
 MUTATIONS = (
     Mutation(
         "a generated walk takes two arrays for one", "executor/backward/gather.py",
-        "if one in first:", "if False:",
+        "if arrays[k] is not arrays[first]:", "if False:",
         ("executor/backward/test_gather.py::test_constants_that_were_one_array_and_are_two",),
     ),
     Mutation(
@@ -28,9 +28,24 @@ MUTATIONS = (
     ),
     Mutation(
         "sizes that differ keep one symbol", "executor/backward/key.py",
-        "if changed is None or not changed <= entry.dynamic.keys() or entry.split(shapes):",
-        "if changed is None or not changed <= entry.dynamic.keys():",
+        "if changed is None or not changed <= dynamic.keys() or _split(dynamic, shapes):",
+        "if changed is None or not changed <= dynamic.keys():",
         ("executor/backward/test_key.py",),
+    ),
+    Mutation(
+        "a generated walk takes sizes that differ for one", "executor/backward/gather.py",
+        'tests.append(f"{name} != z{symbol}")', "pass",
+        ("executor/backward/test_key.py", "executor/backward/test_gather.py"),
+    ),
+    Mutation(
+        "arrays that others hold are written to", "executor/memory/donation.py",
+        "if _holders(inputs, k) <= _SOLE:", "if True:",
+        ("executor/backward/test_stolen_inputs.py",),
+    ),
+    Mutation(
+        "memory that others own is written to", "executor/memory/donation.py",
+        "array.flags.owndata and is_plain(array)", "is_plain(array)",
+        ("executor/backward/test_stolen_inputs.py",),
     ),
     Mutation(
         "saved values stay after a captured run", "executor/backward/run.py",

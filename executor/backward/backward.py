@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...dialect.dataclass import dataclass
 from ...dialect.errors import ArgumentError
 from ...dialect.ir.program import Module
 from ...dialect.ops.backward import CallBackward, CallHook
@@ -13,6 +14,22 @@ from .capture import Captured
 
 if TYPE_CHECKING:
     from .compile import BackwardFunction, Compiled
+
+
+@dataclass(frozen=True)
+class UsersCall:
+    """A place at which a captured run calls code of users.
+
+    Attributes:
+        position: of the op among those of the finished graph.
+        kind: which of the five kinds of hooks it calls (R4.26), as ``"tensor_pre_hook"``, or
+            ``"backward"`` for a gradient of the user's (R4.22).
+        origin: the node that it belongs to, with its number in the run.
+    """
+
+    position: int
+    kind: str
+    origin: str
 
 
 class Backward:
@@ -26,10 +43,9 @@ class Backward:
         changed: how many ops each step of finishing has moved or removed.
     """
 
-    def __init__(
-        self, name: str, captured: Captured, reasons: Sequence[str], signature: str
-    ) -> None:
-        self.name, self.reasons, self.signature = name, tuple(reasons), signature
+    def __init__(self, captured: Captured, reasons: Sequence[str], signature: str) -> None:
+        self.name = captured.module.main.name
+        self.reasons, self.signature = tuple(reasons), signature
         self.captured = captured
         self.stages: dict[str, Module] = {}
         self.changed: dict[str, int] = {}
@@ -68,15 +84,22 @@ class Backward:
             self._evaluator = Evaluator(self.module.main, self.module)
         return self._evaluator([inputs, sizes, scalars, hooks, packed_data])
 
+    @property
+    def calls(self) -> tuple[UsersCall, ...]:
+        """Where the graph calls hooks and gradients of users, in order."""
+        return tuple(
+            UsersCall(k, instr.attrs.get("hook_type", "backward"), instr.attrs["origin"])
+            for k, instr in enumerate(self.module.main.body.instrs)
+            if instr.op in (CallHook, CallBackward)
+        )
+
     def about(self) -> list[str]:
         """Sentences on why the run was captured, and where it calls code of users."""
         found = [f"{self.name} was captured, as there was a {reason}." for reason in self.reasons]
-        instrs = self.module.main.body.instrs
-        for k, instr in enumerate(instrs):
-            if instr.op in (CallHook, CallBackward):
-                what = instr.attrs.get("hook_type", "a gradient of the user's")
-                origin = instr.attrs["origin"]
-                found.append(f"Op {k} of {len(instrs)} calls {what}, of {origin}.")
+        count = len(self.module.main.body.instrs)
+        for call in self.calls:
+            what = "a gradient of the user's" if call.kind == "backward" else call.kind
+            found.append(f"Op {call.position} of {count} calls {what}, of {call.origin}.")
         return found
 
     def explain(self) -> str:
@@ -86,4 +109,28 @@ class Backward:
         return "\n".join([*steps, *rest])
 
 
-__all__ = ["Backward"]
+@dataclass(frozen=True)
+class AutogradState:
+    """A snapshot of what compiled autograd has done in this process.
+
+    Attributes:
+        captures: how many runs were captured; each was a miss, for the reasons that its entry in
+            ``runs`` has.
+        hits: how many runs were served by a graph that an earlier run had been captured as.
+        waiting: how many runs were eager, as their graph was captured or compiled beside them.
+        runs: what was captured, oldest first.
+    """
+
+    captures: int
+    hits: int
+    waiting: int
+    runs: tuple[Backward, ...]
+
+    def explain(self) -> str:
+        """The counts, then for each captured run why it was captured, and how it runs."""
+        counts = f"Backward runs: {self.captures} captured, {self.hits} served by such graphs"
+        counts += f", {self.waiting} eager meanwhile." if self.waiting else "."
+        return "\n\n".join([counts, *(run.explain() for run in self.runs)])
+
+
+__all__ = ["AutogradState", "Backward", "UsersCall"]

@@ -23,9 +23,9 @@ from ...dialect.ops.backward import (
     ValidateGrads,
 )
 from ..tape.node import Accumulate, Node
+from .outline import Outline
 from .record import RECORDS, record_opaque
 from .rules import Function, tensor
-from .walk import Walk
 
 Place = tuple[int, int]  # of a size: which shape of the walk, and which axis
 Dims = dict[Place, int]  # sizes that change, with the numbers of their symbols
@@ -57,13 +57,12 @@ class Capture:
 
     Args:
         number: of the capture (R4.12).
-        walk: of the run, marked.
-        pattern: for each lifted array, the number of its first occurrence among different ones.
+        outline: of the run.
         dynamic: the sizes that change from run to run, with the numbers of their symbols.
     """
 
-    def __init__(self, number: int, walk: Walk, pattern: Sequence[int], dynamic: Dims) -> None:
-        self.number, self.walk, self.pattern = number, walk, pattern
+    def __init__(self, number: int, outline: Outline, dynamic: Dims) -> None:
+        self.number, self.outline, self.pattern = number, outline, outline.pattern
         self.program = Program(f"CompiledAutograd{number}")
         self.lists = [self.program.new_value(ListType()) for _ in LISTS]
         self.program.body.args = tuple(self.lists)
@@ -77,7 +76,7 @@ class Capture:
         self.origin = ""
         self.loc: Loc | None = None
         self.next_hook = 0
-        self.opaque = set(walk.opaque)
+        self.opaque = outline.opaque
         self.dynamic = dynamic
         self._index_ops()
 
@@ -85,7 +84,7 @@ class Capture:
 
     def _index_ops(self) -> None:
         """The ops that take the elements of the lists (R4.13, R4.14)."""
-        walk = self.walk
+        outline = self.outline
         owners = self._owners()
         first = {p: k for k, p in reversed(list(enumerate(self.pattern)))}
         self.array_slots = [first[p] for p in range(len(first))]
@@ -94,7 +93,7 @@ class Capture:
         ]
         count = len(self.arrays)
         self.leaf_values = [
-            self._get(0, count + k, TENSOR, owners[5][k]) for k in range(len(walk.leaves))
+            self._get(0, count + k, TENSOR, owners[5][k]) for k in range(outline.leaves)
         ]
         first_of = {symbol: at for at, symbol in sorted(self.dynamic.items(), reverse=True)}
         self.size_slots = [first_of[symbol] for symbol in sorted(first_of)]
@@ -103,18 +102,17 @@ class Capture:
         ]
         self.sizes = {at: made[symbol] for at, symbol in self.dynamic.items()}
         self.scalars = [
-            self._get(2, k, INT_SCALAR if type(x) is int else FLOAT_SCALAR, owners[2][k])
-            for k, x in enumerate(walk.scalars)
+            self._get(2, k, INT_SCALAR if kind is int else FLOAT_SCALAR, owners[2][k])
+            for k, kind in enumerate(outline.scalars)
         ]
-        self.hook_values = [self._get(3, k, TENSOR, owners[3][k]) for k in range(len(walk.hooks))]
-        self.packed = [self._get(4, k, TENSOR, owners[4][k]) for k in range(len(walk.packed))]
+        self.hook_values = [self._get(3, k, TENSOR, owners[3][k]) for k in range(outline.hooks)]
+        self.packed = [self._get(4, k, TENSOR, owners[4][k]) for k in range(outline.packed)]
 
     def _owners(self) -> list[list[str]]:
         """The origin of each element of the lists of a walk: root, or number and name of a node."""
-        walk = self.walk
-        assert walk.marks is not None
-        labels = ["root", *(f"{k} {node.name}" for k, node in enumerate(walk.nodes))]
-        ends = [*walk.marks[1:], walk.marks[-1]] if len(walk.nodes) == 0 else walk.marks
+        outline = self.outline
+        labels = ["root", *(f"{k} {node.name}" for k, node in enumerate(outline.nodes))]
+        ends = outline.marks
         return [
             [
                 label
@@ -188,32 +186,30 @@ class Capture:
         dynamic = self.dynamic
         return tuple(
             d if (symbol_ := dynamic.get((at, axis))) is None else symbol(f"s{symbol_}")
-            for axis, d in enumerate(self.walk.shapes[at])
+            for axis, d in enumerate(self.outline.shapes[at])
         )
 
     def sizes_of(self, at: int) -> list[int]:
         """The values of those sizes of a shape that change."""
         return [
             self.sizes[at, axis]
-            for axis in range(len(self.walk.shapes[at]))
+            for axis in range(len(self.outline.shapes[at]))
             if (at, axis) in self.dynamic
         ]
 
     def meta_at(self, node: Node, index: int) -> int:
         """The place, among the shapes of the walk, of that of an output of a node."""
-        assert self.walk.marks is not None
-        return self.walk.marks[self.walk.places[node]][1] + index
+        return self.outline.marks[self.outline.places[node]][1] + index
 
     def marks(self, node: Node) -> tuple[int, ...]:
         """Where the lists of the walk begin for a node."""
-        assert self.walk.marks is not None
-        return self.walk.marks[self.walk.places[node]]
+        return self.outline.marks[self.outline.places[node]]
 
     # --- the run ----------------------------------------------------------------------------------
 
     def run(self) -> Captured:
         """Record the run, in the order in which the engine would do it (R4.17)."""
-        walk = self.walk
+        outline = self.outline
         found = self._record()
         self.origin, self.loc = "", None
         self.emit(FinalCallbacks, (), ())
@@ -222,23 +218,23 @@ class Capture:
         body.outputs = tuple(v for v in found if v is not None)
         return Captured(
             Module(self.program, self.functions), self.size_slots, self.array_slots, self.origins,
-            [v is not None for v in found], len(walk.leaves),
+            [v is not None for v in found], outline.leaves,
         )  # fmt: skip
 
     def _record(self) -> list[int | None]:
-        walk = self.walk
-        captures = walk.captures or {}
+        outline = self.outline
+        captures = outline.captures or {}
         found: list[int | None] = [None] * sum(map(len, captures.values()))
-        waiting = dict.fromkeys(walk.nodes, 0)
-        for node in walk.nodes:
+        waiting = dict.fromkeys(outline.nodes, 0)
+        for node in outline.nodes:
             for edge in node.edges:
                 if edge is not None:
                     waiting[edge[0]] += 1
         held: dict[Node, list[int | None]] = {}
-        for k, (node, index, _) in enumerate(walk.roots):
-            at = walk.shapes[k], walk.roots[k][2].dtype
-            self.program.types[self.arrays[self.pattern[k]]] = tensor(self.shape(k), at[1])
-            self._hold(held, node, index, self.arrays[self.pattern[k]])
+        for k, (node, index, root) in enumerate(outline.roots):
+            value = self.arrays[self.pattern[k]]
+            self.program.types[value] = tensor(self.shape(k), root.dtype)
+            self._hold(held, node, index, value)
         pushed = len(held)
         ready = [(-node.seq, k, node) for k, node in enumerate(held) if not waiting[node]]
         heapify(ready)
@@ -277,7 +273,8 @@ class Capture:
         return found
 
     def _is_plain_leaf(self, node: Node) -> bool:
-        return type(node) is Accumulate and node.hooked is None and self.walk.captures is None
+        outline = self.outline
+        return type(node) is Accumulate and node not in outline.hooked and outline.captures is None
 
     def _hold(self, held: dict[Node, list[int | None]], node: Node, index: int, g: int) -> None:
         """Add a gradient to those that an output of a node has got (R4.18)."""
@@ -291,15 +288,15 @@ class Capture:
         self, node: Node, gs: list[int | None], found: list[int | None]
     ) -> Sequence[int | None]:
         """Record one node, with its hooks in their order; what its edges are given."""
-        walk = self.walk
-        hooks = node.hooked
+        outline = self.outline
+        hooks = outline.hooked.get(node)
         self.next_hook = self.marks(node)[3]
-        places = walk.captures.get(node, ()) if walk.captures is not None else ()
-        runs = walk.needed is None or node in walk.needed
+        places = outline.captures.get(node, ()) if outline.captures is not None else ()
+        runs = outline.needed is None or node in outline.needed
         limit = 0
         if hooks is not None:
             limit = len(hooks.outputs)
-            for index, _ in hooks.outputs.values():
+            for index in hooks.outputs:
                 if gs[index] is None:
                     self.next_hook += 1
                 elif runs or places:
@@ -310,9 +307,9 @@ class Capture:
             return [None] * len(node.edges)
         own = self.marks(node)[3] + limit  # hooks of the walk are in the order of their calls
         if hooks is not None:
-            for _ in hooks.pre:
+            for _ in range(hooks.pre):
                 gs = self.hook("pre_hook", gs, len(gs))
-            own += len(hooks.pre) + len(hooks.accumulated) + len(hooks.post)
+            own += hooks.pre + hooks.accumulated + hooks.post
         given = list(gs)
         pulled: Sequence[int | None] = [None] * len(node.edges)
         if any(g is not None for g in gs):
@@ -321,12 +318,12 @@ class Capture:
             self.next_hook = calls
         if hooks is not None:
             leaf = self._leaf(node) if type(node) is Accumulate else None
-            for _ in hooks.accumulated:
+            for _ in range(hooks.accumulated):
                 if leaf is not None and any(g is not None for g in gs):
                     self.hook("post_acc_grad_hook", [leaf], 0)
                 else:
                     self.next_hook += 1
-            for _ in hooks.post:
+            for _ in range(hooks.post):
                 pulled = self.hook("post_hook", [*pulled, *given], len(pulled))
         return pulled
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...dialect.analysis.backward_lists import lowered
+from ...dialect.analysis.backward_lists import INPUTS, lowered
 from ...dialect.analysis.tidy import tidied
 from ...dialect.ir.program import Module
 from ...dialect.ops.backward import RUNNING, Frame
@@ -13,6 +13,8 @@ from ..functions.graph_function import LoadedFunction
 from ..observe import registry
 from ..plans.options import Options
 from ..settings.knobs import knobs
+from ..tiers.profiling import Executor
+from .beside import BESIDE
 
 if TYPE_CHECKING:
     from .backward import Backward
@@ -47,13 +49,55 @@ class Compiled:
 
     def __init__(self, made: Backward) -> None:
         found = lowered(made.module)
-        options = Options(name=made.name, background=knobs.background, arguments=made.signature)
+        options = Options(
+            name=made.name, background=knobs.background, arguments=made.signature,
+            donate=("inputs",),
+        )  # fmt: skip
         module = Module(tidied(found.program))
         self.function = BackwardFunction(module, options, made.about())
-        self._executor = self.function._executor
+        executor = self._executor = self.function._executor
+        # What nobody else holds any more, such as saved arrays of released nodes (R4.29, R4.42).
+        executor.donated = tuple(k for k, (which, _) in enumerate(found.inputs) if which == INPUTS)
+        executor.sole = True
+        # What goes through its stages beside the program; None = in the calls.
+        in_stages = isinstance(executor, Executor) and options.background
+        self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
+        self._is_busy = False  # a plan is made beside the program
         self._inputs = found.inputs
         self._leaves = found.leaves
         self._has_frame = found.frame
+
+    def is_ready(self) -> bool:
+        """Whether a run is better given to the graph than to the eager tape.
+
+        In the background, that is while it is profiled, and once it is compiled.
+        """
+        executor = self._in_stages
+        if executor is None or executor.optimized is not None:
+            return True
+        if self._is_busy or executor.under_way():
+            return False
+        if executor.record is not None and executor.record.ready:
+            self._advance()  # the compile was lost
+            return False
+        return True
+
+    def prepare(self) -> None:
+        """Have the executor make the plan for the next run, which would wait for that else."""
+        if self._in_stages is not None:
+            self._in_stages.plan()
+
+    def _advance(self) -> None:
+        """Have the plan for the next run be made beside the program."""
+        self._is_busy = True
+
+        def job() -> None:
+            try:
+                self.prepare()
+            finally:
+                self._is_busy = False
+
+        BESIDE.ask(job)
 
     def __call__(
         self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list
@@ -64,6 +108,9 @@ class Compiled:
         leaves = [inputs[k] for k in self._leaves]
         before = RUNNING.frame
         if self._has_frame:
+            for which, index in self._inputs:  # code of users finds leaves there, and no arrays
+                if which == INPUTS:
+                    inputs[index] = None
             RUNNING.frame = Frame(inputs, hooks, packed_data)
         else:
             inputs.clear()
@@ -77,6 +124,11 @@ class Compiled:
             found[k] = None
             if leaf is not None:
                 leaf.add_gradient(g, 1)
+        executor = self._in_stages
+        if executor is not None and executor.optimized is None:
+            record = executor.record
+            if record is not None and record.ready:
+                self._advance()
         return found
 
 

@@ -1,223 +1,370 @@
-"""A walk over the nodes of a run that has been met before, as one generated function.
+"""A walk over the nodes of a run that has been met before, as generated functions.
 
-It asks of each node, in straight-line code, whether it is what it was: the same plan, and edges
-that lead to the same nodes. Plans tell sizes, but for elementwise ops, whose shapes are compared.
-Whatever is not so is left to the walk (`walk.Walk`), which knows no run in advance.
+They ask of each node, in straight-line code, whether it is what it was: the same plan, and edges
+that lead to the same nodes. Where no size changes from run to run, plans tell sizes, but for
+elementwise ops, whose shapes are compared. Else plans are compared by what they do, all shapes are
+compared, and sizes that change are taken from them. Whatever is not so is left to the walk
+(`walk.Walk`), which knows no run in advance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from ...dialect.importers.python.users_code import generated_file
 from ..plans.differentiable import DiffNode
+from ..tape.builder import Unsaved
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
-from ..tape.saved import Packed
-from .walk import Walk, hooks_of
+from .capture import Captured, Dims
+from .outline import Outline, Stand
+from .walk import Shape, hooks_of
 
 Given = tuple[list[Any], list[Any], list[Any]]
 """Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks."""
 Gather = Callable[[Sequence[Any], bool], "Given | None"]
-_MOST = 4000  # nodes of a generated function
+Part = Callable[[list, list, list, list, float], "float | None"]
+_PART = 48  # nodes of a generated function: other threads wait while Python compiles one
 
 
-def gather_of(walk: Walk, arrays: Sequence[int], sizes: Sequence[tuple[int, int]]) -> Gather | None:
+def gather_of(outline: Outline, captured: Captured, dynamic: Dims) -> Gather | None:
     """A function that gathers what a run like this one is given; None where there is none.
 
     It is called with the roots of a run, and whether its nodes keep what they have saved. It
     returns None for a run that is not like this one, in which case nothing has changed.
 
     Args:
-        walk: of the run.
-        arrays: which lifted arrays are passed.
-        sizes: which sizes of the walk are passed.
+        outline: of the run.
+        captured: what of it is passed.
+        dynamic: the sizes that change from run to run, with the numbers of their symbols.
     """
-    inner = [node for node in walk.nodes if node.edges]
+    nodes = outline.nodes
+    inner = [node for node in nodes if node.edges]
     usual = all(node.__class__ in (OpNode, DiffNode) for node in inner) and all(
-        node.__class__ is Accumulate or node.edges for node in walk.nodes
+        node.__class__ is Accumulate or node.edges for node in nodes
     )
     usual = usual and not any(
-        type(x) is Packed
-        for node in inner
-        if type(node) is DiffNode
-        for x, _ in node.captures or ()
-    )
+        type(x) is Stand and x.packed
+        for groups in outline.saved.values() for group in groups for x in group
+    )  # fmt: skip
     ordered = all(a.seq > b.seq for a, b in pairwise(inner))
-    single = len(walk.roots) == 1 and walk.roots[0][0].edges
-    plain = not walk.opaque and walk.captures is None and len(inner) <= _MOST
-    if not (usual and ordered and single and plain):
+    single = len(outline.roots) == 1 and outline.roots[0][0].edges
+    if not (usual and ordered and single and outline.captures is None and not outline.opaque):
         return None
-    return _Writer(walk).function(arrays, sizes)
+    return _Writer(outline, dynamic).function(captured)
 
 
 class _Writer:
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
-        self.scope: dict[str, Any] = {
-            "O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "shapes": _shapes,
-        }  # fmt: skip
-        self.lines: list[str] = []
-        self.names: dict[Node, str] = {}
-        self.arrays: list[str] = ["g"]
-        self.hooks: list[str] = []
+    """Writes the functions, each of which is given five lists to read and to add to.
 
-    def function(self, arrays: Sequence[int], sizes: Sequence[tuple[int, int]]) -> Gather:
-        """Write and compile the function."""
-        walk = self.walk
-        root, index, g = walk.roots[0]
-        emit = self.lines.append
-        emit("def gather(roots, retain):")
-        emit("  try:")
-        self.emit("[(n0, i, g)] = roots")
-        self.emit(f"if i != {index} or g.shape != {g.shape!r} or g.dtype != G: return None")
-        self.scope["G"] = g.dtype
-        self.names[root] = "n0"
-        self.emit("q = n0.seq + 1")
-        inner = [node for node in walk.nodes if node.edges]
+    They are the nodes by their numbers, values of symbols, arrays and hooks; and the number of the
+    node in front, of which those that follow have lower ones.
+    """
+
+    def __init__(self, outline: Outline, dynamic: Dims) -> None:
+        self.outline, self.dynamic = outline, dynamic
+        self.numbers: dict[Node, int] = {}
+        self.symbols: set[int] = set()
+        self.parts: list[Part] = []
+        self._begin()
+
+    def function(self, captured: Captured) -> Gather:
+        """Write and compile the functions; what calls them."""
+        outline = self.outline
+        root, index, g = outline.roots[0]
+        self.numbers[root] = 0
+        self.local.add("n0")
+        self.lines.append("  n0, g = N[0], A[0]")
+        self.shape("g.shape", 0)
+        inner = [node for node in outline.nodes if node.edges]
         for k, node in enumerate(inner):
             self.node(k, node)
-        leaves = [node for node in walk.nodes if not node.edges]
-        hooks, self.hooks = self.hooks, []  # those of leaves come first, as in the walk
-        for node in leaves:
-            name = self.names[node]
-            shape, dtype = node.metas[0]
-            self.scope[f"M{name}"] = dtype
-            self.emit(f"[(s, t)] = {name}.metas")
-            self.emit(
-                f"if {name}.__class__ is not L or s != {shape!r} or t != M{name}: return None"
+            if k % _PART == _PART - 1:
+                self.end()
+        self.end()
+        inner_parts, self.parts = self.parts, []
+        leaves = [node for node in outline.nodes if not node.edges]
+        for k, node in enumerate(leaves):
+            self.leaf(node)
+            if k % _PART == _PART - 1:
+                self.end()
+        self.end()
+        symbols = [self.dynamic[at] for at in captured.sizes]
+        return _joined(
+            _Joined(
+                (index, g.dtype), tuple(inner_parts), tuple(self.parts),
+                [self.numbers[node] for node in inner], [self.numbers[node] for node in leaves],
+                _equal(outline.pattern), captured.arrays, symbols,
             )
-            self.hook(node, name)
-        self.hooks += hooks
-        names = [self.names[node] for node in leaves]
-        self.emit(f"if len({{{', '.join(names)}}}) != {len(names)}: return None")
-        return self.compiled(arrays, sizes, names)
+        )  # fmt: skip
 
-    def _pattern(self) -> list[int]:
-        return [id(x) for x in self.walk.arrays]
+    # --- parts ------------------------------------------------------------------------------------
 
-    def compiled(
-        self, arrays: Sequence[int], sizes: Sequence[tuple[int, int]], leaves: Sequence[str]
-    ) -> Gather:
-        """The end of the function: which arrays are the same, and what is returned.
+    def _begin(self) -> None:
+        self.scope: dict[str, Any] = {
+            "O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds,
+        }  # fmt: skip
+        self.lines = ["def part(N, Z, A, H, q):"]
+        self.local: set[str] = set()
 
-        Those that were different ones are inputs of their own, and may be the same now.
-        """
-        found = self._pattern()
-        self.emit(f"A = [{', '.join(self.arrays)}]")
-        first: dict[int, int] = {}
-        for k, one in enumerate(found):
-            if one in first:
-                self.emit(f"if A[{k}] is not A[{first[one]}]: return None")
-            first.setdefault(one, k)
-        self.emit("if not retain:")
-        for node, name in self.names.items():
-            if type(node) is OpNode:
-                self.emit(f"  {name}.saved = None")
-            elif type(node) is DiffNode:
-                self.emit(f"  {name}.release()")
-        self.emit("  pass")
-        passed = [f"A[{k}]" for k in arrays] + [f"{name}.leaf()" for name in leaves]
-        shapes = self.walk.shapes
-        values = [str(shapes[k][axis]) for k, axis in sizes]
-        hooks = ", ".join(self.hooks)
-        self.emit(f"return [{', '.join(passed)}], [{', '.join(values)}], [{hooks}]")
-        self.lines.append("  except (AttributeError, TypeError, ValueError): return None")
-        source = "\n".join(self.lines)
-        exec(compile(source, generated_file("walk of a backward run"), "exec"), self.scope)
-        return self.scope["gather"]
+    def end(self) -> None:
+        """Compile what has been written since the last time."""
+        if len(self.lines) > 1:
+            self.lines.append("  return q")
+            source = "\n".join(self.lines)
+            file = generated_file("walk of a backward run")
+            exec(compile(source, file, "exec"), self.scope)
+            self.parts.append(self.scope["part"])
+        self._begin()
 
     def emit(self, line: str) -> None:
-        self.lines.append(f"    {line}")
+        self.lines.append(f"  {line}")
+
+    def name(self, node: Node) -> str:
+        """The variable for a node that has been met."""
+        number = self.numbers[node]
+        name = f"n{number}"
+        if name not in self.local:
+            self.local.add(name)
+            self.emit(f"{name} = N[{number}]")
+        return name
+
+    def met(self, node: Node) -> str:
+        """The variable for a node that is met for the first time; `store` keeps it."""
+        number = self.numbers[node] = len(self.numbers)
+        self.local.add(f"n{number}")
+        return f"n{number}"
+
+    # --- shapes -----------------------------------------------------------------------------------
+
+    def shape(self, source: str, at: int) -> None:
+        """Compare a shape of the walk, and take sizes that change from it."""
+        shape: Shape = self.outline.shapes[at]
+        symbols = [self.dynamic.get((at, axis)) for axis in range(len(shape))]
+        if symbols == [None] * len(shape):
+            self.emit(f"if {source} != {shape!r}: return None")
+            return
+        names, tests, new = [], [], []
+        for axis, (size, symbol) in enumerate(zip(shape, symbols, strict=True)):
+            name = f"a{axis}"
+            if symbol is None:
+                tests.append(f"{name} != {size}")
+            elif symbol in self.symbols:
+                if f"z{symbol}" not in self.local:
+                    self.local.add(f"z{symbol}")
+                    self.emit(f"z{symbol} = Z[{symbol}]")
+                tests.append(f"{name} != z{symbol}")
+            else:
+                name = f"z{symbol}"
+                self.local.add(name)
+                self.symbols.add(symbol)
+                new.append(symbol)
+            names.append(name)
+        self.emit(f"{', '.join(names)}, = {source}")
+        if tests:
+            self.emit(f"if {' or '.join(tests)}: return None")
+        for symbol in new:
+            self.emit(f"Z[{symbol}] = z{symbol}")
+
+    # --- nodes ------------------------------------------------------------------------------------
 
     def node(self, k: int, node: Any) -> None:
         """What is asked of one node, and taken from it."""
-        name = self.names[node]
-        letter = "O" if type(node) is OpNode else "D"
-        what, attribute = (node.plan, "plan") if letter == "O" else (node.op, "op")
-        self.scope[f"P{k}"] = what
+        name = self.name(node)
+        letter, attribute = ("O", "plan") if type(node) is OpNode else ("D", "op")
+        self.scope[f"P{k}"] = what = getattr(node, attribute)
+        differs = f"{name}.{attribute} is not P{k}"
+        if letter == "O" and self.dynamic:
+            self.scope[f"T{k}"] = what.stamp or what.stamped()
+            self.emit(f"p = {name}.plan")
+            differs = f"p is not P{k} and (p.stamp or p.stamped()) != T{k}"
         self.emit(
-            f"if {name}.{attribute} is not P{k} or {name}.__class__ is not {letter} or "
-            f"{name}.seq >= q: return None"
+            f"if {differs} or {name}.__class__ is not {letter} or {name}.seq >= q: return None"
         )
         self.emit(f"q = {name}.seq")
         self.hook(node, name)
         self.edges(node, name)
         if letter == "O":
-            self.op(node, name, k)
+            self.op(node, name)
         else:
             self.subgraph(node, name, k)
 
+    def leaf(self, node: Node) -> None:
+        """What is asked of a leaf."""
+        name = self.name(node)
+        self.scope[f"M{name}"] = node.metas[0][1]
+        self.emit(f"[(s, t)] = {name}.metas")
+        self.emit(f"if {name}.__class__ is not L or t != M{name}: return None")
+        self.shape("s", self._shapes_of(node))
+        self.hook(node, name)
+
+    def _shapes_of(self, node: Node) -> int:
+        return self.outline.marks[self.outline.places[node]][1]
+
     def hook(self, node: Node, name: str) -> None:
         """Ask for the hooks of a node, of which places and numbers count (R4.8)."""
-        if node.hooked is None:
+        hooks = self.outline.hooked.get(node)
+        if hooks is None:
             self.emit(f"if {name}.hooked is not None: return None")
             return
-        self.scope[f"H{name}"], _ = _hooked(node)
-        self.emit(f"k, h{name} = hooked({name})")
+        self.scope[f"H{name}"] = hooks.key
+        self.emit(f"k, h = hooked({name})")
         self.emit(f"if k != H{name}: return None")
-        self.hooks.append(f"*h{name}")
+        self.emit("H += h")
 
     def edges(self, node: Node, name: str) -> None:
         """Follow the edges of a node: to a node that is new here, or to the one that it was."""
-        parts, tests = [], []
+        parts, tests, new = [], [], []
         for k, edge in enumerate(node.edges):
             if edge is None:
                 parts.append(f"e{k}")
                 tests.append(f"e{k} is not None")
                 continue
             target, index = edge
-            known = self.names.get(target)
-            if known is None:
-                self.names[target] = f"n{len(self.names)}"
-                parts.append(f"({self.names[target]}, i{k})")
-            else:
+            if target in self.numbers:
+                tests.append(f"e{k} is not {self.name(target)}")
                 parts.append(f"(e{k}, i{k})")
-                tests.append(f"e{k} is not {known}")
+            else:
+                new.append(target)
+                parts.append(f"({self.met(target)}, i{k})")
             tests.append(f"i{k} != {index}" if index else f"i{k}")
         self.emit(f"[{', '.join(parts)}] = {name}.edges")
         self.emit(f"if {' or '.join(tests)}: return None")
+        for target in new:
+            number = self.numbers[target]
+            self.emit(f"N[{number}] = n{number}")
 
-    def op(self, node: OpNode, name: str, k: int) -> None:
+    def op(self, node: OpNode, name: str) -> None:
         """What an op has saved; its plan says of what types and, mostly, sizes."""
-        assert node.saved is not None
-        operands, results, versions = node.saved
-        plan = node.plan
+        operands, results = self.outline.saved[node]
+        at = self._shapes_of(node)
         self.emit(f"s = {name}.metas")
-        (first, *more) = [meta[0] for meta in node.metas]
-        test = f"s[0][0] != {first!r}"
-        for n, shape in enumerate(more, 1):
-            test += f" or s[{n}][0] != {shape!r}"
-        self.emit(f"if {test}: return None")
-        kept = [n for n, x in enumerate(operands) if hasattr(x, "dtype") and n in plan.kept]
+        for n in range(len(node.metas)):
+            self.shape(f"s[{n}][0]", at + n)
+        at += len(node.metas)
         self.emit(f"x, y, v = {name}.saved")
-        for n in kept:
-            self.take(f"x[{n}]", f"{name}x{n}")
-        for n in plan.kept_results:
-            if hasattr(results[n], "dtype"):
-                self.take(f"y[{n}]", f"{name}y{n}")
-        if versions:
+        given = [(f"x[{n}]", x) for n, x in enumerate(operands)]
+        given += [(f"y[{n}]", results[n]) for n in node.plan.kept_results]
+        taken = []
+        for source, x in given:
+            if type(x) is Stand:
+                taken.append(source)
+            elif type(x) is not Unsaved:
+                continue
+            if self.dynamic:
+                if type(x) is Stand or not x.is_unknown:
+                    self.shape(f"{source}.shape", at)
+                at += 1
+        if taken:
+            self.emit(f"A += {', '.join(taken)},")
+        if node in self.outline.versions:
             self.emit("for w, c in v:")
             self.emit("  if w.count != c: return None")
         else:
             self.emit("if v: return None")
 
-    def take(self, source: str, name: str) -> None:
-        """Lift an array."""
-        self.emit(f"{name} = {source}")
-        self.arrays.append(name)
-
     def subgraph(self, node: DiffNode, name: str, k: int) -> None:
         """What a subgraph has captured; its sizes are compared."""
-        assert node.captures is not None
-        self.scope[f"S{k}"] = _shapes(node.captures)
-        self.emit(f"c{k} = {name}.captures")
-        self.emit(f"if shapes(c{k}) != S{k}: return None")
+        (captures,) = self.outline.saved[node]
+        at = self._shapes_of(node)
+        if self.dynamic:
+            self.emit(f"s = {name}.metas")
+            for n in range(len(node.metas)):
+                self.shape(f"s[{n}][0]", at + n)
+        at += len(node.metas)
+        self.scope[f"S{k}"] = _kinds(captures)
+        self.emit(f"c = [x for x, _ in {name}.captures]")
+        self.emit(f"if kinds(c) != S{k}: return None")
+        taken = []
+        for n, x in enumerate(captures):
+            if type(x) is Stand:
+                taken.append(f"c[{n}]")
+                self.shape(f"c[{n}].shape", at)
+                at += 1
+            elif type(x) is Unsaved:
+                at += 1
+        if taken:
+            self.emit(f"A += {', '.join(taken)},")
         self.emit(f"for w, c in {name}.versions:")
         self.emit("  if w.count != c: return None")
-        self.arrays.append(f"*[x for x, _ in c{k} if hasattr(x, 'dtype')]")
+
+
+class _Joined:
+    """What the functions for the parts of a run have in common.
+
+    Attributes:
+        root: which output of its node the root is, and its dtype.
+        inner, outer: functions for nodes, and for leaves.
+        nodes, leaves: the numbers of nodes that are released, and of leaves.
+        equal: pairs of arrays that are the same one.
+        arrays: those that are passed.
+        symbols: those whose values are passed.
+    """
+
+    __slots__ = ("arrays", "equal", "inner", "leaves", "nodes", "outer", "root", "symbols")
+
+    def __init__(
+        self, root: tuple[int, Any], inner: tuple[Part, ...], outer: tuple[Part, ...],
+        nodes: list[int], leaves: list[int], equal: list[tuple[int, int]], arrays: Sequence[int],
+        symbols: list[int],
+    ) -> None:  # fmt: skip
+        self.root, self.inner, self.outer = root, inner, outer
+        self.nodes, self.leaves, self.equal = nodes, leaves, equal
+        self.arrays, self.symbols = arrays, symbols
+
+
+def _joined(run: _Joined) -> Gather:
+    (index, dtype), inner, outer = run.root, run.inner, run.outer
+    numbers, equal, symbols = run.nodes, run.equal, run.symbols
+    count = len(numbers) + len(run.leaves)
+    passed = list(run.arrays)
+    pick_leaves = itemgetter(*run.leaves, 0, 0)  # two more, so that it gives a tuple
+    most = max(symbols, default=-1) + 1
+
+    def gather(roots: Sequence[Any], retain: bool) -> Given | None:
+        try:
+            [(node, i, g)] = roots
+            if i != index or g.dtype != dtype:
+                return None
+            nodes: list[Any] = [None] * count
+            nodes[0] = node
+            values: list[Any] = [None] * most
+            arrays, hooks, hooks_of_leaves = [g], [], []  # type: ignore[var-annotated]
+            q: Any = node.seq + 1
+            for part in inner:
+                q = part(nodes, values, arrays, hooks, q)
+                if q is None:
+                    return None
+            for part in outer:
+                if part(nodes, values, arrays, hooks_of_leaves, 0) is None:
+                    return None
+            # Those that were different ones are inputs of their own, and may be the same now.
+            for k, first in equal:
+                if arrays[k] is not arrays[first]:
+                    return None
+        except (AttributeError, TypeError, ValueError):
+            return None
+        leaves = pick_leaves(nodes)[:-2]
+        if len({*leaves}) != len(leaves):
+            return None
+        if not retain:
+            for k in numbers:
+                nodes[k].release()
+        found = [arrays[k] for k in passed]
+        found += [leaf.leaf() for leaf in leaves]
+        # Leaves come first, as in the walk.
+        return found, [values[s] for s in symbols], hooks_of_leaves + hooks
+
+    return gather
+
+
+def _equal(pattern: Sequence[int]) -> list[tuple[int, int]]:
+    """Which arrays were the same as an earlier one."""
+    first: dict[int, int] = {}
+    return [(k, first[p]) for k, p in enumerate(pattern) if first.setdefault(p, k) != k]
 
 
 def _hooked(node: Node) -> Any:
@@ -226,12 +373,12 @@ def _hooked(node: Node) -> Any:
     return hooks_of(node, found), found
 
 
-def _shapes(captures: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """What captures of a subgraph are: shapes and dtypes of arrays, other values themselves."""
+def _kinds(captures: Sequence[Any]) -> list[Any]:
+    """What captures of a subgraph are: dtypes of arrays, other values themselves."""
     return [
-        (x.__class__, x.shape, x.dtype) if hasattr(x, "dtype") else (x.__class__, repr(x))
-        for x, _ in captures
-    ]
+        x.dtype if hasattr(x, "dtype") else (x.__class__, repr(x))
+        for x in captures
+    ]  # fmt: skip
 
 
 __all__ = ["Gather", "Given", "gather_of"]

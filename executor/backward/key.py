@@ -13,13 +13,62 @@ from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
 from .capture import Captured, Dims, Place
-from .gather import Gather, gather_of
+from .gather import Gather
+from .outline import Outline
 from .walk import Shape, Walk
 
 Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
-Made = tuple[Captured, Compiled]
 _RECENT = 4  # entries that are compared before the trie is walked
-_WRITTEN = 8  # functions that are generated for one entry: sizes may go on changing
+
+
+class Made:
+    """What a capture has made.
+
+    Attributes:
+        captured: the graph.
+        run: what runs it.
+        is_ready: whether a run may be given to it now; else it is run eagerly.
+        dynamic: the sizes that are passed, with the numbers of their symbols.
+        shapes: of the last run that it served.
+        ranks: of the shapes.
+    """
+
+    __slots__ = ("captured", "dynamic", "is_ready", "ranks", "run", "shapes")
+
+    def __init__(
+        self, captured: Captured, run: Compiled, is_ready: Callable[[], bool], entry: Entry
+    ) -> None:
+        self.captured, self.run, self.is_ready = captured, run, is_ready
+        self.dynamic, self.shapes, self.ranks = entry.dynamic, entry.shapes, entry.ranks
+
+    def serves(self, shapes: list[Shape]) -> bool:
+        """Whether the graph holds for these shapes."""
+        if self.shapes == shapes:
+            return True
+        dynamic = self.dynamic
+        changed = _changed(self.shapes, shapes) if list(map(len, shapes)) == self.ranks else None
+        if changed is None or not changed <= dynamic.keys() or _split(dynamic, shapes):
+            return False
+        self.shapes = shapes
+        return True
+
+
+def _changed(before: list[Shape], shapes: list[Shape]) -> set[Place]:
+    """Which sizes are others; ranks are the same."""
+    return {
+        (k, axis)
+        for k, (new, old) in enumerate(zip(shapes, before, strict=True)) if new != old
+        for axis, (a, b) in enumerate(zip(new, old, strict=True)) if a != b
+    }  # fmt: skip
+
+
+def _split(dynamic: Dims, shapes: list[Shape]) -> list[Place]:
+    """Sizes of which others with the same symbol are not equal any more."""
+    values: dict[int, int] = {}
+    return [
+        (k, axis) for (k, axis), symbol in dynamic.items()
+        if values.setdefault(symbol, shapes[k][axis]) != shapes[k][axis]
+    ]  # fmt: skip
 
 
 class Entry:
@@ -27,43 +76,28 @@ class Entry:
 
     Attributes:
         steps: the keys of the nodes.
-        shapes: of the last run that it served.
+        shapes: of the last run that was captured.
         pattern: which lifted arrays are the same one.
         ranks: of the shapes.
         dynamic: sizes that have changed, and so are passed, each with the number of its symbol:
             sizes have one symbol while they have been equal in all runs.
-        made: what the last capture has made, and what runs it; None before it.
-        written: how many functions were generated that gather what such runs are given.
+        made: what the last capture has made; None before it. Other threads read it while this
+            entry is widened, so that it has all that they compare.
     """
 
-    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes", "steps", "written")
+    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes", "steps")
 
     def __init__(
-        self, steps: list[Hashable], shapes: list[Shape], pattern: list[int]
+        self, steps: list[Hashable], shapes: list[Shape], pattern: Sequence[int]
     ) -> None:  # fmt: skip
         self.steps, self.shapes, self.pattern = steps, shapes, pattern
         self.dynamic: Dims = {}
         self.ranks = list(map(len, shapes))
         self.made: Made | None = None
-        self.written = 0
 
     def changed(self, shapes: list[Shape]) -> set[Place] | None:
-        """Which sizes are others than those of the last run; None for other ranks."""
-        if list(map(len, shapes)) != self.ranks:
-            return None
-        return {
-            (k, axis)
-            for k, (new, old) in enumerate(zip(shapes, self.shapes, strict=True)) if new != old
-            for axis, (a, b) in enumerate(zip(new, old, strict=True)) if a != b
-        }  # fmt: skip
-
-    def split(self, shapes: list[Shape]) -> list[Place]:
-        """Sizes of which others with the same symbol are not equal any more."""
-        values: dict[int, int] = {}
-        return [
-            (k, axis) for (k, axis), symbol in self.dynamic.items()
-            if values.setdefault(symbol, shapes[k][axis]) != shapes[k][axis]
-        ]  # fmt: skip
+        """Which sizes are others than those of the last capture; None for other ranks."""
+        return _changed(self.shapes, shapes) if list(map(len, shapes)) == self.ranks else None
 
     def widen(self, places: Iterable[Place], shapes: list[Shape]) -> None:
         """Make sizes dynamic, and give one symbol to those that have always been equal."""
@@ -100,18 +134,11 @@ class _Step:
         self.entries: list[Entry] = []
 
 
-def _serves(entry: Entry, walk: Walk, pattern: list[int]) -> Made | None:
+def _serves(entry: Entry, walk: Walk | Outline, pattern: Sequence[int]) -> Made | None:
     """What an entry has for a walk of its key; None for other sizes or arrays."""
-    made, shapes = entry.made, walk.shapes
-    if made is None or entry.pattern != pattern:
+    made = entry.made
+    if made is None or entry.pattern != pattern or not made.serves(walk.shapes):
         return None
-    if entry.shapes == shapes:
-        return made
-    # No function gathers what runs of ever other sizes are given.
-    changed = entry.changed(shapes)
-    if changed is None or not changed <= entry.dynamic.keys() or entry.split(shapes):
-        return None
-    entry.shapes = shapes
     return made
 
 
@@ -123,11 +150,12 @@ class Cache:
         self.root = _Step()
         self.captures = 0
         self.is_told = False  # that there are too many
+        self.awaited: list[Outline] = []  # of runs that are captured beside others
         # Both are replaced as a whole, as threads read them.
         self._recent: tuple[Entry, ...] = ()
         self.gathers: tuple[tuple[Gather, Made], ...] = ()
 
-    def find(self, walk: Walk, pattern: list[int]) -> Made | None:
+    def find(self, walk: Walk | Outline, pattern: Sequence[int]) -> Made | None:
         """What serves a walk; None where it has to be captured."""
         # One comparison of lists of nearly always the same objects is quicker than any hash.
         steps = walk.steps
@@ -146,19 +174,23 @@ class Cache:
                 return made
         return None
 
-    def learn(self, walk: Walk, made: Made) -> None:
-        """Note a run that was walked and has hit: the next one like it is gathered."""
-        entry = next((e for e in self._recent if e.made is made), None)
-        if entry is None or entry.written >= _WRITTEN:
-            return
-        entry.written += 1
-        gather = gather_of(walk, made[0].arrays, made[0].sizes)
-        if gather is not None:
-            kept = [pair for pair in self.gathers if pair[1] is not made]
-            self.gathers = ((gather, made), *kept[: _RECENT - 1])
+    def awaits(self, walk: Walk, pattern: Sequence[int]) -> bool:
+        """Whether a run that is like this one is captured beside others, or cannot be."""
+        return any(
+            asked.shapes == walk.shapes and asked.steps == walk.steps and asked.pattern == pattern
+            for asked in tuple(self.awaited)
+        )
 
-    def missed(self, walk: Walk, pattern: list[int]) -> tuple[Entry, list[Miss]]:
+    def keep(self, entry: Entry, made: Made, gather: Gather | None) -> None:
+        """Serve runs of an entry by what was made for it; ``gather`` finds what they are given."""
+        entry.made = made
+        self.captures += 1
+        if gather is not None:
+            self.gathers = ((gather, made), *self.gathers[: _RECENT - 1])
+
+    def missed(self, walk: Outline) -> tuple[Entry, list[Miss]]:
         """The entry to capture for, and why none could serve."""
+        pattern = walk.pattern
         misses: list[Miss] = []
         at = self.root
         for k, step in enumerate(walk.steps):
@@ -174,10 +206,11 @@ class Cache:
             if changed is not None:
                 new = sorted(changed - entry.dynamic.keys())
                 misses += [_new_size(walk, *place) for place in new]
-                misses += [_split_size(walk, *place) for place in entry.split(shapes)]
+                misses += [_split_size(walk, *place) for place in _split(entry.dynamic, shapes)]
                 if not misses and entry.made is None:
                     misses.append(Miss("failed", "capture that has failed before"))
                 entry.widen(changed, shapes)
+                self.gathers = tuple(pair for pair in self.gathers if pair[1] is not entry.made)
                 entry.shapes, entry.made = shapes, None
                 return entry, _told(misses)
         if not misses:
@@ -190,7 +223,7 @@ class Cache:
         return made, _told(misses)
 
 
-def _new_node(walk: Walk, k: int, at: _Step) -> Miss:
+def _new_node(walk: Outline, k: int, at: _Step) -> Miss:
     """The first node whose key is new, with the sizes of keys that are known in its place."""
     name = "the roots" if k == 0 else walk.nodes[k - 1].name
     size, known = _size(walk.steps[k]), [_size(step) for step in at.next]
@@ -203,17 +236,16 @@ def _size(step: Hashable) -> int:
     return sum(map(_size, step)) if isinstance(step, tuple) else 1
 
 
-def _new_size(walk: Walk, place: int, axis: int) -> Miss:
+def _new_size(walk: Outline, place: int, axis: int) -> Miss:
     return Miss("size", f"size {axis} of shape {place}, of {_owner(walk, place)}, became dynamic")
 
 
-def _split_size(walk: Walk, place: int, axis: int) -> Miss:
+def _split_size(walk: Outline, place: int, axis: int) -> Miss:
     owner = _owner(walk, place)
     return Miss("size", f"size {axis} of shape {place}, of {owner}, equals others no longer")
 
 
-def _owner(walk: Walk, place: int) -> str:
-    assert walk.marks is not None
+def _owner(walk: Outline, place: int) -> str:
     ends = [*(m[1] for m in walk.marks[1:])]
     if place < walk.marks[0][1]:
         return "the roots"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...dialect.errors import ProfuseError, ShapeError
 from ...dialect.ir.attrs import DYNAMIC
 from ...dialect.ir.program import Block, Instr, Program
@@ -20,7 +18,7 @@ from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode
 from ..tape.node import Node
 from ..tape.op_node import OpNode, PackedNode
-from ..tape.saved import Packed
+from .outline import Stand
 from .rules import Function, Lifted, Sized, camel, function_of, tensor
 
 if TYPE_CHECKING:
@@ -38,14 +36,14 @@ class _Reader:
     def value(self, x: Any) -> tuple[int | None, int | None, Any]:
         """The value of what was saved, the place of its shape, and its dtype."""
         kind = type(x)
-        if kind is np.ndarray or isinstance(x, np.generic):
+        if kind is Stand and not x.packed:
             value = self.c.arrays[self.c.pattern[self.arrays]]
             at = self.shapes
             self.arrays += 1
             self.shapes += 1
             self.c.program.types[value] = tensor(self.c.shape(at), x.dtype)
             return value, at, x.dtype
-        if kind is Packed:
+        if kind is Stand:
             at = self.shapes
             type_ = tensor(self.c.shape(at), x.dtype)
             hook = self.c.hook_values[self.c.next_hook]
@@ -66,8 +64,7 @@ class _Reader:
 
 def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | None]:
     """An op of the table, by its rule (R4.21)."""
-    assert node.saved is not None
-    operands, results, _ = node.saved
+    operands, results = c.outline.saved[node]
     reader = _Reader(c, node)
     values: list[int] = []
     sizes: list[int] = []
@@ -160,12 +157,11 @@ def record_opaque(c: Capture, node: Node, gs: Sequence[int | None]) -> list[int 
 
 def record_custom(c: Capture, node: CustomNode, gs: Sequence[int | None]) -> list[int | None]:
     """A function with a gradient of its own, given what it has saved (R4.22)."""
-    assert node.saved is not None
     saved: list[int] = []
     # The call stands first among the hooks of the node, and functions that unpack behind it.
     call, c.next_hook = c.next_hook, c.next_hook + 1
     reader = _Reader(c, node)
-    for group in node.saved[:2]:
+    for group in c.outline.saved[node]:
         for x in group:
             if type(x) in (int, float):
                 saved.append(c.scalars[reader.scalars])
@@ -197,7 +193,6 @@ def _called(
 
 def record_diff(c: Capture, node: DiffNode, gs: Sequence[int | None]) -> list[int | None]:
     """A differentiable subgraph: its reverse half, op by op (R4.23)."""
-    assert node.captures is not None
     reader = _Reader(c, node)
     module = node.op.reverse.module
     program = module.main
@@ -205,7 +200,7 @@ def record_diff(c: Capture, node: DiffNode, gs: Sequence[int | None]) -> list[in
     for k in node.op.input_vjps:
         g = gs[k]
         operands.append(c.emit(AutogradZero, (), [TENSOR])[0] if g is None else g)
-    for x, _ in node.captures:
+    for x in c.outline.saved[node][0]:
         value, _, _ = reader.value(x)
         if value is None:
             value = c.emit(Constant, (), [_scalar(x)], value=x)[0]

@@ -8,8 +8,10 @@ from typing import Any
 
 from ...dialect.errors import ArgumentError, GradientError
 from ..tape.node import TAPE
+from .backward import AutogradState
 from .compile import compiled
-from .run import backward, forget
+from .making import PROCESS, forget, wait
+from .run import backward
 from .state import STATE, Compiler, nested
 
 
@@ -100,6 +102,24 @@ class compiled_autograd:
             )
         install(None, False)
         forget()
+
+    @staticmethod
+    def state() -> AutogradState:
+        """What was captured in this process and why, and how many runs were served from there."""
+        return PROCESS.now.state()
+
+    @staticmethod
+    def wait(timeout: float | None = None) -> bool:
+        """Wait for captures and compiles in the background, at most ``timeout`` seconds.
+
+        Returns whether all have ended.
+        """
+        return wait(timeout)
+
+    @staticmethod
+    def explain() -> str:
+        """`state` as text: reasons of captures, hooks with their places, and how graphs run."""
+        return compiled_autograd.state().explain()
 
 
 __all__ = ["compiled_autograd", "install"]

@@ -49,7 +49,7 @@ class Walk:
         arrays: lifted arrays, one entry for each use.
         shapes: of lifted arrays, of gradients and of what was not saved.
         scalars, hooks, packed, leaves: what else is lifted.
-        marks: if recorded, how long these lists were in front of each node.
+        marks: how long these lists were in front of each node, and behind the last one.
         opaque: nodes that run as they are, so that they are released after the run.
     """
 
@@ -58,7 +58,7 @@ class Walk:
         "places", "roots", "scalars", "shapes", "steps",
     )  # fmt: skip
 
-    def __init__(self, roots: Roots, captures: Captures | None, *, marked: bool = False) -> None:
+    def __init__(self, roots: Roots, captures: Captures | None) -> None:
         self.roots, self.captures = roots, captures
         self.arrays: list[Any] = []
         self.shapes: list[Shape] = []
@@ -67,7 +67,7 @@ class Walk:
         self.packed: list[Any] = []
         self.leaves: list[Any] = []
         self.opaque: list[Node] = []
-        self.marks: list[tuple[int, ...]] | None = [] if marked else None
+        self.marks: list[tuple[int, ...]] = []
         self.places = places = dict[Node, int].fromkeys((root[0] for root in roots), 0)
         todo = list(places)
         pop, push = todo.pop, todo.append
@@ -97,14 +97,16 @@ class Walk:
             wanted = tuple((places.get(node), *at) for node, at in self.captures.items())
         steps = self.steps
         steps.append((*first, wanted))
-        marks, needed = self.marks, self.needed
+        needed, mark = self.needed, self.marks.append
+        scalars, found, packed, leaves = self.scalars, self.hooks, self.packed, self.leaves
         add, shape_of, is_plain = steps.append, shapes.append, not UNRECORDED
         for node in self.nodes:
-            if marks is not None:
-                marks.append(self.lengths())
+            mark((
+                len(arrays), len(shapes), len(scalars), len(found), len(packed), len(leaves)
+            ))  # fmt: skip
             for meta in node.metas:
                 shape_of(meta[0])
-            hooks = None if node.hooked is None else hooks_of(node, self.hooks)
+            hooks = None if node.hooked is None else hooks_of(node, found)
             edges = node.edges
             if len(edges) == 1:  # the most frequent, and the shortest
                 edge = edges[0]
@@ -116,15 +118,14 @@ class Walk:
                 continue
             kind = node.__class__
             if kind is Accumulate:
-                self.leaves.append(node.leaf())  # type: ignore[attr-defined]
+                leaves.append(node.leaf())  # type: ignore[attr-defined]
                 add((meta[1], hooks))
                 continue
             lift = LIFTS.get(kind, lift_opaque)
             add((
                 lift(node, self) if is_plain else self._recorded(lift, node), places_of, hooks
             ))  # fmt: skip
-        if marks is not None:
-            marks.append(self.lengths())
+        mark(self.lengths())
 
     def _recorded(self, lift: Callable[[Any, Walk], Hashable], node: Node) -> Hashable:
         """The key of a node; of one whose like could not be recorded, as it is called as it is."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,14 +62,15 @@ def donations(
         donated: indices of inputs that may be overwritten if they overlap no other input.
     """  # fmt: skip
     found: dict[int, int] = {}
-    readers = {k: _readers(main, main.inputs[k]) for k in donated}
+    readers = _readers(main, donated)
     for group, siblings in _groups(main.body):
         abi = abis.get(group.attrs["callee"])
+        read = [k for k in donated if (r := readers.get(k)) and not r[0].isdisjoint(group.operands)]
         for number, result in enumerate(group.results):
             output = destined.get(result)
             if abi is None or output is None or output in found.values():
                 continue
-            for k in donated:
+            for k in read:
                 if k not in found and _is_last(group, number, readers[k], siblings, abi):
                     found[k] = output
                     break
@@ -78,21 +80,31 @@ def donations(
 _Readers = tuple[set[int], list[Instr]]
 
 
-def _readers(main: Program, value: int) -> _Readers | None:
-    """Names of an input and the instructions that use them, in order; None if views may exist."""
-    names, used = {value}, []
+def _readers(main: Program, donated: Sequence[int]) -> dict[int, _Readers]:
+    """Of each input its names and the instructions that use them, in order; without views."""
+    found: dict[int, _Readers] = {k: ({main.inputs[k]}, []) for k in donated}
+    named = {main.inputs[k]: k for k in donated}
+
+    def drop(values: Iterable[int]) -> None:
+        for k in {named[v] for v in values if v in named}:
+            found.pop(k, None)
+
     for instr in main.body.walk():
-        if any(names & set(block.outputs) for block in instr.blocks):
-            return None
-        if not names & set(instr.operands):
-            continue
+        for block in instr.blocks:
+            drop(block.outputs)
         if not issubclass(instr.op, _HARMLESS):
-            return None
-        used.append(instr)
+            drop(instr.operands)
+            continue
+        for k in {named[v] for v in instr.operands if v in named} & found.keys():
+            found[k][1].append(instr)
         if issubclass(instr.op, Guard):
-            pairs = zip(instr.results, instr.operands, strict=False)
-            names |= {alias for alias, given in pairs if given in names}
-    return None if names & set(main.outputs) else (names, used)
+            for alias, given in zip(instr.results, instr.operands, strict=False):
+                k = named.get(given, -1)
+                if k in found:
+                    found[k][0].add(alias)
+                    named[alias] = k
+    drop(main.outputs)
+    return found
 
 
 def _groups(body: Block) -> Iterator[tuple[Instr, list[Instr]]]:
@@ -108,10 +120,8 @@ def _groups(body: Block) -> Iterator[tuple[Instr, list[Instr]]]:
 
 
 def _is_last(
-    group: Instr, number: int, readers: _Readers | None, siblings: list[Instr], abi: KernelABI
+    group: Instr, number: int, readers: _Readers, siblings: list[Instr], abi: KernelABI
 ) -> bool:
-    if readers is None:
-        return False
     names, used = readers
     others = {id(i) for i in siblings}
     after = False
@@ -137,3 +147,25 @@ def given_memory(pairs: Sequence[Pair], inputs: Sequence[Any], count: int) -> li
             if not is_view and not any(np.may_share_memory(array, x) for x in rest):
                 found[output] = array
     return found
+
+
+def sole_memory(pairs: Sequence[Pair], inputs: list, count: int) -> list:
+    """As `given_memory`, of the donated arrays that nobody holds but the list of inputs.
+
+    No other input is such an array or shares its memory, and nobody can see that it is written to.
+    """
+    found: list[np.ndarray | None] = [None] * count
+    for output, k in pairs:
+        if _holders(inputs, k) <= _SOLE:
+            array = inputs[k]
+            if isinstance(array, np.ndarray) and array.flags.owndata and is_plain(array):
+                found[output] = array if array.flags.writeable else None
+    return found
+
+
+def _holders(items: list, k: int) -> int:
+    return sys.getrefcount(items[k])
+
+
+_SOLE = _holders([np.empty(1)], 0)
+"""What Python counts for an array that is in one list alone, which its versions do not agree on."""

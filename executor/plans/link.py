@@ -14,7 +14,7 @@ from ..compile.request import CompileResult
 from ..compile.timings import LOAD, timed_load
 from ..interpret.evaluate import own
 from ..memory.destinations import Destinations
-from ..memory.donation import given_memory
+from ..memory.donation import given_memory, sole_memory
 from ..settings.events import Counters, log
 from .kernel_call import interpreted_group
 from .last_executed import LAST, RECENT
@@ -162,7 +162,8 @@ def _note_last(plan: Plan) -> None:
 
 
 def _run_donating(plan: Plan, inputs: list) -> list:
-    given = given_memory(plan.donations, inputs, len(plan.fresh))
+    memory = sole_memory if plan.sole else given_memory
+    given = memory(plan.donations, inputs, len(plan.fresh))
     outputs = plan.run(inputs, given)
     taken = sum(out is array for out, array in zip(outputs, given, strict=True))
     plan.counters.donated_results += taken

@@ -55,6 +55,7 @@ class Plan:
         kernels: fusion function name -> callable.
         counters: the counters of the executor.
         donations: pairs (output, input): the output may be written into the input's memory.
+        sole: that holds for arrays which nobody but the list of inputs holds, not for all.
         intermediates: the arrays between kernels that have places in the thread's block; None = no
             array has one.
         graphs: what runs the differentiable subgraphs, a `DiffOp` each.
@@ -72,6 +73,7 @@ class Plan:
     kernels: dict[str, Runner] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters, repr=False, compare=False)
     donations: tuple[tuple[int, int], ...] = ()
+    sole: bool = False
     intermediates: Intermediates | None = None
     graphs: tuple[Any, ...] = ()
     own: Callable[[Any, Sequence[Any]], Any] = own

@@ -24,7 +24,7 @@ _LEVELS = dict.fromkeys(
     ("api-usage", "backward-end", "backward-start", "disk-hit", "disk-miss", "disk-skip",
      "disk-store", "load", "release", "worker-ended", "worker-said", "worker-started"), "debug"
 ) | dict.fromkeys(
-    ("backward-limit", "callback-failed", "check-failed", "compile-failed",
+    ("backward-failed", "backward-limit", "callback-failed", "check-failed", "compile-failed",
      "compiled-in-process", "device-fallback", "disk-corrupt", "disk-off", "dropped",
      "kernel-failed", "log-off", "no-assembler", "python", "setting-unknown", "slower",
      "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",

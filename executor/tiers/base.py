@@ -82,12 +82,14 @@ class BaseExecutor:
         on_tape: the executor of calls that are noted on the tape; None before the first one.
         make: makes an executor of another graph, as this one was made.
         donated: indices of the inputs that calls may overwrite.
+        sole: calls overwrite those that nobody but the list of inputs holds, not all.
         input_names: the user's names of the inputs; empty where the names are unknown.
         notes: the importer's remarks about the graph.
         device_failure: why the executor no longer launches kernels of the device; "" = it does.
     """
 
     donated: tuple[int, ...] = ()
+    sole = False
     record: Record | None = None  # the types seen so far; None while nothing is recorded
     # Properties of the policy. Callers read these and need not test for a subclass.
     may_donate: ClassVar[bool] = True  # kernels may write results into donated inputs

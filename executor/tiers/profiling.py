@@ -367,7 +367,7 @@ class Executor(BaseExecutor):
             result, self.counters, self.options, fallback, self.donated, graphs,
             strict=self._strict,
         )  # fmt: skip
-        self._ready(linked.plan)
+        self._ready(linked.plan).sole = self.sole
         return Made(linked, fallbacks, halves)
 
     def _adopt(self, key: None, request: CompileRequest, made: Made, seconds: float) -> Plan:

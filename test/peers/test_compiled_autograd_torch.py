@@ -19,7 +19,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from profuse.executor.backward.run import captured_runs, counts  # noqa: E402
 from test_tape_torch import SCENARIOS, Ours, Torchs, _agree, _played, number  # noqa: E402
 from torch._dynamo import compiled_autograd as theirs  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
@@ -215,8 +214,9 @@ def _by_torch(fn: Program) -> Any:
 
 
 def _by_us(fn: Program) -> Any:
+    state = pf.compiled_autograd.state
     return _steps(
-        Ours, fn, lambda: pf.compiled_autograd(interpreted), lambda: counts().captures
+        Ours, fn, lambda: pf.compiled_autograd(interpreted), lambda: state().captures
     )  # fmt: skip
 
 
@@ -233,12 +233,12 @@ def test_kinds_of_hooks_and_placeholders_are_torchs(name):
     """R4.13, R4.26."""
     _, _, graphs = _by_torch(PROGRAMS[name])
     _by_us(PROGRAMS[name])
-    theirs_text, ours_text = str(graphs[-1].graph), captured_runs()[-1].ir()
+    theirs_text, ours_text = str(graphs[-1].graph), pf.compiled_autograd.state().runs[-1].ir()
     kinds = re.findall(r"hook_type: (\w+)", theirs_text)
     assert re.findall(r'hook_type = "(\w+)"', ours_text) == kinds and kinds
     names = re.findall(r"placeholder\[target=(\w+)\]", theirs_text)
     assert names == ["inputs", "sizes", "scalars", "hooks", "packed_data"]
-    assert len(captured_runs()[-1].module.main.inputs) == len(names)
+    assert len(pf.compiled_autograd.state().runs[-1].module.main.inputs) == len(names)
 
 
 @pytest.mark.parametrize("name", ["a_chain", "sums_of_gradients", "two_ops_in_turn"])
@@ -246,7 +246,7 @@ def test_the_order_of_nodes_is_torchs(name):
     _, _, graphs = _by_torch(PROGRAMS[name])
     _by_us(PROGRAMS[name])
     wanted = re.findall(r"ops\.(\w+?)Backward\d", str(graphs[-1].graph))
-    found = re.findall(r"callee = @(\w+?)Backward\d", captured_runs()[-1].ir())
+    found = re.findall(r"callee = @(\w+?)Backward\d", pf.compiled_autograd.state().runs[-1].ir())
     assert found == wanted
 
 

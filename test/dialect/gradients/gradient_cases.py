@@ -43,6 +43,7 @@ class Case:
 
 
 X, M = normal(3, 4), apart(3, 4)
+MASK = X > 0
 ROW, COLUMN, WIDE = normal(4), normal(3, 1), normal(2, 3, 4)
 PLACES = np.array([2, 0, 2, -1])
 PAIRS = np.array([[1, 1], [0, 3], [2, -1]])
@@ -78,7 +79,7 @@ def _cases() -> list[Case]:
         *(Case("pow", lambda x, k=k: x**k, (base,), f"{k}") for k in (0, 1, 2, 3, 0.5, -1, 2.7)),
         Case("pow", lambda x, k: x**k, (base, inside(3, 4) * 3), "arrays"),
         Case("pow", lambda x, k: x**k, (base, 2.3), "number"),
-        Case("select", lambda a, c: np.where(X > 0, a, c), (normal(3, 4), ROW)),
+        Case("select", lambda a, c: np.where(MASK, a, c), (normal(3, 4), ROW)),
         Case("clip", np.clip, (M, apart(3, 1) - 3.05, apart(4) + 2.05)),
         Case("cast", lambda x: x.astype(np.float64) * 2.0, (X,)),
         Case("full", lambda x: np.full((2, 3), x), (np.float64(0.7),)),

@@ -6,7 +6,6 @@ import contextlib
 
 import numpy as np
 import profuse as pf
-from profuse.executor.backward.run import counts
 
 WEIGHTS = np.random.default_rng(0).standard_normal((3, 5))
 INTERPRETED = lambda made: made.interpret  # noqa: E731 - one compiler, so one cache
@@ -19,14 +18,14 @@ def captured(compiler=INTERPRETED, dynamic=False):
 def steps(program, count, scope, weights=WEIGHTS):
     """Gradients after each step, what was logged, and how many runs were captured."""
     log, found = [], []
-    before = counts().captures
+    before = pf.compiled_autograd.state().captures
     w = pf.array(weights.copy(), requires_grad=True)
     for k in range(count):
         loss = program(w, log, k)
         with scope():
             loss.backward()
         found.append(None if w.grad is None else np.array(w.grad))
-    return found, log, counts().captures - before
+    return found, log, pf.compiled_autograd.state().captures - before
 
 
 def both(program, count=3, compiler=INTERPRETED, weights=WEIGHTS):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 from captured_programs import both, captured
-from profuse.executor.backward.run import captured_runs, counts
 
 RNG = np.random.default_rng(5)
 
@@ -25,7 +24,7 @@ def test_r4_13_five_lists_whose_elements_are_taken_at_the_head():
     x.register_hook(lambda g: None)
     with captured():
         (np.tanh(x) * 3.0).sum().backward()
-    made = captured_runs()[-1]
+    made = pf.compiled_autograd.state().runs[-1]
     assert made.name == "CompiledAutograd0"
     assert len(made.module.main.inputs) == 5
     names = [instr.op.name for instr in made.module.main.body.instrs]
@@ -38,7 +37,7 @@ def test_r4_14_index_ops_say_where_elements_come_from():
     x = leaf(4)
     with captured():
         np.tanh(x).sum().backward()
-    text = captured_runs()[-1].ir("captured")
+    text = pf.compiled_autograd.state().runs[-1].ir("captured")
     assert 'origin = "root"' in text
     assert 'origin = "2 tanh_backward"' in text
     assert 'origin = "0 accumulate_grad"' in text
@@ -48,7 +47,11 @@ def test_r4_17_nodes_in_the_order_of_the_engine():
     x = leaf(4)
     with captured():
         (np.tanh(x) * np.exp(x)).sum().backward()
-    calls = [line for line in head(captured_runs()[-1].ir("captured")) if "call_gradient" in line]
+    calls = [
+        line
+        for line in head(pf.compiled_autograd.state().runs[-1].ir("captured"))
+        if "call_gradient" in line
+    ]
     assert [line.split("callee = @")[1].split(",")[0] for line in calls] == [
         "SumBackward0", "MulBackward0", "ExpBackward0", "TanhBackward0",
     ]  # fmt: skip
@@ -60,14 +63,20 @@ def test_r4_18_a_value_used_twice_has_one_sum():
     with captured():
         y = np.tanh(x)
         (y * 2.0 + np.exp(y)).sum().backward()
-    assert sum('"profuse.add"' in line for line in head(captured_runs()[-1].ir("captured"))) == 1
+    assert (
+        sum(
+            '"profuse.add"' in line
+            for line in head(pf.compiled_autograd.state().runs[-1].ir("captured"))
+        )
+        == 1
+    )
 
 
 def test_r4_21_private_functions_are_shared_by_equal_nodes():
     x = leaf(4)
     with captured():
         np.tanh(np.tanh(np.tanh(x))).sum().backward()
-    module = captured_runs()[-1].stages["captured"]
+    module = pf.compiled_autograd.state().runs[-1].stages["captured"]
     assert [n for n in module.functions if n.startswith("Tanh")] == ["TanhBackward0"]
 
 
@@ -104,7 +113,7 @@ def test_r4_22_functions_with_their_own_gradient():
 
     # The factor is a number that is lifted: others are no reason to capture again.
     assert both(lambda w, log, k: scaled_sine(w, 2.0 + k).sum()) == 1
-    text = captured_runs()[-1].ir("captured")
+    text = pf.compiled_autograd.state().runs[-1].ir("captured")
     assert "CppNodescaled_sine0" in text and text.count('"profuse.call_backward"') == 1
 
 
@@ -118,7 +127,7 @@ def test_r4_20_calls_of_one_name_are_numbered():
             return (g * 2,)
 
     both(lambda w, log, k: (F(F(w))).sum(), 1)
-    text = captured_runs()[-1].ir("captured")
+    text = pf.compiled_autograd.state().runs[-1].ir("captured")
     assert "CppNodeF0" in text and "CppNodeF1" in text
 
 
@@ -151,7 +160,7 @@ def test_r4_23_reverse_halves_are_pasted_op_by_op():
     with captured():
         found = pf.gradients(f(x).sum(), x)
     np.testing.assert_allclose(found, eager, rtol=1e-12)
-    text = captured_runs()[-1].ir("captured")
+    text = pf.compiled_autograd.state().runs[-1].ir("captured")
     assert "call_backward" not in text
     assert any('"profuse.mul"' in line for line in head(text))
 
@@ -167,7 +176,7 @@ def test_r4_32_values_of_pasted_subgraphs_are_named_by_them():
         f.wait()
     with captured():
         f(f(x)).sum().backward()
-    names = set(captured_runs()[-1].captured.origins.values())
+    names = set(pf.compiled_autograd.state().runs[-1].captured.origins.values())
     assert "aot0_mul" in names and "aot0_1_mul" in names
 
 
@@ -227,14 +236,14 @@ def test_long_chains_need_no_recursion():
     with captured():
         y.sum().backward()
     np.testing.assert_allclose(x.grad, 1.0001**10_000, rtol=1e-9)
-    assert counts().captures == 1
+    assert pf.compiled_autograd.state().captures == 1
 
 
 def test_gradients_of_gradients_run_on_the_eager_tape():
     x = leaf(3)
     with captured():
         (g,) = pf.gradients((x**3).sum(), [x], create_graph=True)
-        assert counts().captures == 0
+        assert pf.compiled_autograd.state().captures == 0
         (g**2).sum().backward()
-    assert counts().captures == 1
+    assert pf.compiled_autograd.state().captures == 1
     np.testing.assert_allclose(x.grad, 2 * 3 * x.data**2 * 6 * x.data)

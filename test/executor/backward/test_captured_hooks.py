@@ -9,7 +9,6 @@ from captured_programs import INTERPRETED, WEIGHTS, both, captured
 from profuse.dialect.errors import GradientError
 from profuse.dialect.ops.backward import HOOK_TYPES
 from profuse.executor.backward.compile import compiled
-from profuse.executor.backward.run import captured_runs, counts
 
 COMPILERS = pytest.mark.parametrize("compiler", [INTERPRETED, compiled])
 
@@ -37,7 +36,7 @@ def all_kinds(w, log, k):
 def test_r4_26_all_kinds_in_the_order_of_the_eager_tape(compiler):
     with pf.knobs.override(background=False):
         assert both(all_kinds, 4, compiler) == 1
-    text = captured_runs()[-1].ir()
+    text = pf.compiled_autograd.state().runs[-1].ir()
     for kind in HOOK_TYPES:
         assert f'hook_type = "{kind}"' in text
 
@@ -62,7 +61,7 @@ def test_r4_8_another_function_as_a_hook_hits():
         with captured():
             x.sum().backward()
         np.testing.assert_array_equal(x.grad, np.full_like(WEIGHTS, factor))
-    assert counts().captures == 1
+    assert pf.compiled_autograd.state().captures == 1
 
 
 def test_a_hook_that_appends_to_a_list_captures_once():
@@ -72,7 +71,7 @@ def test_a_hook_that_appends_to_a_list_captures_once():
         x.register_hook(lambda g: seen.append(g.copy()))
         with captured():
             (x * 2.0).sum().backward()
-    assert len(seen) == 12 and counts().captures == 1
+    assert len(seen) == 12 and pf.compiled_autograd.state().captures == 1
 
 
 @COMPILERS

@@ -53,7 +53,7 @@ def test_the_third_run_of_a_kind_needs_no_walk(monkeypatch):
     same(lambda w, v: (np.tanh(w) @ v).mean() + (w * w).sum(), (leaf(3, 4), leaf(4, 2)), 2)
     count = len(made)
     same(lambda w, v: (np.tanh(w) @ v).mean() + (w * w).sum(), (leaf(3, 4), leaf(4, 2)), 4)
-    assert len(made) == count and run.counts().captures == 1
+    assert len(made) == count and pf.compiled_autograd.state().captures == 1
 
 
 PROGRAMS = {
@@ -75,7 +75,7 @@ def test_runs_of_many_kinds_in_turn_are_not_mistaken_for_each_other():
     for _ in range(3):
         for program in PROGRAMS.values():
             same(program, args, 2)
-    assert run.counts().captures <= len(PROGRAMS) + 2
+    assert pf.compiled_autograd.state().captures <= len(PROGRAMS) + 2
 
 
 def test_one_array_in_two_places_and_two_arrays():
@@ -104,7 +104,40 @@ def test_sizes_that_change_in_elementwise_runs():
         with pf.compiled_autograd():
             (np.tanh(x) * x).sum().backward()
         np.testing.assert_allclose(x.grad, np.tanh(x.data) + x.data / np.cosh(x.data) ** 2)
-    assert run.counts().captures == 2
+    assert pf.compiled_autograd.state().captures == 2
+
+
+def test_sizes_that_change_in_each_run_need_no_walk(monkeypatch):
+    w, v = leaf(3, 4), leaf(4, 2)
+
+    def program(rows):
+        x = np.random.default_rng(rows).standard_normal((rows, 3))
+        return ((np.tanh(x @ w) @ v).reshape(-1) ** 2).mean() + (w * w).sum()
+
+    def run(rows):
+        with pf.compiled_autograd():
+            program(rows).backward()
+
+    run(4), run(5)
+    made = walks(monkeypatch)
+    for rows in (6, 7, 4, 5, 9, 30):
+        w.grad = v.grad = None
+        run(rows)
+        found = w.grad, v.grad
+        w.grad = v.grad = None
+        program(rows).backward()
+        for g, x in zip(found, (w, v), strict=True):
+            np.testing.assert_allclose(g, x.grad, rtol=1e-11)
+    assert not made and pf.compiled_autograd.state().captures == 2
+
+
+def test_sizes_that_have_been_equal_and_differ_are_left_to_the_walk():
+    for n, m in [(4, 4), (5, 5), (6, 6), (6, 7), (3, 8), (5, 5)]:
+        x, y = leaf(n), leaf(m)
+        with pf.compiled_autograd():
+            (np.tanh(x).sum() * np.sin(y).sum()).backward()
+        np.testing.assert_allclose(y.grad, np.cos(y.data) * np.tanh(x.data).sum())
+    assert pf.compiled_autograd.state().captures == 3
 
 
 def test_writes_and_freed_graphs_are_refused_as_ever():

@@ -8,7 +8,6 @@ import pytest
 from captured_programs import captured
 from profuse.dialect.errors import GradientError, InternalError
 from profuse.executor.backward import key
-from profuse.executor.backward.run import captured_runs, counts
 
 RNG = np.random.default_rng(2)
 
@@ -24,14 +23,14 @@ def captures(*programs, dynamic=False):
         y = program()
         with captured(dynamic=dynamic):
             y.backward()
-        found.append(counts().captures)
+        found.append(pf.compiled_autograd.state().captures)
     return found
 
 
 def test_r4_7_a_second_step_that_is_the_same_traces_nothing():
     x = leaf(3, 4)
     assert captures(*[lambda: (np.tanh(x) * x).sum()] * 3) == [1, 1, 1]
-    assert counts().hits == 2
+    assert pf.compiled_autograd.state().hits == 2
 
 
 def net(batch, w, v):
@@ -59,7 +58,7 @@ def test_r4_9_batches_of_4_4_5_6(kept, dynamic):
 def test_r4_9_only_sizes_that_change_are_passed():
     w, v = leaf(3, 8), leaf(8, 2)
     captures(*[lambda b=b: net(b, w, v) for b in (4, 5, 7)])
-    first, second = captured_runs()
+    first, second = pf.compiled_autograd.state().runs
     assert first.captured.sizes == []
     assert len(second.captured.sizes) == 2  # the batch, wherever it is met, and twice the batch
     assert any("became dynamic" in reason for reason in second.reasons)
@@ -73,7 +72,10 @@ def test_r4_9_sizes_that_were_equal_and_are_no_longer_are_told_apart():
 
     assert captures(program(4, 4), program(5, 5), program(6, 6)) == [1, 2, 2]
     assert captures(program(6, 7), program(8, 9), program(3, 3)) == [3, 3, 3]
-    assert any("equals others no longer" in reason for reason in captured_runs()[-1].reasons)
+    assert any(
+        "equals others no longer" in reason
+        for reason in pf.compiled_autograd.state().runs[-1].reasons
+    )
 
 
 def test_sizes_that_become_1_give_the_gradients_of_the_eager_tape():
@@ -176,20 +178,20 @@ class TestR48:
         for wanted in ([x], [x, y], [y], [x]):
             with captured():
                 pf.gradients((x * y).sum(), wanted)
-        assert counts().captures == 3
+        assert pf.compiled_autograd.state().captures == 3
 
     def test_gradients_that_are_given_are_not(self):
         x = leaf(3)
         for _ in range(3):
             with captured():
                 (x * 2.0).backward(RNG.standard_normal(3))
-        assert counts().captures == 1
+        assert pf.compiled_autograd.state().captures == 1
 
 
 def test_r4_10_the_first_new_node_is_told_with_the_sizes_of_keys():
     x = leaf(3)
     captures(lambda: np.tanh(x).sum(), lambda: np.exp(x).sum())
-    (reason,) = captured_runs()[-1].reasons
+    (reason,) = pf.compiled_autograd.state().runs[-1].reasons
     assert reason.startswith("new autograd node exp_backward")
     assert "key size" in reason and "known there: [" in reason
     told = [e for e in pf.events() if e.kind == "backward-miss"]
@@ -209,7 +211,7 @@ def test_r4_11_what_was_saved_is_freed_after_captures_and_hits():
             y.backward()
             with pytest.raises(GradientError, match="freed by an earlier backward"):
                 y.backward()
-    assert (counts().captures, counts().hits) == (1, 1)
+    assert (pf.compiled_autograd.state().captures, pf.compiled_autograd.state().hits) == (1, 1)
 
 
 def test_r4_11_unless_the_graph_is_retained():
@@ -239,7 +241,7 @@ def test_leaves_that_are_gone_do_not_count():
 
     with captured():
         loss().backward()
-    assert counts().captures == 1
+    assert pf.compiled_autograd.state().captures == 1
 
 
 def test_numbers_that_change_in_each_step_do_not_capture_forever(monkeypatch):
@@ -248,5 +250,5 @@ def test_numbers_that_change_in_each_step_do_not_capture_forever(monkeypatch):
     found = captures(*[lambda k=k: (x * (1.0 + k)).sum() for k in range(9)])
     assert found == [1, 2, 3, 4, 5, 5, 5, 5, 5]
     np.testing.assert_allclose(x.grad, np.full(3, 45.0))
-    assert captures(lambda: (x * 3.0).sum()) == [5] and counts().hits == 1
+    assert captures(lambda: (x * 3.0).sum()) == [5] and pf.compiled_autograd.state().hits == 1
     assert sum(e.kind == "backward-limit" for e in pf.events()) == 1

@@ -11,7 +11,6 @@ import profuse as pf
 import pytest
 from captured_programs import captured
 from profuse.dialect.errors import ArgumentError, GradientError
-from profuse.executor.backward.run import captured_runs, counts
 from profuse.executor.settings import events
 
 
@@ -46,7 +45,7 @@ def eager_steps(count, batch=lambda k: 6):
 def test_profiled_fused_and_run_as_kernels():
     for a, b in zip(steps(5), eager_steps(5), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
-    (made,) = captured_runs()
+    (made,) = pf.compiled_autograd.state().runs
     counters = made.function.state().counters
     assert (counters["calls"], counters["profiled_runs"], counters["compiles"]) == (5, 1, 1)
     assert counters["kernel_launches"] >= 4 and counters["guard_misses"] == 0
@@ -57,7 +56,7 @@ def test_sizes_that_change_are_served_by_the_same_executor():
     sizes = (6, 6, 7, 8, 9, 10, 11, 6, 9).__getitem__
     for a, b in zip(steps(9, sizes), eager_steps(9, sizes), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
-    assert counts().captures == 2
+    assert pf.compiled_autograd.state().captures == 2
 
 
 def test_r4_12_a_number_and_one_event_for_start_and_end_each():
@@ -76,7 +75,7 @@ def test_r4_29_before_and_after_finishing_differ_for_a_graph_with_hooks():
     x.register_hook(lambda g: None)
     with captured():
         (np.tanh(x) * 2.0).sum().backward()
-    (made,) = captured_runs()
+    (made,) = pf.compiled_autograd.state().runs
     before, after = made.ir("captured"), made.ir("finished")
     assert before != after and made.module.main.name == "CompiledAutograd0"
     assert '"profuse.validate_grads"' in before and '"profuse.validate_grads"' not in after
@@ -90,7 +89,7 @@ def test_r4_34_a_hook_moves_with_its_element_of_the_list():
     x.register_hook(lambda g: None)
     with captured():
         (np.tanh(x) * 2.0).sum().backward()
-    main = captured_runs()[0].module.main
+    main = pf.compiled_autograd.state().runs[0].module.main
     names = [instr.op.name for instr in main.body.instrs]
     at = names.index("call_hook")
     taken = main.body.instrs[at - 1]
@@ -177,7 +176,7 @@ def test_hooks_split_the_graph_into_groups_of_their_own():
         y.register_hook(lambda g: g * 1.0)
         with pf.compiled_autograd():
             np.exp(y).sum().backward()
-    state = captured_runs()[0].function.state()
+    state = pf.compiled_autograd.state().runs[0].function.state()
     assert state.counters["kernels_compiled"] == 2
 
 
@@ -209,7 +208,7 @@ def test_explain_tells_captures_misses_and_hooks():
     for _ in range(3):
         with pf.compiled_autograd():
             (np.tanh(x) * 2.0).sum().backward()
-    text = captured_runs()[0].explain()
+    text = pf.compiled_autograd.state().runs[0].explain()
     assert "new autograd node" in text and "calls tensor_pre_hook, of accumulate_grad" in text
     assert "CompiledAutograd0" in text
 
@@ -224,13 +223,12 @@ def test_reports_show_captured_runs(tmp_path):
 
 WARM = """
 import numpy as np, profuse as pf
-from profuse.executor.backward.run import captured_runs
 pf.knobs.background = False
 w = pf.array(np.ones((3, 5)), requires_grad=True)
 for _ in range(3):
     with pf.compiled_autograd():
         np.tanh(w * 2.0).sum().backward()
-c = captured_runs()[0].function.state().counters
+c = pf.compiled_autograd.state().runs[0].function.state().counters
 print(c["profiled_runs"], c["disk_hits"], c["disk_misses"])
 """
 

@@ -10,7 +10,6 @@ import pytest
 from captured_programs import INTERPRETED, captured
 from profuse.dialect.errors import ArgumentError, GradientError
 from profuse.dialect.ir.op import OPS
-from profuse.executor.backward.run import captured_runs, counts
 from profuse.executor.backward.state import STATE
 from profuse.executor.tape.node import TAPE
 
@@ -21,11 +20,11 @@ def loss():
 
 
 def captures_of_a_step():
-    before = counts().captures + counts().hits
+    before = pf.compiled_autograd.state().captures + pf.compiled_autograd.state().hits
     x, y = loss()
     y.backward()
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
-    return counts().captures + counts().hits - before
+    return pf.compiled_autograd.state().captures + pf.compiled_autograd.state().hits - before
 
 
 def test_r4_1_on_inside_and_off_outside_also_after_an_exception():
@@ -84,9 +83,14 @@ def test_r4_5_after_a_reset_numbers_start_at_0():
         with captured():
             captures_of_a_step()
             (pf.array(1.0, requires_grad=True) * 3.0).backward()
-        assert [made.name for made in captured_runs()] == ["CompiledAutograd0", "CompiledAutograd1"]
+        assert [made.name for made in pf.compiled_autograd.state().runs] == [
+            "CompiledAutograd0",
+            "CompiledAutograd1",
+        ]
         pf.compiled_autograd.reset()
-        assert captured_runs() == () and counts().captures == 0
+        assert (
+            pf.compiled_autograd.state().runs == () and pf.compiled_autograd.state().captures == 0
+        )
 
 
 def test_r4_5_a_reset_in_a_hook_raises():
@@ -131,7 +135,7 @@ def test_r4_6_a_rule_that_runs_backwards_is_not_captured_and_runs_eagerly(monkey
         (x * x).mean().backward()
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
     assert ran == [1] and not STATE.capturing
-    assert "call_backward" in captured_runs()[-1].ir()
+    assert "call_backward" in pf.compiled_autograd.state().runs[-1].ir()
 
 
 def test_r4_6_arrays_that_retain_their_gradient_are_refused():
@@ -149,10 +153,17 @@ def test_r4_41_runs_in_hooks_are_eager_and_nothing_stays_set_after_an_exception(
 
     def hook(g):
         with pf.enable_grad():
-            before = counts().captures + counts().hits
+            before = pf.compiled_autograd.state().captures + pf.compiled_autograd.state().hits
             z = pf.array([1.0], requires_grad=True)
             (z * 2.0).sum().backward()
-            seen.append((counts().captures + counts().hits - before, STATE.running))
+            seen.append(
+                (
+                    pf.compiled_autograd.state().captures
+                    + pf.compiled_autograd.state().hits
+                    - before,
+                    STATE.running,
+                )
+            )
 
     x, y = loss()
     x.register_hook(hook)
@@ -209,4 +220,25 @@ def test_two_threads_capture_and_hit_at_once():
     for thread in threads:
         thread.join()
     assert not errors
-    assert counts().captures + counts().hits == 80
+    assert pf.compiled_autograd.state().captures + pf.compiled_autograd.state().hits == 80
+
+
+def test_the_state_tells_captures_hits_reasons_and_calls_of_hooks():
+    x = pf.array(np.ones(3), requires_grad=True)
+    x.register_hook(lambda g: g * 2.0)
+    for size in (3.0, 3.0, 4.0):
+        with captured():
+            (np.tanh(x) * size).sum().backward()
+    state = pf.compiled_autograd.state()
+    assert (state.captures, state.hits) == (2, 1)
+    assert [run.name for run in state.runs] == ["CompiledAutograd0", "CompiledAutograd1"]
+    assert all("new autograd node" in run.reasons[0] for run in state.runs)
+    made = state.runs[-1]
+    (call,) = made.calls
+    assert (call.kind, call.origin) == ("tensor_pre_hook", "accumulate_grad (NodeCall 3)")
+    ops = [line for line in made.ir().splitlines() if '"profuse.' in line]
+    assert "call_hook" in ops[call.position] and "validate_grads" not in made.ir()
+    assert "validate_grads" in made.ir("captured")
+    text = pf.compiled_autograd.explain()
+    assert text.startswith("Backward runs: 2 captured, 1 served by such graphs.")
+    assert text.count("calls tensor_pre_hook, of accumulate_grad (NodeCall 3)") == 2

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.backward.run import captured_runs, counts
 
 FILE = Path(pf.__file__).parent / "examples" / "chars.py"
 
@@ -63,9 +62,9 @@ def trained(chars, steps, scope):
                 x.grad = None
         if k < 4:
             chars.settle()
-            for made in captured_runs():
+            for made in pf.compiled_autograd.state().runs:
                 made.function.wait()
-        captures.append(counts().captures)
+        captures.append(pf.compiled_autograd.state().captures)
     assert len(logged) == 2 * steps and len(norms) == 6 * steps
     return losses, norms, captures
 
@@ -87,5 +86,5 @@ def test_captures_stop_when_the_functions_are_compiled_and_the_loss_falls(chars)
     found, _, captures = trained(chars, 8, pf.compiled_autograd)
     np.testing.assert_allclose(found, wanted, rtol=2e-2)
     assert captures[4:] == captures[4:5] * 4
-    state = captured_runs()[-1].function.state()
+    state = pf.compiled_autograd.state().runs[-1].function.state()
     assert state.counters["kernel_launches"] > 0 and state.counters["compile_failures"] == 0

@@ -42,9 +42,7 @@ def test_guards_make_no_memory_and_say_what_they_are_for(name: str):
     guard, branch = module.main.body.instrs
     assert Liveness(module.main).dead_after(guard) == ()
     assert [t.shape for t in guarded_types(module)["b"][0]] == [(4, 8)]
-    found = _readers(module.main, module.main.inputs[0])
-    assert found is not None
-    names, used = found
+    names, used = _readers(module.main, [0])[0]
     assert names == {guard.operands[0], guard.results[0]}
     assert [i.op for i in used] == [guard.op, FusionGroup, CallFallback]
     assert branch.results == module.main.outputs

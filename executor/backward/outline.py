@@ -1,0 +1,132 @@
+"""The outline of a walk: what a capture needs of it, without any array.
+
+A run frees what its nodes have saved. What is captured beside it, or behind it, is captured from
+the outline, which keeps dtypes and shapes in the place of arrays, and counts in the place of hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..plans.differentiable import DiffNode
+from ..tape.custom import CustomNode
+from ..tape.engine import Captures
+from ..tape.node import Node
+from ..tape.op_node import OpNode, PackedNode
+from ..tape.saved import Packed
+from .walk import Shape, Walk
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
+class Stand:
+    """Stands for an array, or for one that functions of users have packed."""
+
+    __slots__ = ("dtype", "packed", "shape")
+
+    def __init__(self, x: Any) -> None:
+        self.shape, self.dtype = x.shape, x.dtype
+        self.packed = x.__class__ is Packed
+
+
+_LIFTED = (Stand, int, float)
+
+
+class HookCounts:
+    """Which hooks a node has had: the outputs of its tensor hooks, and how many of each kind."""
+
+    __slots__ = ("accumulated", "outputs", "post", "pre")
+
+    def __init__(self, outputs: Sequence[int], pre: int, accumulated: int, post: int) -> None:
+        self.outputs, self.pre, self.accumulated, self.post = outputs, pre, accumulated, post
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The part of the key that `walk.hooks_of` makes of them."""
+        return (*self.outputs, -1, self.pre, self.accumulated, self.post)
+
+
+class Outline:
+    """What is kept of a walk.
+
+    Attributes:
+        nodes, places, needed, captures, steps, shapes, marks: those of the walk.
+        roots: nodes, which of their outputs, and a `Stand` for its gradient.
+        pattern: for each lifted array, which of the different ones it is.
+        arrays: dtype and number of axes of each different array.
+        scalars: the types of lifted numbers.
+        hooks, packed, leaves: how much of these there is.
+        opaque: nodes that run as they are.
+        saved: of each node that can be recorded what it has saved, in lists: numbers and `Unsaved`
+            as they are, a `Stand` for each array.
+        hooked: of each node with hooks, which.
+        versions: nodes that count writes to what they have saved.
+    """
+
+    __slots__ = (
+        "arrays", "captures", "hooked", "hooks", "leaves", "marks", "needed", "nodes",
+        "opaque", "packed", "pattern", "places", "roots", "saved", "scalars", "shapes", "steps",
+        "versions",
+    )  # fmt: skip
+
+    def __init__(self, walk: Walk, pattern: Sequence[int]) -> None:
+        self.nodes: list[Node] = walk.nodes
+        self.places: Mapping[Node, int] = walk.places
+        self.needed: set[Node] | None = walk.needed
+        self.captures: Captures | None = walk.captures
+        self.steps, self.marks, self.pattern = walk.steps, walk.marks, pattern
+        self.shapes: list[Shape] = walk.shapes
+        self.roots = [(node, index, Stand(g)) for node, index, g in walk.roots]
+        self.arrays: list[tuple[np.dtype, int]] = []
+        for x, number in zip(walk.arrays, pattern, strict=True):
+            if number == len(self.arrays):
+                self.arrays.append((x.dtype, x.ndim))
+        self.scalars = [type(x) for x in walk.scalars]
+        self.hooks, self.packed, self.leaves = map(len, (walk.hooks, walk.packed, walk.leaves))
+        self.opaque = set(walk.opaque)
+        self.saved: dict[Node, list[list[Any]]] = {}
+        self.hooked: dict[Node, HookCounts] = {}
+        self.versions: set[Node] = set()
+        self._outline()
+
+    def _outline(self) -> None:
+        stands: dict[int, Stand] = {}  # of arrays that live as long as this method runs
+
+        def stand(x: Any) -> Any:
+            if x.__class__ is Packed or isinstance(x, _ARRAYS):
+                found = stands.get(id(x))
+                if found is None:
+                    found = stands[id(x)] = Stand(x)
+                return found
+            return x
+
+        for node in self.nodes:
+            hooks = node.hooked
+            if hooks is not None:
+                outputs = [index for index, _ in hooks.outputs.values()]
+                counts = map(len, (hooks.pre, hooks.accumulated, hooks.post))
+                self.hooked[node] = HookCounts(outputs, *counts)
+            kind = node.__class__
+            if kind is DiffNode:
+                captures = node.captures  # type: ignore[attr-defined]
+                if captures is not None:
+                    self.saved[node] = [[stand(x) for x, _ in captures]]
+                continue
+            if kind is OpNode or kind is PackedNode or kind is CustomNode:
+                saved = node.saved  # type: ignore[attr-defined]
+                if saved is not None:
+                    first, second, versions = saved
+                    found = [
+                        [x if x is None else stand(x) for x in group] for group in (first, second)
+                    ]
+                    if kind is CustomNode:  # the call holds what else there is
+                        found = [[x if x.__class__ in _LIFTED else None for x in g] for g in found]
+                    self.saved[node] = found
+                    if versions:
+                        self.versions.add(node)
+
+
+__all__ = ["HookCounts", "Outline", "Stand"]
