@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS, UFUNCS
+from ..dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS, UFUNCS, load_all
 from ..dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
 from ..dialect.ir.gradients import rule_of
 from ..dialect.ir.op import op_named
@@ -105,6 +105,7 @@ def methods() -> Iterator[str]:
 
 def page_text() -> str:
     """The page for the NumPy that is installed."""
+    load_all()
     rows = [f"| `{shown}` | {' | '.join(status(found, name))} |" for shown, found, name in
             functions()]  # fmt: skip
     rows += [f"| `ndarray.{name}` | {' | '.join(method_status(name))} |" for name in methods()]

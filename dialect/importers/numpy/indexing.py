@@ -38,7 +38,7 @@ def get_item(x: Traced, key: Any) -> Any:
         masked = under_mask(x, key)
         if masked is not None:
             return read_masked(*masked)
-    if _has_mask(key):
+    if _has_bools(key):
         from .host import call
 
         listed = key if isinstance(key, tuple) else (key,)
@@ -61,13 +61,13 @@ def get_item(x: Traced, key: Any) -> Any:
     return _basic(x, items)
 
 
-def _has_mask(key: Any) -> bool:
+def _has_bools(key: Any) -> bool:
     """True for a key with a boolean array, a nested list of bools, or a bool."""
     items = key if isinstance(key, tuple) else (key,)
-    return any(map(_is_mask, items))
+    return any(map(_is_bool, items))
 
 
-def _is_mask(item: Any) -> bool:
+def _is_bool(item: Any) -> bool:
     while isinstance(item, (list, tuple)) and item:
         item = item[0]
     return isinstance(item, (bool, np.bool)) or _kind(item) == "b"

@@ -184,7 +184,7 @@ def _on_host(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("argsort", "argpartition", "searchsorted", "nonzero"):
+for _name in ("argsort", "argpartition", "choose", "searchsorted", "nonzero"):
     array_method(_name)(_on_host(_name))
 
 
