@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy.exceptions import AxisError as NumpyAxisError
+from numpy.linalg import LinAlgError
+
 from .dataclass import dataclass
 
 
@@ -77,6 +80,10 @@ class RangeError(ProfuseError, OverflowError):
     """A Python number does not fit where it has to go (OverflowError in NumPy and Python)."""
 
 
+class SingularError(ShapeError, LinAlgError):
+    """A matrix has no inverse, or a decomposition does not converge (NumPy's LinAlgError)."""
+
+
 class DivisionError(ProfuseError, ZeroDivisionError):
     """A Python number is divided by zero."""
 
@@ -125,7 +132,9 @@ class InternalError(ProfuseError, AssertionError):
     """An invariant of the compiler is broken; compilation stops, the call falls back."""
 
 
-_COUNTERPARTS: dict[type[Exception], type[ProfuseError]] = {
+_COUNTERPARTS: dict[type[Exception], type[ProfuseError]] = {  # the first that fits holds
+    LinAlgError: SingularError,
+    NumpyAxisError: AxisError,
     ValueError: ShapeError,
     IndexError: BoundsError,
     TypeError: DTypeError,

@@ -36,6 +36,7 @@ class Kind(Enum):
 
     # Of an op, before it is fused.
     NEVER_FUSED = "never-fused"
+    ON_HOST = "on-host"
     SIDE_EFFECTS = "side-effects"
     WRITTEN_VIEW = "written-view"
     PART_OF_CARRIED = "part-of-carried"
@@ -197,6 +198,7 @@ _OF_ERRORS = (
 )
 _WORDS = {
     Kind.NEVER_FUSED: "is never fused",
+    Kind.ON_HOST: "{detail} runs on the host, between kernels",
     Kind.SIDE_EFFECTS: "has side effects",
     Kind.WRITTEN_VIEW: "is a view of memory that is written",
     Kind.PART_OF_CARRIED: "replaces a part of an array of a loop, which a kernel would copy",

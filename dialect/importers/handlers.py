@@ -20,6 +20,8 @@ COMPOSED: dict[str, Handler] = {}  # ufuncs that are two or three ops, by name
 # indexing and ufuncs call, such as ``__getitem__``.
 METHODS: dict[str, Handler] = {}
 CREATION: dict[str, Handler] = {}  # functions that do not dispatch on arguments; see `substitutes`
+# Asked for functions that have no handler, which few programs call: what they load is loaded then.
+LATE: list[Callable[[Any], Handler | None]] = []
 
 # Modules of `numpy` that few programs need. They are loaded when a trace meets what no table has.
 _SELDOM = ("index_writes", "masked_reductions", "masked_writes")
@@ -38,9 +40,16 @@ def load_all() -> bool:
 
 
 def function_handler(function: Any) -> Handler | None:
-    """The handler of a function of NumPy; None if it has none."""
-    found = FUNCTIONS.get(function)
-    return FUNCTIONS.get(function) if found is None and load_all() else found
+    """The handler of a function of NumPy or SciPy; None if it has none."""
+    try:
+        found = FUNCTIONS.get(function)
+    except TypeError:
+        return None  # unhashable: no function
+    if found is None and load_all():
+        found = FUNCTIONS.get(function)
+    if found is None:
+        found = next((made for find in LATE if (made := find(function)) is not None), None)
+    return found
 
 
 def method_handler(name: str) -> Handler | None:
@@ -50,6 +59,6 @@ def method_handler(name: str) -> Handler | None:
 
 
 __all__ = [
-    "COMPOSED", "CREATION", "FUNCTIONS", "METHODS", "UFUNCS", "Handler", "function_handler",
+    "COMPOSED", "CREATION", "FUNCTIONS", "LATE", "METHODS", "UFUNCS", "Handler", "function_handler",
     "load_all", "method_handler",
 ]  # fmt: skip

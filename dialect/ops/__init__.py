@@ -3,7 +3,7 @@
 Those of captured backward runs come with `backward`, which a run that captures none does not load.
 """
 
-from . import create, device_guards, gradients, queries, speculation
+from . import create, gradients, host_call, queries, speculation
 from .control_flow import control, effects, lists
 from .elementwise import binary, compare, select, special, unary
 from .indexing import additions, index, inplace, scatter, slicing
@@ -12,8 +12,8 @@ from .manipulation import join, permute, shape, split
 from .reductions import moments, reduce, scan
 
 __all__ = [
-    "additions", "binary", "compare", "contract", "control", "create", "device_guards",
-    "effects", "gradients", "index", "inplace", "join", "lists", "mm_tree",
+    "additions", "binary", "compare", "contract", "control", "create",
+    "effects", "gradients", "host_call", "index", "inplace", "join", "lists", "mm_tree",
     "moments", "permute", "queries", "reduce", "scan", "scatter", "select", "shape", "slicing",
     "special", "speculation", "split", "unary",
 ]  # fmt: skip

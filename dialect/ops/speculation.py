@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Literal
 
 from ..dataclass import dataclass
 from ..errors import InternalError
-from ..guards.mismatch import check_types, flags_fit
+from ..guards.mismatch import check_types, fits_relaxed, flags_fit
+from ..guards.relaxed import relaxed, sizes_match
 from ..ir.attrs import I64, I64_ARRAY, SYMBOL, TYPE, TYPES, VALUE
 from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.program import Instr, Module, Program
 from ..ir.size_algebra import multiple_of
 from ..ir.symbolic import Sym
-from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
+from ..ir.types import BOOL_SCALAR, ListType, TensorType, Type, with_shape
 from .queries import Dim
 
 
@@ -210,6 +211,48 @@ class RgCheck(Guard, name="rg_check"):
         return (*args, flags_fit(attrs["types"], args))
 
 
+class CudaGuard(Guard, name="cuda_guard"):
+    """Compare with the expected types, but let sizes other than 0 and 1 differ (R3.42)."""
+
+    behavior = "relaxed"
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (*map(relaxed, attrs["types"]), BOOL_SCALAR)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return (*args, fits_relaxed(attrs["types"], args))
+
+
+class SizeEq(Op, name="size_eq"):
+    """Compare the target sizes of a sum with those that were profiled; either may be None (R3.43).
+
+    ``sizes`` is a list of numbers. ``reference`` is empty where None was profiled.
+    """
+
+    sizes = operand()
+    passed = result()
+    reference = attr(I64_ARRAY)
+    undifferentiable = "profiles and guards come after gradients"
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (BOOL_SCALAR,)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return sizes_match(args[0], attrs["reference"])
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        if not isinstance(types[0], ListType):
+            yield f"operand 0 must be a list, not {types[0]}"
+        for size in attrs["reference"]:
+            if size < 0:
+                yield f"reference has a negative size: {size}"
+
+
 class DiffGraph(Op, name="diff_graph"):
     """Run a subgraph as one node of the tape.
 
@@ -324,6 +367,7 @@ class Gradient:
 
 
 __all__ = [
-    "CallFallback", "DiffGraph", "DynamicGuard", "FallbackGraph", "FusionGroup", "Gradient",
-    "Guard", "Profile", "ProfileCounter", "ProfileValue", "RgCheck", "Subgraph", "TypeCheck",
+    "CallFallback", "CudaGuard", "DiffGraph", "DynamicGuard", "FallbackGraph", "FusionGroup",
+    "Gradient", "Guard", "Profile", "ProfileCounter", "ProfileValue", "RgCheck", "SizeEq",
+    "Subgraph", "TypeCheck",
 ]  # fmt: skip

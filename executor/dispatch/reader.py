@@ -17,11 +17,10 @@ from ...dialect.ir.symbolic import Dim
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant
-from ...dialect.ops.device_guards import SizeEq
 from ...dialect.ops.gradients import Definedness
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
-from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard
+from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard, SizeEq
 from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests

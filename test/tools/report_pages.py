@@ -41,7 +41,7 @@ def work():
 thread = threading.Thread(target=work, name="a <worker>")
 thread.start()
 try:
-    pf.jit(lambda x: np.sort(x), name="sorts")(np.ones(3))
+    pf.jit(lambda x: x.tobytes(), name="packs")(np.ones(3))
 except pf.TraceError:
     pass
 if sys.argv[1:] == ["fail", "--now"]:

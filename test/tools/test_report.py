@@ -18,8 +18,8 @@ from report_pages import Page, start
 
 
 def test_every_function_is_there(page):
-    names = [t for t in page.texts["span"] if t in ("softmax", "spectrum", "keyed", "sorts")]
-    assert set(names) == {"softmax", "spectrum", "keyed", "sorts"}
+    names = [t for t in page.texts["span"] if t in ("softmax", "spectrum", "keyed", "packs")]
+    assert set(names) == {"softmax", "spectrum", "keyed", "packs"}
     headings = page.texts["h3"]
     for heading in (
         "Calls", "In words", "Specialisations", "What compiling took", "Passes", "Kernels"

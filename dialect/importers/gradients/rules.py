@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...errors import InternalError
+from ...errors import InternalError, TraceError
 from ...ir.gradients import GradientBuilder, Partial, conjugate, rule_of, times
 from ...ir.op import EACH, Op
 from ..tracing.current import trace_error
@@ -40,7 +40,10 @@ def pulled(
             for k in range(len(xs))
         ]
     if rule == "vjp":
-        found = op.vjp(b, attrs, xs, ys, gs)
+        try:
+            found = op.vjp(b, attrs, xs, ys, gs)
+        except TraceError as error:
+            raise error if error.loc is not None else trace_error(error.what, error.hint) from None
         return (*found, *[None] * (len(xs) - len(found)))
     raise refused(op)
 

@@ -13,7 +13,7 @@ from ..tracing.mutation import check_owner, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
-from .axes import has_mask
+from .axes import has_mask, settled_key
 from .creation import array
 from .indexing import get_item, has_ellipsis, is_index_array, items_of
 from .registry import array_method
@@ -25,16 +25,19 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
     check_owner(x)
     if is_immutable(x):
         raise trace_error("a NumPy scalar cannot be assigned to", "make an array: np.zeros(1)")
+    key = settled_key(key)
     nested = isinstance(value, (list, tuple))
     if nested:
         value = array(value)
     if has_mask(key):
-        from .masks import assign_masked, under_mask
+        from .mask_keys import under_mask
+        from .masks import assign_masked
 
         masked = under_mask(x, key)
         if masked is not None:
             assign_masked(*masked, value)
             return
+    value = settled_key(value)
     items = items_of(x, key)
     if any(map(is_index_array, items)):
         from .index_writes import put_at

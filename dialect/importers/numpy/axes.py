@@ -163,6 +163,15 @@ def has_mask(key: Any) -> bool:
     return any(map(is_mask, key)) if isinstance(key, tuple) else is_mask(key)
 
 
+def settled_key(key: Any) -> Any:
+    """A key, or any array, in which arrays that masks pick are arrays of their elements."""
+    items = key if isinstance(key, tuple) else (key,)
+    if not any(getattr(type(item), "lifts", False) for item in items):
+        return key
+    found = tuple(x.elements() if getattr(type(x), "lifts", False) else x for x in items)
+    return found if isinstance(key, tuple) else found[0]
+
+
 def axis_of(axis: Any, rank: int) -> int:
     """``axis`` counted from the front; raises AxisError at the user's line."""
     found = operator.index(axis)

@@ -19,20 +19,31 @@ from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.traced import Traced, TracedScalar
-from .axes import has_mask
+from .axes import has_mask, settled_key
 from .creation import array
 from .registry import array_method
 
 
 @array_method("__getitem__")
 def get_item(x: Traced, key: Any) -> Any:
-    """``x[key]`` recorded; of a boolean mask, what can be computed without knowing its count."""
+    """``x[key]`` recorded; of a mask, what can be computed without knowing its count.
+
+    Other keys with masks, whose elements decide sizes, run on the host.
+    """
+    key = settled_key(key)
     if has_mask(key) and not x.rec.evaluates:
-        from .masks import read_masked, under_mask
+        from .mask_keys import under_mask
+        from .masks import read_masked
 
         masked = under_mask(x, key)
         if masked is not None:
             return read_masked(*masked)
+    if _has_bools(key):
+        from .host import call
+
+        listed = key if isinstance(key, tuple) else (key,)
+        found = tuple(array(item) if isinstance(item, list) else item for item in listed)
+        return call("numpy.ndarray.__getitem__", (x, found), {})
     items = items_of(x, key)
     if not x.ndim and not items:
         # With an ellipsis, the result is an array, a view of x; without it, a number.
@@ -48,6 +59,18 @@ def get_item(x: Traced, key: Any) -> Any:
         column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
         return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
     return _basic(x, items)
+
+
+def _has_bools(key: Any) -> bool:
+    """True for a key with a boolean array, a nested list of bools, or a bool."""
+    items = key if isinstance(key, tuple) else (key,)
+    return any(map(_is_bool, items))
+
+
+def _is_bool(item: Any) -> bool:
+    while isinstance(item, (list, tuple)) and item:
+        item = item[0]
+    return isinstance(item, (bool, np.bool)) or _kind(item) == "b"
 
 
 def has_ellipsis(key: Any) -> bool:

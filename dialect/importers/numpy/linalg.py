@@ -166,6 +166,26 @@ def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
         raise size_error(type(error), error.what) from None
 
 
+@numpy_function("linalg.matmul")
+def _matmul(x1: Any, x2: Any) -> Any:
+    return np.matmul(x1, x2)
+
+
+@numpy_function("linalg.tensordot")
+def _array_api_tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
+    return tensordot(x1, x2, axes)
+
+
+@numpy_function("linalg.outer")
+def _outer_of_vectors(x1: Any, x2: Any) -> Any:
+    if ndim(x1) != 1 or ndim(x2) != 1:
+        raise ShapeError(
+            "Input arrays must be one-dimensional, but they are "
+            f"x1.ndim={ndim(x1)} and x2.ndim={ndim(x2)}.", loc=user_loc(),
+        )  # fmt: skip
+    return outer(x1, x2)
+
+
 @numpy_function("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     """`np.linalg.norm`: of a vector over one axis, of a matrix over two."""
@@ -223,10 +243,9 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
     if ord in (None, "fro", "f"):
         return _root(sum_(_squared(x), (rows, columns), None, keepdims))
     if ord in (2, -2, "nuc"):
-        raise trace_error(
-            f"a matrix norm with ord={ord!r} needs singular values, which cannot be traced",
-            "use the Frobenius norm, or call it outside of the traced function",
-        )
+        from .host import call
+
+        return call("numpy.linalg.norm", (x, ord, (rows, columns), keepdims), {})
     if ord not in (1, -1, np.inf, -np.inf):
         raise ValueError("Invalid norm order for matrices.")
     along, then = (rows, columns) if abs(ord) == 1 else (columns, rows)

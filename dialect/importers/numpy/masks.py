@@ -2,26 +2,28 @@
 
 How many elements a mask picks is known only at run time. What is read under a mask, computed
 element by element and written back under the same mask needs no count: it stays an array of full
-size, of which only the elements that the mask picks mean anything.
+size, of which only the elements that the mask picks mean anything. What needs more, as sorting
+does, has the elements themselves, which are picked on the host.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...errors import BoundsError, TraceError
+from ...errors import TraceError
 from ..handlers import FUNCTIONS, METHODS, load_all
-from ..tracing.current import size_error, trace_error, user_loc
+from ..tracing.current import trace_error
 from ..tracing.leaves import register_leaf_type
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import COMPARISONS, OPERATORS, UNARY, Recording, op
-from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_traced, is_mask, ndim
+from .axes import ndim, settled_key
+from .mask_keys import Mask, is_written, same_mask
 
 # Ufuncs that neither fail nor warn, whatever the elements that no mask picks are.
 HARMLESS = frozenset({
@@ -37,41 +39,7 @@ _ELEMENTWISE = (
     np.angle, np.sinc, np.copy, np.zeros_like, np.ones_like, np.full_like, np.empty_like,
 )  # fmt: skip
 
-_MOST_OPS = 64  # of two masks that are compared
-
 REDUCTIONS: dict[Any, Callable] = {}  # NumPy function -> handler of masked operands
-
-
-class Mask:
-    """Where elements are picked.
-
-    Attributes:
-        picked: the traced array of bools.
-        head: number of axes before those of the mask.
-        values: number of values in the graph when the mask was read, which tells later writes.
-    """
-
-    __slots__ = ("head", "picked", "values")
-
-    def __init__(self, picked: Traced, head: int) -> None:
-        self.picked, self.head = picked, head
-        self.values = picked.rec.program.count
-
-    def moved(self, head: int) -> Mask:
-        """The same mask, with another number of axes before its own."""
-        found = Mask(self.picked, head)
-        found.values = self.values
-        return found
-
-    def over(self, rank: int) -> Traced:
-        """The mask in a shape that broadcasts to that of an array of this rank."""
-        tail = self.tail(rank)
-        axes = tuple(range(self.picked.ndim, self.picked.ndim + tail))
-        return op("expand_dims", self.picked, axes=axes) if axes else self.picked
-
-    def tail(self, rank: int) -> int:
-        """The number of axes after those of the mask, of an array of this rank."""
-        return rank - self.head - self.picked.ndim
 
 
 @register_leaf_type
@@ -82,20 +50,54 @@ class Masked(Recording):
         full: the elements at their places, and others at all other places.
         mask: which of them the array has.
         viewed: there may be views of the array, or it is one.
+        source: the array of which this is a view, and the key.
     """
 
-    __slots__ = ("full", "mask", "viewed")
+    __slots__ = ("_block", "_elements", "full", "mask", "source", "viewed")
     lifts = True
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, full: Traced, mask: Mask, viewed: bool = False) -> None:
+    def __init__(self, full: Traced, mask: Mask, source: tuple[Masked, Any] | None = None) -> None:
         super().__init__(full.rec, None)
-        self.full, self.mask, self.viewed = full, mask, viewed
+        self.full, self.mask, self.source = full, mask, source
+        self.viewed = source is not None
+        self._block = self.rec.blocks[-1]
+        self._elements: Traced | None = None
 
     @property
     def value(self) -> int:
         """The array itself, for all that needs more than elements at their places."""
-        raise needs_elements()
+        return self.elements().value
+
+    def elements(self) -> Traced:
+        """An array of as many elements as the mask picks: the same memory at every call.
+
+        Raises TraceError in a block below that in which the mask was read, or if the mask has been
+        written since then.
+        """
+        if self.rec.blocks[-1] is not self._block:
+            raise trace_error(
+                "a branch or a loop needs elements that a boolean mask has picked outside of it",
+                "pick them there: x[mask] inside of the branch",
+            )
+        if self._elements is None:
+            if self.source is not None:
+                base, key = self.source
+                self._elements = base.elements()[key]
+            else:
+                from .host import call
+
+                self.mask.check_unwritten()
+                key = (*[slice(None)] * self.mask.head, self.mask.picked)
+                self._elements = call("numpy.ndarray.__getitem__", (self.full, key), {})
+        return self._elements
+
+    def is_written(self) -> bool:
+        """True if the elements, which a view may share, hold something else than `full`."""
+        if self.source is not None:
+            return self.source[0].is_written()
+        made = self._elements
+        return made is not None and is_written(self.rec, made.value, made.value)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -135,15 +137,21 @@ class Masked(Recording):
         if self.ndim == 1:
             self.viewed = True
             return self
-        raise needs_elements()
+        return self.elements().T
 
     @property
     def real(self) -> Any:
-        return lift(np.real, self)
+        return self._part("real", np.real)
 
     @property
     def imag(self) -> Any:
-        return lift(np.imag, self)
+        return self._part("imag", np.imag)
+
+    def _part(self, name: str, function: Callable) -> Any:
+        """A part of complex numbers, which is a view; that of others is the array, or new."""
+        if self.dtype.kind == "c" or self.is_written():
+            return getattr(self.elements(), name)
+        return lift(function, self)
 
     def filled(self, filler: Any = 1) -> Traced:
         """The elements at their places, ``filler`` elsewhere."""
@@ -158,24 +166,32 @@ class Masked(Recording):
         return (axis if axis < head else axis + width - 1,)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
+        if method != "__call__":
+            return getattr(ufunc, method)(*settled(inputs), **settled(kwargs))
+        return lift_ufunc(ufunc, inputs, kwargs)
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         if func in REDUCTIONS:
-            return REDUCTIONS[func](*args, **kwargs)
+            return attempt(REDUCTIONS[func], func, args, kwargs)
         if func in _ELEMENTWISE:
-            return lift(FUNCTIONS[func], *args, **kwargs)
-        return super().__array_function__(func, types, args, kwargs)
+            return attempt(partial(lift, FUNCTIONS[func]), func, args, kwargs)
+        return func(*settled(args), **settled(kwargs))
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(np, name, None)
-        if function in REDUCTIONS:
-            return lambda *args, **kwargs: REDUCTIONS[function](self, *args, **kwargs)
+        if function in REDUCTIONS and hasattr(np.ndarray, name):
+            return self._method(name, REDUCTIONS[function])
         if name in ("astype", "copy", "clip", "round", "conj", "conjugate"):
-            return lambda *args, **kwargs: lift(METHODS[name], self, *args, **kwargs)
+            return self._method(name, partial(lift, METHODS[name]))
         if hasattr(np.ndarray, name) and not name.startswith("__"):
-            raise needs_elements()
+            return getattr(self.elements(), name)
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+    def _method(self, name: str, masked: Callable) -> Callable:
+        def plain(array: Any, *args: Any, **kwargs: Any) -> Any:
+            return getattr(array, name)(*args, **kwargs)
+
+        return lambda *args, **kwargs: attempt(masked, plain, (self, *args), kwargs)
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype} array, picked by a mask>"
@@ -184,13 +200,13 @@ class Masked(Recording):
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
-        raise needs_elements()
+        return iter(self.elements())
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise needs_elements()
+        return self.elements().__array__(dtype, copy)  # raises, as that of any traced array
 
     def bake(self) -> Any:
-        raise needs_elements()
+        return self.elements().bake()
 
     def __getitem__(self, key: Any) -> Any:
         """Items of the other axes; all of the elements that the mask picks."""
@@ -203,36 +219,64 @@ class Masked(Recording):
         whole = slice(None)
         axes = [k for k, item in enumerate(items) if item is not None]
         basic = all(i is None or isinstance(i, (slice, int, TracedScalar)) for i in items)
-        if not basic or used > self.ndim or items[axes[self.mask.head]] != whole:
-            raise needs_elements()
+        if (
+            not basic
+            or used > self.ndim
+            or items[axes[self.mask.head]] != whole
+            or self.is_written()
+        ):
+            return self.elements()[key]
         own = axes[self.mask.head]
         head = sum(item is None or isinstance(item, slice) for item in items[:own])
         items[own : own + 1] = [whole] * self.mask.picked.ndim
         self.viewed = True
-        return Masked(self.full[tuple(items)], self.mask.moved(head), viewed=True)
+        return Masked(self.full[tuple(items)], self.mask.moved(head), (self, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise needs_elements()
+        self.elements()[key] = settled_key(value)
 
     def __pow__(self, other: Any) -> Any:
-        return lift(operator.pow, self, other)
+        return attempt(partial(lift, operator.pow), operator.pow, (self, other), {})
 
     def __imatmul__(self, other: Any) -> Any:
-        raise needs_elements()
+        return operator.imatmul(self.elements(), settled_key(other))
 
     def __matmul__(self, other: Any) -> Any:
-        return REDUCTIONS[np.dot](self, other)
+        return attempt(REDUCTIONS[np.dot], operator.matmul, (self, other), {})
 
     def __rmatmul__(self, other: Any) -> Any:
-        return REDUCTIONS[np.dot](other, self)
+        return attempt(REDUCTIONS[np.dot], operator.matmul, (other, self), {})
 
 
-def needs_elements() -> TraceError:
+class NeedsElements(TraceError):
+    """Raised, and caught in `attempt`, where elements at their places do not do."""
+
+
+def needs_elements() -> NeedsElements:
     """The error for what only an array of as many elements as a mask picks can serve."""
-    return trace_error(
-        "indexing with a boolean mask gives an array whose size depends on contents",
-        "use np.where(mask, x, neutral_element)",
-    )
+    return NeedsElements("a boolean mask gives an array whose size depends on contents")
+
+
+def settled(x: Any) -> Any:
+    """An argument, or several, in which the elements stand for what a mask picks."""
+    if isinstance(x, Masked):
+        return x.elements()
+    if type(x) in (tuple, list):
+        return type(x)(map(settled, x))
+    if type(x) is dict:
+        return {name: settled(item) for name, item in x.items()}
+    return x
+
+
+def attempt(masked: Callable, plain: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """``masked`` of arguments under one mask; where that does not do, ``plain`` of elements."""
+    given = [x for x in (*args, *kwargs.values()) if isinstance(x, Masked)]
+    if given and not any(x.is_written() for x in given):
+        try:
+            return masked(*args, **kwargs)
+        except NeedsElements:
+            pass
+    return plain(*settled(args), **settled(kwargs))
 
 
 # --- elements at their places -------------------------------------------------------------------
@@ -265,110 +309,14 @@ def lift(function: Callable, *args: Any, harmless: bool = False, **kwargs: Any) 
 
 
 def lift_ufunc(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
-    """A ufunc of operands under one mask; raises TraceError for all keywords but ``dtype``."""
+    """A ufunc of operands under one mask; of their elements for all keywords but ``dtype``."""
     if kwargs.keys() - {"dtype"}:
-        raise needs_elements()
-    return lift(ufunc, *inputs, harmless=ufunc.__name__ in HARMLESS, **kwargs)
-
-
-def same_mask(one: Mask, two: Mask) -> bool:
-    """Whether two masks pick the same places, as far as the graph tells."""
-    a, b = one.picked.value, two.picked.value
-    rec, memory, since = one.picked.rec, set[int](), min(one.values, two.values)
-    todo, ops = [(a, b)], 0
-    while todo:
-        a, b = todo.pop()
-        memory |= {memory_of(rec, a), memory_of(rec, b)}
-        if a == b:
-            continue
-        made, other = rec.defs.get(a), rec.defs.get(b)
-        ops += 1
-        if made is None or other is None or made.op is not other.op or ops > _MOST_OPS:
-            return False
-        if made.blocks or not made.op.pure or len(made.results) != 1 or made.attrs != other.attrs:
-            return False
-        if len(made.operands) != len(other.operands):
-            return False
-        since = min(since, a, b)
-        todo += zip(made.operands, other.operands, strict=True)
-    return memory.isdisjoint(written_since(rec, since))
-
-
-def memory_of(rec: Recorder, value: int) -> int:
-    """The value whose memory a view shows, or the value itself."""
-    while (made := rec.defs.get(value)) is not None:
-        shared = made.op.shared_operands(made.results.index(value), len(made.operands))
-        if not shared:
-            break
-        value = made.operands[shared[0]]
-    return value
-
-
-def written_since(rec: Recorder, since: int) -> Iterator[int]:
-    """The memory that was written after the value ``since`` was made."""
-    for block in rec.blocks:
-        for instr in block.walk():
-            if instr.op.writes and instr.results and instr.results[0] >= since:
-                yield from (memory_of(rec, instr.operands[k]) for k in instr.op.writes)
+        return ufunc(*settled(inputs), **settled(kwargs))
+    masked = partial(lift, ufunc, harmless=ufunc.__name__ in HARMLESS)
+    return attempt(masked, ufunc, inputs, kwargs)
 
 
 # --- reading and writing ------------------------------------------------------------------------
-
-
-def under_mask(x: Traced, key: Any) -> tuple[Traced, Mask] | None:
-    """The view of ``x`` and the mask that pick what ``x[key]`` does; None for other keys.
-
-    A key may have slices, numbers and newaxes beside one mask. Raises BoundsError for a mask that
-    does not fit, and TraceError where NumPy's rule for several index arrays moves axes.
-    """
-    items = list(key) if isinstance(key, tuple) else [key]
-    places = [k for k, item in enumerate(items) if is_mask(item)]
-    if len(places) != 1:
-        return None
-    (at,) = places
-    mask = as_traced(items[at])
-    others = [i for k, i in enumerate(items) if k != at]
-    if not all(
-        i is None or i is Ellipsis or isinstance(i, (slice, TracedScalar)) or type(i) is int
-        for i in others
-    ):
-        return None
-    used = mask.ndim + sum(i is not None and i is not Ellipsis for i in others)
-    if used > x.ndim:
-        raise BoundsError(
-            f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed",
-            loc=user_loc(),
-        )
-    numbers = [k for k, i in enumerate(items) if type(i) is int or isinstance(i, TracedScalar)]
-    if numbers and max(*numbers, at) - min(*numbers, at) != len(numbers):
-        return None  # NumPy moves the axis of the picked elements to the front
-    width = [slice(None)] * mask.ndim
-    basic = [*items[:at], *width, *items[at + 1 :]]
-    ellipsis = [k for k, i in enumerate(items) if i is Ellipsis]
-    before = items[:at]
-    if ellipsis and ellipsis[0] < at:
-        rest = [slice(None)] * (x.ndim - used)
-        before = [*items[: ellipsis[0]], *rest, *items[ellipsis[0] + 1 : at]]
-        basic = [*before, *width, *items[at + 1 :]]
-    head = sum(i is None or isinstance(i, slice) for i in before)
-    plain = all(isinstance(i, slice) and i == slice(None) for i in basic if i is not Ellipsis)
-    view = x if plain else x[tuple(basic)]
-    _check_mask(view, mask, head)
-    return view, Mask(mask, head)
-
-
-def _check_mask(x: Traced, mask: Traced, head: int) -> None:
-    for axis in range(mask.ndim):
-        a, b = mask.hint[axis], x.hint[head + axis]
-        if None in (a, b):
-            continue
-        # The sizes are compared for later calls, too: an axis of size 1 would broadcast.
-        if a != b or not bool(mask.shape[axis] == x.shape[head + axis]):
-            raise size_error(
-                BoundsError,
-                f"boolean index did not match indexed array along axis {head + axis}; size of axis "
-                f"is {b} but size of corresponding boolean axis is {a}",
-            )
 
 
 def read_masked(x: Traced, mask: Mask) -> Masked:
@@ -381,8 +329,15 @@ def assign_masked(array: Traced, mask: Mask, value: Any) -> None:
     """``array[mask] = value`` for what was computed under the same mask, or what broadcasts."""
     check_owner(array)
     if isinstance(value, Masked):
-        if not same_mask(value.mask, mask) or value.tail != mask.tail(array.ndim):
-            raise needs_elements()
+        if (
+            value.is_written()
+            or not same_mask(value.mask, mask)
+            or value.tail != mask.tail(array.ndim)
+        ):
+            raise trace_error(
+                "assignment of elements of another mask is not supported while tracing",
+                "compute them under the same mask",
+            )
         value = value.full if value.dtype == array.dtype else value.filled()
     elif ndim(value) > mask.tail(array.ndim):
         raise trace_error(
@@ -404,21 +359,27 @@ _SAFE_OPS = frozenset({"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwis
 
 def _operator(python: str, safe: bool) -> Callable:
     function = getattr(operator, f"__{python}__")
-    return lambda *xs: lift(function, *xs, harmless=safe)
+    return lambda *xs: attempt(partial(lift, function, harmless=safe), function, xs, {})
 
 
 def _reflected(python: str, safe: bool) -> Callable:
     function = getattr(operator, f"__{python}__")
-    return lambda self, other: lift(function, other, self, harmless=safe)
+    masked = partial(lift, function, harmless=safe)
+    return lambda self, other: attempt(masked, function, (other, self), {})
 
 
 def _in_place(python: str) -> Callable:
     function = getattr(operator, f"__{python}__")
+    in_place = getattr(operator, f"__i{python}__")
 
     def method(self: Masked, other: Any) -> Masked:
-        if self.viewed:
-            raise needs_elements()
-        found = lift(function, self, other)
+        try:
+            if self.viewed or self._elements is not None:
+                raise needs_elements()
+            found = lift(function, self, other)
+        except NeedsElements:
+            in_place(self.elements(), settled_key(other))  # writes to the memory that views share
+            return self
         like = found.full
         # The result has to fit the array, whose shape and dtype stay.
         self.full = like if like.dtype == self.dtype else op("conform", found.filled(), self.full)
@@ -439,4 +400,4 @@ for _name in COMPARISONS:
 for _python in OPERATORS:
     setattr(Masked, f"__i{_python}__", _in_place(_python))
 
-__all__ = ["Mask", "Masked", "assign_masked", "lift", "lift_ufunc", "read_masked", "under_mask"]
+__all__ = ["Masked", "assign_masked", "attempt", "lift", "lift_ufunc", "read_masked"]

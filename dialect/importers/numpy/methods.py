@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
+from ..handlers import LATE, Handler
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable, write
 from ..tracing.operators import op
@@ -162,9 +164,55 @@ def fill(self: Traced, value: Any) -> None:
     write(self, value, strict=False)
 
 
-@array_method("sort", "partition", "resize", "itemset", "setfield", "byteswap")
+@array_method("resize", "itemset", "setfield", "byteswap")
 def _mutating(self: Traced, *args: Any, **kwargs: Any) -> Any:
     raise trace_error(
         "methods that change an array in place are not supported while tracing",
         "build a new array: np.full, np.where, np.concatenate",
     )
+
+
+# --- methods whose work is a library's ----------------------------------------------------------
+
+
+def _on_host(name: str) -> Callable[..., Any]:
+    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        from .host import call
+
+        return call(f"numpy.{name}", (self, *args), kwargs)
+
+    return method
+
+
+for _name in ("argsort", "argpartition", "choose", "searchsorted", "nonzero"):
+    array_method(_name)(_on_host(_name))
+
+
+@array_method("compress")
+def compress(self: Traced, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """`ndarray.compress`."""
+    found = np.compress(condition, self, axis)
+    return found if out is None else write_out("ndarray.compress", out, found)
+
+
+@array_method("sort")
+def sort(self: Traced, axis: Any = -1, kind: Any = None, order: Any = None, **more: Any) -> None:
+    """`ndarray.sort`, in place."""
+    write(self, np.sort(self, axis, kind, order, **more))
+
+
+@array_method("partition")
+def partition(
+    self: Traced, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+) -> None:
+    """`ndarray.partition`, in place."""
+    write(self, np.partition(self, kth, axis, kind, order))
+
+
+def _host_function(function: Any) -> Handler | None:
+    from .host import host_function
+
+    return host_function(function)
+
+
+LATE.append(_host_function)

@@ -37,10 +37,9 @@ _MODES = {"clip": "clip", "wrap": "wrap", "raise": "raise", 0: "clip", 1: "wrap"
 def where(condition: Any, x: Any = MISSING, y: Any = MISSING) -> Any:
     """`np.where` of three operands."""
     if x is MISSING or y is MISSING:
-        raise trace_error(
-            "np.where(condition) gives arrays whose size depends on contents",
-            "use np.where(condition, x, y)",
-        )
+        if x is not MISSING or y is not MISSING:
+            raise ValueError("either both or neither of x and y should be given")
+        return np.nonzero(condition)
     return in_memory(op("select", condition, *strong(x, y)))
 
 

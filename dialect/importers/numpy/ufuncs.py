@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
-from ..handlers import COMPOSED, FUNCTIONS, METHODS, UFUNCS
+from ..handlers import COMPOSED, FUNCTIONS, METHODS, UFUNCS, function_handler
 from ..tracing.current import user_loc
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import op, recorder_of
@@ -102,7 +102,14 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
         inputs, made_in = tuple(_in_dtypes(inputs, dtypes)), dtypes[ufunc.nin :]
     else:
         inputs = strong(*inputs)
-    found = COMPOSED[name](*inputs) if name in COMPOSED else op(UFUNCS[name], *inputs)
+    if name in COMPOSED:
+        found = COMPOSED[name](*inputs)
+    elif name in UFUNCS:
+        found = op(UFUNCS[name], *inputs)
+    else:
+        handler = function_handler(ufunc)
+        assert handler is not None, "it is supported"
+        found = handler(*inputs)
     if made_in is not None and not isinstance(found, tuple) and found.dtype != made_in[0]:
         found = _cast(found, made_in[0])
     if not targets:

@@ -21,13 +21,15 @@ from ...errors import (
     DTypeError,
     RangeError,
     ShapeError,
+    SingularError,
     TraceError,
 )
 from .users_code import is_users_file, is_users_name
 
 # Errors that array operations raise, and the error that refuses to trace them.
 _RAISED = (
-    ShapeError, BoundsError, AxisError, DTypeError, RangeError, DivisionError, TraceError,
+    ShapeError, BoundsError, AxisError, DTypeError, RangeError, DivisionError, SingularError,
+    TraceError,
 )  # fmt: skip
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF"})
 _RANGES = 256  # code objects remembered

@@ -10,17 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import TraceError
-from ..handlers import COMPOSED, CREATION, FUNCTIONS, UFUNCS, load_all
+from ..handlers import COMPOSED, CREATION, UFUNCS, function_handler, load_all
 from .current import trace_error, user_loc
 from .recorder import Recorder
 
 _WAYS_OUT = {
-    "nonzero": "its size depends on contents: use np.where(condition, x, y)",
-    "argwhere": "its size depends on contents: use np.where(condition, x, y)",
-    "flatnonzero": "its size depends on contents: use np.where(condition, x, y)",
-    "unique": "its size depends on contents: call it outside of the traced function",
     "tolist": "keep it an array",
-    "sort": "call it outside of the traced function",
     "fill": "use np.full",
 }
 
@@ -59,15 +54,17 @@ def is_unsupported(target: Any) -> bool:
     """True for NumPy callables on arrays without a handler; types and helpers are fine."""
     if isinstance(target, np.ufunc):
         return not is_supported(target)
-    if target in FUNCTIONS or getattr(target, "__name__", "") in CREATION:
+    if getattr(target, "__name__", "") in CREATION:
         return False
     # Only functions that dispatch on their array arguments carry this attribute.
-    return callable(target) and hasattr(target, "_implementation")
+    dispatches = callable(target) and hasattr(target, "_implementation")
+    return dispatches and function_handler(target) is None
 
 
 def is_supported(ufunc: np.ufunc) -> bool:
     """True if calling this ufunc on traced values works."""
-    return ufunc.__name__ in UFUNCS or ufunc.__name__ in COMPOSED
+    native = ufunc.__name__ in UFUNCS or ufunc.__name__ in COMPOSED
+    return native or function_handler(ufunc) is not None
 
 
 def unsupported_names(fn: Any) -> list[tuple[str, str, int]]:

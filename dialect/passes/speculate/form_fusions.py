@@ -30,6 +30,7 @@ from ...mlir.rewrite import (
 from ...mlir.values import Types, clone_op, constant_type, main_functions
 from ...ops.control_flow.effects import Warn
 from ...ops.gradients import Definedness
+from ...ops.host_call import HostCall, shown
 from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
@@ -140,6 +141,8 @@ class _BlockFuser:
         for value, type_ in zip(op.results, results, strict=False):
             if isinstance(type_, ScalarType):
                 self.types[value] = type_
+        if cls is HostCall:
+            return Reason(Kind.ON_HOST, detail=shown(attrs["function"]))
         if cls.fusion is Fusion.NONE:
             return Reason(Kind.NEVER_FUSED)
         if not is_pure(op):

@@ -5,7 +5,7 @@ import profuse as pf
 import pytest
 from profuse.dialect.errors import ShapeError, TraceError
 from profuse.dialect.importers.tracing.tracer import trace
-from tracing import call
+from tracing import call, check
 
 RNG = np.random.default_rng(1)
 X, C = RNG.normal(size=(2, 3)), RNG.normal(size=(2, 3, 4))
@@ -131,3 +131,12 @@ def test_products_of_axes_of_unlike_sizes(product, shape):
             f(y)
     else:
         np.testing.assert_allclose(f(y), want)
+
+
+def test_products_of_the_linalg_namespace():
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    check(lambda a, b: np.linalg.matmul(a, b), a, b)
+    check(lambda a, b: np.linalg.tensordot(a, b, axes=1), a, b)
+    check(lambda a, b: np.linalg.outer(a[0], b[0]), a, b)
+    with pytest.raises(ValueError, match="one-dimensional"):
+        trace(lambda a: np.linalg.outer(a, a[0]), (a,))

@@ -338,30 +338,28 @@ def test_numpy_scalars_are_immutable():
 
 
 def helper(x):
-    return np.linalg.inv(x)  # helper
+    return np.apply_over_axes(np.sum, x, 0)  # helper
 
 
 def unsupported(x):
-    y = np.sort(x)  # sort
-    return np.unique(y) + helper(x)  # unique
+    y = np.einsum_path("ij->i", x)  # path
+    return np.apply_along_axis(np.sort, 0, y) + helper(x)  # along
 
 
 def test_unsupported_calls_are_listed_at_once():
     with pytest.raises(TraceError) as info:
         trace(unsupported, (A,))
     text = str(info.value)
-    assert info.value.what.startswith("np.sort is not supported")
-    assert info.value.loc.line == line_of(unsupported, "# sort")
-    assert f"np.unique ({__file__}:{line_of(unsupported, '# unique')})" in text
-    assert f"np.linalg.inv ({__file__}:{line_of(helper, '# helper')})" in text
+    assert info.value.what.startswith("np.einsum_path is not supported")
+    assert info.value.loc.line == line_of(unsupported, "# path")
+    assert f"np.apply_along_axis ({__file__}:{line_of(unsupported, '# along')})" in text
+    assert f"np.apply_over_axes ({__file__}:{line_of(helper, '# helper')})" in text
 
 
 @pytest.mark.parametrize("fn, message", [
     (lambda x: x.tolist(), "ndarray.tolist is not supported"),
-    (lambda x: x[x > 0], "boolean mask"),
-    (lambda x: np.where(x > 0), "depends on contents"),
-    (lambda x: np.nonzero(x), "np.nonzero is not supported"),
-    (lambda x: np.cumsum(x[x > 0]), "boolean mask"),
+    (lambda x: x.tobytes(), "ndarray.tobytes is not supported"),
+    (lambda x: np.array_str(x), "np.array_str is not supported"),
     (lambda x: np.log(x, where=x > 0), "where="),
     (lambda x: np.random.rand(3) + x, "np.random.rand is called while tracing"),
     (lambda x: memoryview(x), "bytes-like object"),
@@ -401,7 +399,7 @@ def test_numpy_is_as_before_after_a_trace_even_a_failing_one():
     zeros, rand = np.zeros, np.random.rand
     seen = SimpleQueue()
     with pytest.raises(ProfuseError):
-        trace(lambda x: seen.put(np.zeros) or np.sort(x), (A,))
+        trace(lambda x: seen.put(np.zeros) or np.array_str(x), (A,))
     assert seen.get() is not zeros
     assert np.zeros is zeros and np.random.rand is rand
 

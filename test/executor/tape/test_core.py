@@ -85,8 +85,8 @@ def test_what_cannot_be_differentiated_says_so():
         (x.detach() * 2).sum().backward()
     with pytest.raises(pf.ArgumentError, match="reduce it"):
         (x * 2).backward()
-    with pytest.raises(pf.GradientError, match=r"np\.sort has no gradient"):
-        np.sort(x)
+    with pytest.raises(pf.GradientError, match=r"np\.apply_along_axis has no gradient"):
+        np.apply_along_axis(np.sum, 0, x)
     with pytest.raises(pf.GradientError, match="allow_unused"):
         pf.gradients((x * 2).sum(), leaf(2))
     with pytest.raises(pf.DTypeError, match="int64 has no gradient"):

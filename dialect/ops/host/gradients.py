@@ -1,0 +1,201 @@
+"""Gradients of functions that run on the host, by the name that their rule gives.
+
+Each takes the builder, the call with operands by their numbers, operands, results, and gradients
+of the results; it returns the gradient of each operand, None for 0. It is written in NumPy's
+functions, which record or compute, whatever the arrays are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import TraceError
+from ...ir.op import Values
+from .arguments import Arguments, Place, arguments_text
+from .rule import Call
+
+if TYPE_CHECKING:
+    from ...ir.gradients import GradientBuilder
+
+Gradient = Callable[["GradientBuilder", Call, Values, Values, Values], Sequence[Any]]
+_OPPOSITE: dict[Any, Any] = {
+    None: "forward",
+    "backward": "forward",
+    "forward": "backward",
+    "ortho": "ortho",
+}
+
+
+def _refused(what: str) -> TraceError:
+    return TraceError(f"{what} has no gradient yet")
+
+
+def _adjoint(x: Any) -> Any:
+    """Conjugate transposes of matrices."""
+    turned = np.swapaxes(x, -1, -2)
+    return np.conj(turned) if np.dtype(x.dtype).kind == "c" else turned
+
+
+def _only(call: Call, name: str) -> int:
+    """The operand that an argument is; raises TraceError for anything but one array."""
+    found = call[name]
+    if type(found) is not int:
+        raise _refused(f"{call.rule.shown} of a sequence")
+    return found
+
+
+def _for(xs: Values, pairs: dict[int, Any]) -> list[Any]:
+    return [pairs.get(k) for k in range(len(xs))]
+
+
+def _inv(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    y = _adjoint(ys[0])
+    return (-np.matmul(np.matmul(y, gs[0]), y),)
+
+
+def _solve(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    k, m = _only(call, "a"), _only(call, "b")
+    a, right, (y,), (g,) = xs[k], xs[m], ys, gs
+    found = np.linalg.solve(_adjoint(a), g)
+    if np.ndim(right) == 1:
+        of_a = -np.matmul(np.expand_dims(found, -1), _adjoint(np.expand_dims(y, -1)))
+    else:
+        of_a = -np.matmul(found, _adjoint(y))
+    return _for(xs, {k: b.like(of_a, a), m: b.like(found, right)})
+
+
+def _det(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    scale = gs[0] * b.conjugate(ys[0])
+    return (np.expand_dims(scale, (-1, -2)) * _adjoint(np.linalg.inv(xs[0])),)
+
+
+def _slogdet(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    sign, size = gs
+    if sign is not None and np.dtype(xs[0].dtype).kind == "c":
+        raise _refused("the phase of np.linalg.slogdet")
+    if size is None:
+        return (None,)
+    return (np.expand_dims(size, (-1, -2)) * _adjoint(np.linalg.inv(xs[0])),)
+
+
+def _cholesky(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    if call["upper"]:
+        raise _refused("np.linalg.cholesky(…, upper=True)")
+    lower, g = ys[0], gs[0]
+    turned = _adjoint(lower)
+    inner = np.tril(np.matmul(turned, g))
+    inner = inner - 0.5 * np.tril(np.triu(inner))
+    left = np.linalg.solve(turned, inner)
+    found = _adjoint(np.linalg.solve(turned, _adjoint(left)))
+    return (b.converted(0.5 * (found + _adjoint(found)), xs[0]),)
+
+
+def _eigh(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    (w, v), (of_w, of_v) = ys, gs
+    inner: Any = None
+    if of_v is not None:
+        gaps = np.expand_dims(w, -2) - np.expand_dims(w, -1)
+        turned = np.matmul(_adjoint(v), of_v)
+        inner = np.where(gaps == 0, 0.0, turned / np.where(gaps == 0, 1, gaps))
+    left = v if of_w is None else v * np.expand_dims(of_w, -2)
+    found = np.matmul(left, _adjoint(v)) if of_w is not None else None
+    if inner is not None:
+        turned = np.matmul(np.matmul(v, inner), _adjoint(v))
+        found = turned if found is None else found + turned
+    return (None if found is None else b.converted(0.5 * (found + _adjoint(found)), xs[0]),)
+
+
+def _eigvalsh(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    _, v = np.linalg.eigh(xs[0], call["UPLO"])
+    found = np.matmul(v * np.expand_dims(gs[0], -2), _adjoint(v))
+    return (b.converted(found, xs[0]),)
+
+
+def _fft(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    if call["n"] is not None:
+        raise _refused(f"{call.rule.shown}(…, n=…)")
+    back = np.fft.ifft if call.rule.name.endswith(".fft") else np.fft.fft
+    found = back(gs[0], axis=call["axis"], norm=_OPPOSITE[call["norm"]])
+    return (b.converted(found, xs[0]),)
+
+
+def _fftn(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    if call["s"] is not None:
+        raise _refused(f"{call.rule.shown}(…, s=…)")
+    back = np.fft.fftn if ".i" in call.rule.name else np.fft.ifftn
+    found = back(gs[0], axes=call["axes"], norm=_OPPOSITE[call["norm"]])
+    return (b.converted(found, xs[0]),)
+
+
+def _rfft(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    if call["n"] is not None:
+        raise _refused("np.fft.rfft(…, n=…)")
+    axis = call["axis"]
+    size = np.shape(xs[0])[axis]
+    # The other half of the points has no gradient: `ifft` fills it up with zeros.
+    found = np.fft.ifft(gs[0], size, axis, _OPPOSITE[call["norm"]])
+    return (b.converted(found, xs[0]),)
+
+
+def _irfft(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    if call["n"] is not None:
+        raise _refused("np.fft.irfft(…, n=…)")
+    axis = call["axis"]
+    count = np.shape(xs[0])[axis]
+    found = np.fft.rfft(gs[0], axis=axis, norm=_OPPOSITE[call["norm"]])
+    # All points but the first and the last stand for two.
+    point = np.arange(count)
+    twice = np.where((point == 0) | (point == count - 1), 1.0, 2.0)
+    rank, place = np.ndim(xs[0]), axis % np.ndim(xs[0])
+    weights = np.expand_dims(twice, tuple(k for k in range(rank) if k != place))
+    return (b.converted(found * weights, xs[0]),)
+
+
+def _fftshift(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    back = np.fft.fftshift if ".i" in call.rule.name else np.fft.ifftshift
+    return (back(gs[0], call["axes"]),)
+
+
+def _sorted(order: Callable[..., Any]) -> Gradient:
+    def gradient(
+        b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values
+    ) -> Sequence[Any]:
+        x, axis = xs[0], call["axis"]
+        flat = x if axis is not None else np.reshape(x, (-1,))
+        place = -1 if axis is None else axis
+        back = np.argsort(order(flat, call, place), place)
+        found = np.take_along_axis(gs[0], back, place)
+        return _for(xs, {0: found if axis is not None else np.reshape(found, np.shape(x))})
+
+    return gradient
+
+
+def _item(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    key = call.arguments.positional[1]
+    moved = Arguments((Place(0), key, Place(len(xs))), {})
+    return (_host(b, "profuse.add_at", moved, *xs, gs[0]),)
+
+
+def _add_at(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    _, key, values = call.arguments.positional
+    read = Arguments((Place(0), key), {})
+    found = _host(b, "numpy.ndarray.__getitem__", read, gs[0], *xs[1 : values.index])
+    return _for(xs, {values.index: b.like(found, xs[values.index])})
+
+
+def _host(b: GradientBuilder, function: str, arguments: Arguments, *operands: Any) -> Any:
+    return b.op("host_call", *operands, function=function, arguments=arguments_text(arguments))
+
+
+GRADIENTS: dict[str, Gradient] = {
+    "inv": _inv, "solve": _solve, "det": _det, "slogdet": _slogdet, "cholesky": _cholesky,
+    "eigh": _eigh, "eigvalsh": _eigvalsh, "fft": _fft, "fftn": _fftn, "rfft": _rfft,
+    "irfft": _irfft, "fftshift": _fftshift, "item": _item, "add_at": _add_at,
+    "sort": _sorted(lambda x, call, axis: np.argsort(x, axis)),
+    "partition": _sorted(lambda x, call, axis: np.argpartition(x, call["kth"], axis)),
+}  # fmt: skip
+
+__all__ = ["GRADIENTS"]

@@ -1,0 +1,187 @@
+"""Result types of a library's function: those that it gives for tiny arrays of the same dtypes.
+
+Nothing is ever called with arrays of the size of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...dataclass import dataclass
+from ...errors import COMPLAINTS, ProfuseError, TraceError, located
+from ...ir.dtypes import NUMBERS, DType, dtype_of
+from ...ir.types import ScalarType, TensorType, Type
+from .arguments import Arguments, parsed_arguments
+from .rule import Call, Rule, bound, rule_named
+
+SIZE = 3  # of each axis of a tiny array
+_LARGEST = 8  # of an axis whose size decides ranks
+_MOST = 4096  # elements of a tiny array
+
+# (dtype, sizes) of an array, (dtype,) of a number
+_Kind = tuple
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a function gives for tiny arrays.
+
+    Attributes:
+        structure: the result, in which each array or number is its position among them.
+        types: dtype and rank of each.
+    """
+
+    structure: Any
+    types: tuple[Type, ...]
+
+
+def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | None:
+    """The structure of a call's result; None where too little is known of the operands.
+
+    Raises what the function raises for such operands, as an error of ours, and TraceError where
+    dtypes depend on contents.
+    """
+    rule, parsed = rule_named(function), parsed_arguments(arguments)
+    kinds = _kinds(rule, parsed, types)
+    if kinds is None:
+        return None
+    try:
+        why = None if rule.refuse is None else rule.refuse(Call(rule, parsed, types))
+        if why is not None:
+            raise TraceError(f"{rule.shown}: {why[0]}", hint=why[1])
+        return _outcome(function, arguments, kinds)
+    except ProfuseError:
+        raise
+    except COMPLAINTS as error:
+        raise located(error, None) from error
+
+
+def result_types(
+    function: str, arguments: str, types: Sequence[Type], count: int
+) -> tuple[Type, ...]:
+    """The types of the results, with the sizes that the rule knows; raises as `outcome` does."""
+    found = outcome(function, arguments, types)
+    if found is None or len(found.types) != count:
+        return (TensorType(),) * count
+    rule = rule_named(function)
+    if rule.shapes is None:
+        return found.types
+    shapes = rule.shapes(Call(rule, parsed_arguments(arguments), types))
+    if shapes is None:
+        return found.types
+    return tuple(
+        TensorType(t.dtype, s)
+        if isinstance(t, TensorType) and s is not None and len(s) == t.rank else t
+        for t, s in zip(found.types, shapes, strict=True)
+    )  # fmt: skip
+
+
+def _kinds(rule: Rule, arguments: Arguments, types: Sequence[Type]) -> tuple[_Kind, ...] | None:
+    sizes: dict[int, dict[int, int]] = {}
+    if rule.sized is not None:
+        given = bound(rule.function, *arguments.filled(lambda index: (index, types[index])))
+        for name, axis in rule.sized({k: v[1] if _is_numbered(v) else v for k, v in given.items()}):
+            if not _is_numbered(given[name]):
+                continue
+            index, type_ = given[name]
+            size = type_.shape[axis] if isinstance(type_, TensorType) and type_.shape else None
+            if not isinstance(size, int):
+                return None
+            sizes.setdefault(index, {})[axis % len(type_.shape)] = min(size, _LARGEST)
+    kinds: list[_Kind] = []
+    for index, type_ in enumerate(types):
+        if isinstance(type_, ScalarType):
+            kinds.append((type_.dtype,))
+        elif isinstance(type_, TensorType) and type_.dtype is not None and type_.shape is not None:
+            own = sizes.get(index, {})
+            shape = tuple(own.get(axis, SIZE) for axis in range(len(type_.shape)))
+            if np.prod(shape) > _MOST:
+                return None
+            kinds.append((type_.dtype, shape))
+        else:
+            return None
+    return tuple(kinds)
+
+
+def _is_numbered(x: Any) -> bool:
+    return type(x) is tuple and len(x) == 2 and isinstance(x[1], (TensorType, ScalarType))
+
+
+@lru_cache(maxsize=1024)
+def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome:
+    rule, parsed = rule_named(function), parsed_arguments(arguments)
+    args, named = parsed.filled(lambda index: _tiny(kinds[index], rule.fill))
+    if rule.neutral:
+        names = list(bound(rule.function, [*range(len(args))], dict.fromkeys(named)))
+        args = [
+            _neutral(x, rule.neutral[name]) if name in rule.neutral else x
+            for name, x in zip(names, args, strict=False)
+        ]
+        named = {
+            name: _neutral(x, rule.neutral[name]) if name in rule.neutral else x
+            for name, x in named.items()
+        }
+    with np.errstate(all="ignore"):
+        made = rule.function(*args, **named)
+    types: list[Type] = []
+
+    def number(leaf: Any) -> int:
+        types.append(_type(leaf))
+        return len(types) - 1
+
+    return Outcome(mapped(number, made), tuple(types))
+
+
+def _type(leaf: Any) -> Type:
+    if type(leaf) in NUMBERS:
+        return ScalarType(dtype_of(type(leaf)))
+    return TensorType(dtype_of(leaf.dtype), (None,) * leaf.ndim)
+
+
+def mapped(apply: Callable[[Any], Any], made: Any) -> Any:
+    """A result in which ``apply`` has been called on each array and number, in order."""
+    if isinstance(made, tuple) and hasattr(made, "_fields"):
+        return type(made)(*(mapped(apply, item) for item in made))
+    if isinstance(made, (tuple, list)):
+        return type(made)(mapped(apply, item) for item in made)
+    return apply(made)
+
+
+def _tiny(kind: _Kind, fill: str) -> Any:
+    dtype: DType = kind[0]
+    if len(kind) == 1:
+        return type(dtype.numpy.type(0).item())(1)
+    shape = kind[1]
+    rank = len(shape)
+    if fill == "tensor" and rank and rank % 2 == 0:
+        side = SIZE ** (rank // 2)
+        found = np.eye(side).reshape(shape)
+    elif fill == "eye" and rank >= 2:
+        found = np.broadcast_to(np.eye(*shape[-2:]), shape)
+    elif fill == "ramp" and rank:
+        found = np.broadcast_to(np.arange(shape[-1]), shape)
+    elif dtype.kind == "b" and rank >= 2:
+        # As a mask it has as many elements as an axis has.
+        found = np.zeros(shape)
+        found[(np.arange(min(shape)),) * rank] = 1
+    else:
+        found = np.ones(shape)
+    return np.array(found).astype(dtype.numpy)
+
+
+def _neutral(x: Any, number: Any) -> Any:
+    """An argument with ``number`` in place of each number in it."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(_neutral(item, number) for item in x)
+    if isinstance(x, slice):
+        return slice(None)
+    if type(x) in (int, float):
+        return type(x)(number)
+    return np.full_like(x, number)[()] if isinstance(x, np.integer) else x
+
+
+__all__ = ["Outcome", "mapped", "outcome", "result_types"]

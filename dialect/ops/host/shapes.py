@@ -1,0 +1,54 @@
+"""Sizes of results that many functions have in common, from the sizes of their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.types import MaybeDim, Shape
+from ..sizes import normalize_axis, product
+from .rule import Call, Shapes
+
+ShapeRule = Callable[[Call], "Shapes | None"]
+
+
+def same(*names: str) -> ShapeRule:
+    """A rule: the results have the sizes of these arguments."""
+    return lambda call: [call.shape(name) for name in names]
+
+
+def along(name: str, axis: str = "axis") -> ShapeRule:
+    """A rule: one result with the sizes of an array, or as many elements where no axis is given."""
+
+    def shapes(call: Call) -> Shapes | None:
+        shape = call.shape(name)
+        if shape is None:
+            return None
+        return [shape if call[axis] is not None else (product(shape),)]
+
+    return shapes
+
+
+def replaced(shape: Shape | None, axis: int, size: MaybeDim) -> Shape | None:
+    """Sizes with another one along an axis; raises AxisError."""
+    if shape is None:
+        return None
+    found = list(shape)
+    found[normalize_axis(axis, len(shape))] = size
+    return tuple(found)
+
+
+def reduced(shape: Shape | None, axis: object, keepdims: object) -> Shape | None:
+    """Sizes of what a reduction makes of an array; raises AxisError."""
+    if shape is None:
+        return None
+    rank = len(shape)
+    if axis is None:
+        axes = set(range(rank))
+    else:
+        listed = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = {normalize_axis(int(a), rank) for a in listed}
+    kept = keepdims is True
+    return tuple(1 if k in axes else d for k, d in enumerate(shape) if kept or k not in axes)
+
+
+__all__ = ["along", "reduced", "replaced", "same"]

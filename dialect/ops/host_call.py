@@ -1,0 +1,99 @@
+"""`host_call`: a function of NumPy or SciPy on real arrays, between fusion groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import IRError, TraceError
+from ..ir.attrs import I64, STR
+from ..ir.op import Attrs, Failure, Op, Values, attr, operand, result
+from ..ir.types import Type
+
+if TYPE_CHECKING:
+    from ..ir.gradients import GradientBuilder
+
+
+class HostCall(Op, name="host_call"):
+    """Call a library's function on the operands; the results are as the library gives them.
+
+    ``function`` names it, and has to be in the table of `ops.host`: no graph calls anything else.
+    ``arguments`` says where the operands stand among the plain arguments (`ops.host.arguments`),
+    and ``count`` is the number of arrays and numbers in what it returns. Raises what the function
+    raises.
+    """
+
+    values = operand(variadic=True)
+    outs = result(variadic=True)
+    function = attr(STR)
+    arguments = attr(STR)
+    count = attr(I64, default=1)
+    failure = Failure.CONTENTS
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        from .host.probing import result_types
+
+        return result_types(attrs["function"], attrs["arguments"], types, attrs.get("count", 1))
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        from .host.arguments import parsed_arguments
+        from .host.probing import mapped
+        from .host.rule import rule_named
+
+        given, named = parsed_arguments(attrs["arguments"]).filled(lambda index: args[index])
+        found: list[Any] = []
+        mapped(found.append, rule_named(attrs["function"]).function(*given, **named))
+        return tuple(_own(leaf, args) for leaf in found)
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        from .host.arguments import parsed_arguments
+        from .host.gradients import GRADIENTS
+        from .host.rule import Call, rule_named
+
+        rule = rule_named(attrs["function"])
+        gradient = GRADIENTS.get(rule.gradient)
+        if gradient is None:
+            raise TraceError(
+                f"{rule.shown} has no gradient yet",
+                hint="state one with pf.custom_vjp, or compute it of np.asarray outside",
+            )
+        call = Call(rule, parsed_arguments(attrs["arguments"]), range(len(xs)))
+        return gradient(b, call, xs, ys, gs)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        from .host.arguments import parsed_arguments
+        from .host.rule import rule_named
+
+        try:
+            rule_named(attrs["function"])
+            places = set(parsed_arguments(attrs["arguments"]).places())
+        except IRError as error:
+            yield error.what
+            return
+        if places != set(range(len(types))):
+            yield f"the arguments have places for operands {sorted(places)}, {len(types)} are given"
+        if attrs.get("count", 1) < 0:
+            yield "a call has no negative number of results"
+
+
+def shown(function: str) -> str:
+    """How users write a function, and whose work it is: ``np.linalg.svd (NumPy)``."""
+    library = "SciPy" if function.startswith("scipy.") else "NumPy"
+    if function == "numpy.ndarray.__getitem__":
+        return f"x[mask] ({library})"
+    return f"{function.replace('numpy.', 'np.', 1)} ({library})"
+
+
+def _own(leaf: Any, args: Sequence[Any]) -> Any:
+    """A result in memory of its own: graphs know of no memory that it might share."""
+    if type(leaf) is np.ndarray and any(
+        isinstance(x, np.ndarray) and np.may_share_memory(leaf, x) for x in args
+    ):
+        return leaf.copy()
+    return leaf

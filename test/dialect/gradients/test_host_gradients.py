@@ -1,0 +1,104 @@
+"""Gradients of functions that run on the host: of traces and of the tape, by finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.errors import ProfuseError
+
+RNG = np.random.default_rng(5)
+A = RNG.normal(size=(2, 3, 3)) + 3 * np.eye(3)
+W = RNG.normal(size=(2, 3, 3))
+V = RNG.normal(size=6)
+
+
+def symmetric(a):
+    return a + np.swapaxes(a, -1, -2)
+
+
+CASES = {
+    "inv": (lambda a: (np.linalg.inv(a) * W).sum(), A),
+    "solve matrices": (lambda a: (np.linalg.solve(a, W * a) * W).sum(), A),
+    "solve a vector": (lambda a: (np.linalg.solve(a, V[:3]) * W[0]).sum(), A[0]),
+    "solve, of the vector": (lambda b: (np.linalg.solve(A[0], b) ** 2).sum(), V[:3]),
+    "solve, one matrix for many": (lambda a: (np.linalg.solve(a, W) * W).sum(), A[0]),
+    "det": (lambda a: (np.linalg.det(a) * V[:2]).sum(), A),
+    "slogdet": (lambda a: (np.linalg.slogdet(a)[1] * V[:2]).sum(), A),
+    "cholesky": (
+        lambda a: (np.linalg.cholesky(symmetric(a) + 4 * np.eye(3)) * W).sum(), A,
+    ),
+    "eigh, values": (lambda a: (np.linalg.eigh(symmetric(a))[0] * V[:3]).sum(), A),
+    "eigh, vectors": (lambda a: (np.linalg.eigh(symmetric(a))[1] ** 2 * W).sum(), A),
+    "eigvalsh": (lambda a: (np.linalg.eigvalsh(symmetric(a)) * V[:3]).sum(), A),
+    "sort": (lambda v: (np.sort(v) * np.arange(6)).sum(), V),
+    "sort of all": (lambda a: (np.sort(a, axis=None) * np.arange(18)).sum(), A),
+    "sort along an axis": (lambda a: (np.sort(a, 0) * W).sum(), A),
+    "partition": (lambda v: np.partition(v, 2)[2] ** 2, V),
+    "mask": (lambda v: (v[v > 0] ** 2).sum() + v[v < 0][0], V),
+    "mask beside slices": (lambda a: (a[:, a[0, 0] > 0, 1:] ** 2).sum(), A),
+    "mask, no element": (lambda v: (v[v > 100] ** 2).sum() + v[0], V),
+    "fft": (lambda v: (np.abs(np.fft.fft(v)) ** 2 * V).sum(), V),
+    "ifft": (lambda v: (np.real(np.fft.ifft(v * (1 + 2j), norm="ortho")) * V).sum(), V),
+    "fft of an axis": (lambda a: (np.abs(np.fft.fft(a, axis=0, norm="forward")) ** 2 * W).sum(), A),
+    "rfft": (lambda v: (np.abs(np.fft.rfft(v)) ** 2 * V[:4]).sum(), V),
+    "irfft": (lambda v: (np.fft.irfft(np.fft.rfft(v) * (1 + V[:4])) * V).sum(), V),
+    "fft2": (lambda a: (np.abs(np.fft.fft2(a)) ** 2 * W).sum(), A),
+    "ifftn": (lambda a: (np.real(np.fft.ifftn(a, axes=(0, 1))) * W).sum(), A),
+    "fftshift": (lambda v: (np.fft.fftshift(v) * V).sum() + (np.fft.ifftshift(v) ** 3).sum(), V),
+}  # fmt: skip
+
+
+def differences(f, x, step=1e-6):
+    found = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        moved = np.zeros_like(x)
+        moved[index] = step
+        found[index] = (f(x + moved) - f(x - moved)) / (2 * step)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_those_of_finite_differences(name):
+    f, x = CASES[name]
+    expected = differences(f, x)
+    g = pf.jit(pf.grad(f))
+    for _ in range(3):
+        np.testing.assert_allclose(g(x), expected, rtol=1e-5, atol=1e-6)
+        g.wait()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_tape_has_the_same_gradients(name):
+    f, x = CASES[name]
+    a = pf.array(x, requires_grad=True)
+    f(a).backward()
+    np.testing.assert_allclose(np.asarray(a.grad), differences(f, x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["inv", "mask", "fft", "sort"])
+def test_second_derivatives(name):
+    f, x = CASES[name]
+    g = pf.grad(f)
+    found = pf.grad(lambda x: (g(x) ** 2).sum())(x)
+    expected = differences(lambda x: (g(x) ** 2).sum(), x)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda a: np.linalg.svd(a)[1].sum(), A),
+        (lambda v: np.median(v), V),
+        (lambda v: np.fft.fft(v, 4).real.sum(), V),
+        (lambda a: np.linalg.cholesky(symmetric(a) + 4 * np.eye(3), upper=True).sum(), A),
+    ],
+)
+def test_what_has_no_gradient_is_refused(f, x):
+    with pytest.raises(ProfuseError, match="no gradient yet"):
+        pf.grad(f)(x)
+
+
+def test_integer_results_carry_no_gradient():
+    found = pf.grad(lambda v: (v * np.argsort(np.argsort(v))).sum())(V)
+    np.testing.assert_array_equal(found, np.argsort(np.argsort(V)))
