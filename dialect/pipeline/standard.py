@@ -25,7 +25,9 @@ STANDARD: dict[str, str] = {
         "unroll-loops{max-ops=64},remove-list-mutation,peephole,fold,cse-profuse,in-place-check"
     ),
     # R1.36: types are written into values, products batched, and groups fused and guarded.
-    "general-fuser": "specialize,functionalize,batch-matmul,form-fusions,insert-guards",
+    "general-fuser": (
+        "specialize,functionalize,batch-matmul,form-fusions,insert-guards,keep-layouts"
+    ),
     "no-fuser": "specialize,functionalize,batch-matmul",
     "pre-fusion": "",
     "post-fusion": "",
@@ -49,7 +51,7 @@ STANDARD: dict[str, str] = {
     # R2.12: every size is a symbol, and what groups ask of sizes is guarded.
     "rank-fuser": (
         "functionalize,assume-sizes,form-fusions{dynamic=true},"
-        "insert-guards{dynamic=true given-sizes=true}"
+        "insert-guards{dynamic=true given-sizes=true},keep-layouts"
     ),
     "non-differentiable-optimization": "pre-fusion,decompose,batch-matmul,rank-fuser,post-fusion",
     # R2.10, for a graph that needs no gradient.

@@ -30,7 +30,7 @@ WRITEABLE = 0x0400
 SCALARS = frozenset(d.numpy.type for d in DTYPES if d.numpy.kind in "biufc")
 
 _ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
-_API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
+_API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_Transpose": 123}
 _PYTHON_API = (
     "PyCell_Get", "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next", "PyDict_SetItem",
     "PyDict_Size", "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches",
@@ -211,6 +211,12 @@ def _check_functions() -> None:
     made = new(id(np.ndarray), id(dtype), 2, ctypes.addressof(shape), None, None, 0, None)
     if (made.shape, made.dtype, made.flags.owndata) != ((2, 3), dtype, True):
         raise Unknown("PyArray_NewFromDescr does not make the array that was asked for")
+    axes = (ctypes.c_int64 * 2)(1, 0)
+    dims = (ctypes.c_int64 * 2)(ctypes.addressof(axes), 2)
+    turn = ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer)(known["PyArray_Transpose"])
+    view = turn(id(made), ctypes.addressof(dims))
+    if (view.shape, view.base is made) != ((3, 2), True):
+        raise Unknown("PyArray_Transpose does not make the view that was asked for")
     scalar = ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer, pointer)(known["PyArray_Scalar"])
     number = ctypes.c_int32(-7)
     value = scalar(ctypes.addressof(number), id(dtype), None)

@@ -224,6 +224,7 @@ class Leaf:
         values: value number -> description of the graph's value.
         steps: kernel calls, in order.
         outputs: numbers of the values that are returned.
+        turned: value number of an output -> the order in which its axes are returned.
         structure: structure of the results, in the format of `TreeDef`.
         missed: for each outer specialisation, the arrays that its guard checks. A call reaches this
             leaf because these guards have failed.
@@ -242,6 +243,7 @@ class Leaf:
     values: dict[int, Value] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     outputs: tuple[int, ...] = ()
+    turned: dict[int, tuple[int, ...]] = field(default_factory=dict)
     structure: tuple = LEAF
     missed: tuple[tuple[ArrayValue, ...], ...] = ()
     targets: dict[int, ArrayValue] = field(default_factory=dict)
@@ -299,6 +301,8 @@ class Leaf:
         assert isinstance(made, MadeValue)
         if not made.sizes:
             raise Refused("an array of rank 0 is written to")
+        if output in self.turned:
+            raise Refused("a result that does not lie in C order is written to an array")
         target = self.targets[output] = array_of(position, made.dtype, len(made.sizes))
         flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
         self.final += [*tests_of([target]), Test(("flags", position, flags), flags)]

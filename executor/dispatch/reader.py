@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...dialect.dataclass import dataclass
+from ...dialect.ir.device import HOST
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ir.size_algebra import parse_dim
@@ -18,6 +19,7 @@ from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant
 from ...dialect.ops.gradients import Definedness
+from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard, SizeEq
@@ -141,6 +143,7 @@ class _Reader:
         self.module, self.kernels = module, kernels
         self.leaf = Leaf()
         self.alias: dict[int, int] = {}
+        self.turned: dict[int, tuple[int, tuple[int, ...]]] = {}  # view -> its array, its axes
         # Boolean result of a guard -> index of the guard whose hits are timed, and the checked
         # values.
         self.guarded: dict[int, tuple[int | None, set[int]]] = {}
@@ -155,7 +158,11 @@ class _Reader:
 
     def leaf_for(self, order: Sequence[int]) -> Leaf:
         made, outputs = self.leaf.values, self.module.main.outputs
-        self.leaf.outputs = tuple(self.root(outputs[k]) for k in order)
+        roots = [self.root(outputs[k]) for k in order]
+        self.leaf.outputs = tuple(self.turned[o][0] if o in self.turned else o for o in roots)
+        if len(set(self.leaf.outputs)) < len(set(roots)):
+            raise Refused("an array is returned with its axes in several orders")
+        self.leaf.turned = dict(self.turned[o] for o in roots if o in self.turned)
         if any(not isinstance(made.get(o), MadeValue) for o in self.leaf.outputs):
             raise Refused("an output is an argument or is computed outside of kernels")
         return self.leaf
@@ -237,10 +244,22 @@ class _Reader:
                 self.others.append((instr, other))
                 self.block(then, *self.guarded[instr.operands[0]])
                 self.alias |= dict(zip(instr.results, then.outputs, strict=True))
+            elif issubclass(instr.op, Permutation):
+                self.leaf.evaluated += 1
+                self.turn(instr, operands[0])
             elif instr.op is FusionGroup:
                 self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
             else:
                 raise Refused(_in_python(instr, block.instrs))
+
+    def turn(self, instr: Instr, source: int) -> None:
+        """Note a view of what a kernel makes; only `leaf_for` may make anything of it."""
+        made = self.leaf.values.get(source)
+        shown = (array for array, _ in self.turned.values())
+        if not isinstance(made, MadeValue) or made.device != HOST or source in shown:
+            raise Refused(_in_python(instr, (instr,)))
+        axes = cast("type[Permutation]", instr.op).permutation(len(made.sizes), instr.attrs)
+        self.turned[instr.results[0]] = source, axes
 
     def size(
         self, instr: Instr, operands: tuple[int, ...], guard: int | None, checked: set[int]
@@ -277,6 +296,8 @@ class _Reader:
             raise Refused("kernels run on several devices")
         values = self.leaf.values
         for spec, operand in zip(kernel.abi.inputs, operands, strict=True):
+            if operand in self.turned:
+                raise Refused(f"@{callee} reads a view of what another kernel makes")
             value = values[operand]
             if spec.kind == "scalar":
                 kinds = _NUMBERS[dtype_named(spec.dtype).kind]

@@ -82,7 +82,7 @@ class Overwrites:
         self._ops: set[int] = set()
         self._owned: dict[int, tuple[int, ...]] = {}
         if any(instr.op is For for instr in program.body.walk()):
-            self._used = Counter(_operands(program.body))
+            self._used = Counter(uses_in(program.body))
             self._block(program.body)
 
     def _block(self, block: Block) -> None:
@@ -158,13 +158,13 @@ class Overwrites:
         return {r for r, found in zip(instr.results, roots, strict=True) if found == mine}
 
 
-def _operands(block: Block) -> list[int]:
+def uses_in(block: Block) -> list[int]:
     """Every use of a value in a block and the blocks in it, with repetitions."""
     found = list(block.outputs)
     for instr in block.instrs:
         found += instr.operands
         for inner in instr.blocks:
-            found += _operands(inner)
+            found += uses_in(inner)
     return found
 
 
@@ -173,4 +173,4 @@ def own_copy(value: Any) -> Any:
     return np.array(value) if type(value) is np.ndarray else value
 
 
-__all__ = ["Liveness", "Overwrites", "own_copy"]
+__all__ = ["Liveness", "Overwrites", "own_copy", "uses_in"]

@@ -20,6 +20,7 @@ from ...dialect.guards.mismatch import flags_hold, holds
 from ...dialect.guards.seen import seen_type
 from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.program import Block, Instr, Module
+from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ...lowering.abi import KernelABI
@@ -28,7 +29,7 @@ from ..memory import thread_block
 from ..memory.destinations import destined
 from ..memory.donation import donations
 from ..memory.intermediates import Intermediates, intermediates
-from ..memory.liveness import Liveness, Overwrites, own_copy
+from ..memory.liveness import Liveness, Overwrites, own_copy, uses_in
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from ..settings.stress import guard_failures
@@ -317,6 +318,13 @@ class _Generator:
         self.emit(depth, f"{outs} = {function}({args})" if outs else f"{function}({args})")
         if instr.operands:
             self.emit(depth, "C.evaluated_ops += 1")
+        # What `keep-layouts` puts behind a group: nothing else sees the memory of its result.
+        if (
+            issubclass(instr.op, Permutation)
+            and instr.operands[0] in self.fresh
+            and uses_in(self.main.body).count(instr.operands[0]) == 1
+        ):
+            self.fresh.update(instr.results)
 
     def yields(self, targets: Sequence[int], values: Sequence[int], depth: int) -> None:
         if targets:

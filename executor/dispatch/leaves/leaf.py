@@ -188,7 +188,7 @@ class LeafWriter(Body):
 
     def results(self) -> str:
         """The object to return; it takes over the references to the results, others are dropped."""
-        found = [self.made[o].array or "" for o in self.leaf.outputs]
+        found = [self.turned(o) for o in self.leaf.outputs]
         if self.leaf.noting is not None:
             found = self.noted(self.leaf.noting, found)
         if self.leaf.structure == LEAF:
@@ -197,6 +197,20 @@ class LeafWriter(Body):
         built = self.built(self.leaf.structure, iter(found))
         self.drop(self.owned)
         return built
+
+    def turned(self, output: int) -> str:
+        """An array that a kernel has made, or a view of it with its axes in the wanted order."""
+        w, array = self.w, self.made[output].array or ""
+        order = self.leaf.turned.get(output)
+        if order is None:
+            return array
+        axes, dims = w.alloca(f"[{len(order)} x i64]"), w.alloca("{ ptr, i64 }")
+        for k, axis in enumerate(order):
+            w.store("i64", str(axis), w.element(axes, k))
+        w.store("ptr", axes, dims)
+        w.store("i64", str(len(order)), w.element(dims, 1))  # the length is an i32: little-endian
+        view = w.call("PyArray_Transpose", "ptr", f"ptr {array}", f"ptr {dims}")
+        return self.own(self.check(view))
 
     def noted(self, noting: Noting, made: list[str]) -> list[str]:
         """What the tape makes of the results of kernels; the leaf owns it."""

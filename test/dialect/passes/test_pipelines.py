@@ -65,7 +65,10 @@ R1_26 = [
 ]  # fmt: skip
 # `functionalize` is ours: in-place ops on a graph's own memory become fusible.
 WRITTEN = ["specialize", "functionalize"]
-R1_36 = [LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "erase-types"]
+# `keep-layouts`, too: results lie in memory as NumPy's do.
+R1_36 = [
+    LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "keep-layouts", "erase-types",
+]  # fmt: skip
 R1_36_NO_FUSER = [LISTS, *WRITTEN, "batch-matmul", "erase-types"]
 R1_27 = [*R1_26, *R1_36, DCE]
 # Halves are cleaned before their ops are counted, and have branches in place of gradient blocks.

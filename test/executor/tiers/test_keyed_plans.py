@@ -33,6 +33,7 @@ FUSING = [
     "assume-sizes",
     "form-fusions",
     "insert-guards",
+    "keep-layouts",
 ]
 
 
