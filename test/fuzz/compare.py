@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,18 @@ class Outcome:
         value: what it returned, as leaves with their places.
         error: what it raised, else None.
         changed: arguments whose contents are others now, by place.
+        after: of a program with effects, what arguments and state hold afterwards.
     """
 
     value: list[tuple[str, Any]]
     error: BaseException | None
     changed: tuple[str, ...] = ()
+    after: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def seen(self) -> list[tuple[str, Any]]:
+        """All that a caller can look at."""
+        return self.value + self.after
 
 
 def leaves(value: Any, place: str = "") -> list[tuple[str, Any]]:
@@ -55,11 +62,13 @@ def leaves(value: Any, place: str = "") -> list[tuple[str, Any]]:
     if isinstance(value, dict):
         found = [leaves(v, f"{place}[{k!r}]") for k, v in value.items()]
         return [(place, dict), *(leaf for part in found for leaf in part)]
+    if type(value).__name__ == "State":
+        return leaves(vars(value), place)
     return [(place, value)]
 
 
-def run(f: Callable[..., Any], call: str, scope: dict[str, Any]) -> Outcome:
-    """Call a function with arguments of its own."""
+def run(f: Callable[..., Any], call: str, scope: dict[str, Any], effects: bool = False) -> Outcome:
+    """Call a function with arguments of its own; ``effects``: look at what it may have written."""
     args, kwargs = eval(call, scope)
     arrays = [(p, v) for p, v in leaves((args, kwargs)) if isinstance(v, np.ndarray)]
     before = [v.tobytes() for _, v in arrays]
@@ -67,12 +76,16 @@ def run(f: Callable[..., Any], call: str, scope: dict[str, Any]) -> Outcome:
     try:
         with quiet():
             # A copy: results may be views of arguments, which NumPy's would be as well.
-            value = [(p, v.copy() if isinstance(v, np.ndarray) else v)
-                     for p, v in leaves(f(*args, **kwargs))]  # fmt: skip
+            value = _kept(f(*args, **kwargs))
     except Exception as raised:
         error = raised
     changed = tuple(p for (p, v), b in zip(arrays, before, strict=True) if v.tobytes() != b)
-    return Outcome(value, error, changed)
+    state = {n: v for n, v in scope.items() if n == "S" or (n[0] == "G" and n[1:].isdigit())}
+    return Outcome(value, error, changed, _kept((args, kwargs, state)) if effects else [])
+
+
+def _kept(value: Any) -> list[tuple[str, Any]]:
+    return [(p, v.copy() if isinstance(v, np.ndarray) else v) for p, v in leaves(value)]
 
 
 def module(source: str | ast.Module, name: str, **others: Any) -> dict[str, Any]:
@@ -91,23 +104,24 @@ class Reference:
     def __init__(self, program: Program) -> None:
         self.program, self.source = program, program.source()
         scope = module(self.source, program.name)
-        self.outcomes = [run(scope["f"], call, scope) for call in program.calls]
+        self.outcomes = [run(scope["f"], c, scope, program.effects) for c in program.calls]
         self._others: dict[int, list[Outcome]] = {}
 
     def others(self, call: int) -> list[Outcome]:
         """The same call, off in the last digits, and in float64."""
         if call not in self._others:
-            text = self.program.calls[call]
-            runs = []
+            # What calls have left is what the next ones find.
+            texts = self.program.calls[0 if self.program.effects else call : call + 1]
             rounded = with_rounding(self.source)
-            for seed in range(3):
-                scope = module(rounded, "near", **Rounding(seed).names())
-                runs.append(run(scope["f"], text, scope))
+            scopes = [module(rounded, "near", **Rounding(seed).names()) for seed in range(3)]
             wide = _NARROW.sub("'f8'", self.source).replace("np.float32", "np.float64")
-            scope = module(wide, "wide")
-            runs.append(run(scope["f"], _NARROW.sub("'f8'", text), scope))
+            runs = [self._last(scope, texts) for scope in scopes]
+            runs.append(self._last(module(wide, "wide"), [_NARROW.sub("'f8'", t) for t in texts]))
             self._others[call] = runs
         return self._others[call]
+
+    def _last(self, scope: dict[str, Any], calls: Sequence[str]) -> Outcome:
+        return [run(scope["f"], call, scope, self.program.effects) for call in calls][-1]
 
     def differs(self, call: int, ours: Outcome) -> str:
         """How a call differs from NumPy's: "" = not; "refused: …" = it was not traced."""
@@ -124,14 +138,15 @@ class Reference:
             wanted = next(c for c in type(numpy.error).__mro__ if c.__module__ == "builtins")
             if not isinstance(ours.error, wanted):
                 return f"{_told(ours.error)} for {_told(numpy.error)}"
-            return ""
+            found = self._values(call, numpy.after, ours.after)
+            return found and f"after an error: {found}"
         if ours.error is not None:
             return f"raises {_told(ours.error)}"
         if set(ours.changed) - set(numpy.changed):
             return "an argument is changed"
         if set(ours.changed) != set(numpy.changed):
             return "an argument is not changed"
-        return self._values(call, numpy.value, ours.value)
+        return self._values(call, numpy.seen, ours.seen)
 
     def _values(self, call: int, numpy: list[tuple[str, Any]], ours: list[tuple[str, Any]]) -> str:
         if [p for p, _ in numpy] != [p for p, _ in ours]:
@@ -152,7 +167,7 @@ class Reference:
     def _leaf(self, call: int, k: int, a: np.ndarray, b: np.ndarray) -> str:
         # Results are native; long and long long are equal, but scalars of them are not alike.
         native = a.dtype.newbyteorder("=")
-        if native != b.dtype or native.char != b.dtype.char:
+        if (native != b.dtype or native.char != b.dtype.char) and a.dtype != b.dtype:
             return f"dtype {b.dtype} for {a.dtype}"
         if a.shape != b.shape:
             return f"a shape of {_rank(b)} for {_rank(a)}" if a.ndim != b.ndim else "another shape"
@@ -176,7 +191,8 @@ class Reference:
         """What other runs have at this place, where they have something like it; else nans."""
         found = []
         for other in self.others(call):
-            leaf = other.value[k][1] if other.error is None and k < len(other.value) else None
+            seen = other.seen
+            leaf = seen[k][1] if other.error is None and k < len(seen) else None
             fits = leaf is not None and np.shape(leaf) == shape
             found.append(np.asarray(leaf) if fits else np.full(shape, np.nan))
         return found

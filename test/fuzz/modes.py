@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,10 +26,11 @@ from .apart import (
     is_stored_by_ml_dtypes,
     is_view_of_nothing,
 )  # fmt: skip
-from .compare import NO_ERROR, Reference, general, module, run
+from .compare import NO_ERROR, Outcome, Reference, general, module, run
 from .programs import Program, TooLong, at_most
 
 _NUMPY_SECONDS = 10  # that NumPy may take for all calls of a program
+_THREADS = 3
 _MANY = 1_000_000  # runs to profile: never specialised
 _ALL = "{k: v for k, v in dict(locals()).items() if k[0] == 'v'}"
 
@@ -41,10 +43,12 @@ MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "emitted": ({}, {"cache": True}),  # the default strategy, behind emitted guards
     "warm": ({}, {"cache": True}),  # after "emitted": from what that has left on disk
     "background": ({"background": True}, {}),
+    "threads": ({"background": True}, {}),  # each call in threads, which all start with it
 }
 USUAL = ("tier 0", "static", "dynamic", "keyed", "emitted", "warm")
 # What runs beside tier 0 of programs that run in one way each, by number.
-TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted",), ("emitted", "warm"), ("background",))
+TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted",), ("emitted", "warm"), ("background",),
+         ("threads",))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,10 +102,12 @@ def _check_mode(
     options, settings = MODES[mode]
     with pf.knobs.override(**{"cache_dir": path, **settings}):
         scope = module(reference.source, program.name)
-        f = pf.jit(scope["f"], **{"background": False, **options})
-        for number, call in enumerate(program.calls):
-            ours = run(f, call, scope)
-            if mode == "background":
+        # A refused call leaves no effects, which the next ones would miss.
+        unsupported = {"unsupported": "python"} if program.effects else {}
+        f = pf.jit(scope["f"], **{"background": False, **unsupported, **options})
+        calls = ((n, o) for n, c in enumerate(program.calls) for o in _run(f, c, scope, mode))
+        for number, ours in calls:
+            if mode in ("background", "threads"):
                 f.wait()
             what = reference.differs(number, ours)
             if what.startswith("refused"):
@@ -135,8 +141,19 @@ def _check_mode(
                 return Finding(program, mode, number, what)
         state = f.state()
         _count(state.counters, counts, mode)
+        counts[f"programs{' with effects' * program.effects}, {state.tier}"] += 1
     fault = _compiler_fault(state.reasons)
     return fault and Finding(program, mode, len(program.calls) - 1, fault)
+
+
+def _run(f: Any, call: str, scope: dict[str, Any], mode: str) -> list[Outcome]:
+    """What a call does, once or in each of several threads; effects happen in one thread."""
+    effects = "S" in scope
+    if mode != "threads":
+        return [run(f, call, scope, effects)]
+    count = 1 if effects else _THREADS
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda _: run(f, call, scope, effects), range(count)))
 
 
 def _why_silent(program: Program, mode: str, path: str, number: int) -> str:

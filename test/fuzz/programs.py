@@ -15,12 +15,12 @@ import signal
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from . import data, statements
+from . import data, effects, statements
 
 SIZES = [(3, 4), (4, 4), (5, 2), (2, 3), (1, 4), (3, 1), (0, 3), (4, 0), (7, 5), (1, 1), (6, 3)]
 DTYPES = {"f4": 40, "f8": 25, "f2": 6, "bfloat16": 2, "i8": 10, "i4": 6, "i1": 2, "u1": 2,
@@ -47,6 +47,7 @@ class Program:
         results: names that it returns.
         calls: the arguments of each call, as text.
         nested: the function is made by another, which holds what it captures.
+        effects: it may write to arguments, captured arrays, attributes and items.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Program:
     results: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     nested: bool = False
+    effects: bool = False
 
     def source(self) -> str:
         """Text of the module."""
@@ -78,11 +80,13 @@ class Scope:
         rng: draws everything.
         values: name -> its value in the two runs.
         fresh: number of the last name that was given.
+        effects: statements may write to what the function has not made.
     """
 
     rng: random.Random
     values: list[dict[str, Any]] = field(default_factory=lambda: [{}, {}])
     fresh: int = 0
+    effects: bool = False
 
     def name(self) -> str:
         self.fresh += 1
@@ -135,10 +139,12 @@ def namespace() -> dict[str, Any]:
 
 
 def generate(seed: int, number: int) -> Program:
-    """The program of this number; the same one for the same seed."""
+    """The program of this number; the same one for the same seed. A third of them have effects."""
     rng = random.Random(f"{seed}/{number}")
-    scope = Scope(rng)
+    scope = Scope(rng, effects=random.Random(f"{seed}/{number}/effects").random() < 1 / 3)
     before = _captured(rng)
+    if scope.effects:
+        before += effects.state(rng, lambda shape: _array(rng, shape))
     parameters, makers = _parameters(rng)
     sizes = _sizes(rng)
     calls = tuple(
@@ -146,7 +152,8 @@ def generate(seed: int, number: int) -> Program:
         for k, (n, m) in enumerate(sizes)
     )
     program = Program(f"{seed}/{number}", tuple(before), tuple(parameters), calls=calls,
-                      nested=rng.random() < 0.3)  # fmt: skip
+                      nested=rng.random() < 0.3 and not scope.effects,
+                      effects=scope.effects)  # fmt: skip
     firsts = [calls[0], next((c for c, s in zip(calls, sizes, strict=True) if s != sizes[0]),
                              calls[0])]  # fmt: skip
     names = [p.partition("=")[0] for p in parameters]
@@ -168,8 +175,7 @@ def generate(seed: int, number: int) -> Program:
     results = list(dict.fromkeys(results or made[-1:]))
     if rng.random() < 0.15 and len(results) > 1:
         results = [f"{{'a': {results[0]}, 'b': ({results[1]}, [{results[-1]}])}}"]
-    return Program(program.name, program.before, program.parameters, tuple(body), tuple(results),
-                   calls, program.nested)  # fmt: skip
+    return replace(program, body=tuple(body), results=tuple(results))
 
 
 def _returnable(value: Any) -> bool:
@@ -184,12 +190,16 @@ def _captured(rng: random.Random) -> list[str]:
         shape = rng.choice(
             ["(3,)", "(4,)", "(3, 4)", "()", "(1, 4)", "(0,)", "(2, 2, 3)", "(5, 1)"]
         )
-        dtype = draw(rng, DTYPES)
-        layout = draw(rng, CAPTURED_LAYOUTS)
-        lines.append(f"G{k} = arr('{dtype}', {shape}, '{layout}', {rng.randrange(99)})")
+        lines.append(f"G{k} = {_array(rng, shape)}")
     if rng.random() < 0.3:
         lines.append(rng.choice(statements.HELPERS))
     return lines
+
+
+def _array(rng: random.Random, shape: str) -> str:
+    """Text of an array that does not change from call to call, unless the function writes to it."""
+    dtype, layout = draw(rng, DTYPES), draw(rng, CAPTURED_LAYOUTS)
+    return f"arr('{dtype}', {shape}, '{layout}', {rng.randrange(99)})"
 
 
 def _parameters(rng: random.Random) -> tuple[list[str], list[Any]]:
@@ -254,7 +264,7 @@ def _body(scope: Scope) -> list[str]:
     tries = 0
     while len(body) < wanted and tries < 12 * wanted:
         tries += 1
-        text = statements.propose(scope)
+        text = (effects if scope.effects else statements).propose(scope)
         if text is None:
             continue
         after = []

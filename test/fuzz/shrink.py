@@ -99,25 +99,37 @@ def script(finding: Finding) -> str:
     program = finding.program
     options, settings = MODES[finding.mode]
     given = {"background": False, **options}
+    if program.effects:
+        given = {"unsupported": "python", **given}
     calls = "\n".join(f"    lambda: {call}," for call in program.calls)
     twice = "for again in range(2):  # the second is from disk\n    " * (finding.mode == "warm")
     return f"""\
 # {program.name}, {finding.mode}, call {finding.call}: {finding.what}
 import ml_dtypes, numpy as np, profuse as pf
 {"".join(inspect.getsource(part) for part in parts)}
-{program.source()}
+SOURCE = {_quoted(program.source())}
 calls = [
 {calls}
 ]
 pf.knobs.cache = False
 for name, value in {settings}.items():
     setattr(pf.knobs, name, value)
-{twice}g = pf.jit(f, **{given})
+{twice}theirs, ours = dict(globals()), dict(globals())
+exec(SOURCE, theirs), exec(SOURCE, ours)
+g = pf.jit(ours["f"], **{given})
 for call in calls:
-    for run in (f, g):
+    for run, scope in ((theirs["f"], theirs), (g, ours)):
         args, kwargs = call()
         try:
             print(run.__class__.__name__, repr(run(*args, **kwargs)))
         except Exception as error:
             print(run.__class__.__name__, type(error).__name__, error)
+        if {program.effects}:
+            state = [getattr(scope.get(n), "__dict__", scope.get(n)) for n in ("S", "G0", "G1")]
+            print("  leaves", args, kwargs, *state)
 """
+
+
+def _quoted(source: str) -> str:
+    """A module's text as a literal that is as easy to read."""
+    return f'"""\\\n{source}"""' if "\\" not in source and '"""' not in source else repr(source)

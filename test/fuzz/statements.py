@@ -52,10 +52,14 @@ class Draw:
                 found.append(name)
             if name == "p":
                 found += ["p['w']", "p['b'][1]"]
+            if name == "S":
+                found += ["S.w", "S.d['m']", "S.items[0]"]
         return found
 
     def own(self) -> str:
         """An array that the function has made: writing to it is its own affair."""
+        if self.scope.effects and self.chance(0.7):
+            return self.array(lambda a: isinstance(a, np.ndarray) and a.flags.writeable)
         outside = [n for n in self.scope.names() if not n.startswith("v")]
         arrays = [a for n in outside for v in self.scope.values for a in _arrays_in(v[n])]
         return self.array(
@@ -359,10 +363,10 @@ KINDS = {elementwise: 22, chain: 10, reduction: 12, view: 14, gather: 5, creatio
          product: 6, write: 12, number: 7, branch: 5, loop: 5, caught: 4}  # fmt: skip
 
 
-def propose(scope: Any) -> str | None:
+def propose(scope: Any, kinds: dict[Callable[[Draw], str], int] = KINDS) -> str | None:
     """A statement, or None where what it would need is not there."""
     draw = Draw(scope)
-    kind = scope.rng.choices(list(KINDS), list(KINDS.values()))[0]
+    kind = scope.rng.choices(list(kinds), list(kinds.values()))[0]
     try:
         return kind(draw)
     except (LookupError, ValueError):

@@ -27,6 +27,7 @@ from .users_code import is_users_file, is_users_module, is_users_name
 
 _OBJECTS = 20_000  # objects that are watched
 _ITEMS = 4_000_000  # items of containers that are compared
+_HEAP_TYPE = 1 << 9  # in `__flags__` of classes that no C code has declared
 _BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
 _ATOMS = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
@@ -377,7 +378,9 @@ def is_users_class(cls: type) -> bool:
 def _is_users(cls: type) -> bool:
     name = cls.__module__
     module = sys.modules.get(name)
-    if not is_users_name(name) or name == "builtins":
+    if name == "builtins":  # so are classes of code that runs in globals without a name
+        return bool(cls.__flags__ & _HEAP_TYPE)
+    if not is_users_name(name):
         return False
     return module is None or is_users_file(getattr(module, "__file__", None) or "<input>")
 

@@ -362,3 +362,18 @@ def test_threads_with_objects_of_their_own():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_classes_of_code_that_runs_in_globals_without_a_name():
+    """Their module is "builtins", as that of built-in classes is."""
+    scope = {"np": np}
+    exec(
+        "class State:\n    pass\nS = State()\nS.w, S.n = np.ones(3), 0\n"
+        "def f(x):\n    S.w = S.w + x\n    S.n += 1\n    return x * 2\n", scope,
+    )  # fmt: skip
+    f, state = pf.jit(scope["f"]), scope["S"]
+    assert type(state).__module__ == "builtins"
+    for k in range(1, 5):
+        f(np.ones(3))
+        f.wait()
+        assert (state.w.tolist(), state.n) == ([1.0 + k] * 3, k)
