@@ -33,6 +33,10 @@ Made by `python -m profuse.tools.numpy_table --write` from the tables that the i
 * *Python*: no graph holds it. The calls of a function that uses it run as without `pf.jit`, or
   raise TraceError ([Writing functions](writing-functions.md)).
 
+Of the methods of ufuncs, `outer` becomes what the ufunc does; `at` is native for `add`, `subtract`,
+`multiply`, `maximum` and `minimum`; `reduce` is so for those that are reductions, such as `add` and
+`logical_or`, `accumulate` for `add` and `multiply`. Others and `reduceat` are host calls.
+
 The ufuncs of `scipy.special` are host calls, but for those that are ops. Functions that are given
 no arrays (`np.hanning`, `np.finfo`) run while a function is traced and are not listed.
 
@@ -82,6 +86,8 @@ def method_status(name: str) -> tuple[str, str]:
 
 def functions() -> Iterator[tuple[str, Any, str]]:
     """Public functions of arrays as users write them, with the function and its last name."""
+    name = "sliding_window_view"
+    yield f"np.lib.stride_tricks.{name}", getattr(np.lib.stride_tricks, name), name
     for prefix, module in (("np", np), ("np.linalg", np.linalg), ("np.fft", np.fft)):
         for name in sorted(dir(module)):
             found = getattr(module, name)

@@ -366,6 +366,14 @@ class Builder(Emitter):
 
         return self.compute(TensorType(x.dtype, shape), element)
 
+    def windows(self, x: Tensor, axes: Sequence[int], type_: TensorType) -> Tensor:
+        """The windows along different axes of ``x``; the last axes of the result are theirs."""
+        _, shape = known(type_)
+        loops = dims(len(shape))
+        inside = dict(zip(axes, loops[x.rank :], strict=True))
+        exprs = [e + inside[k] if k in inside else e for k, e in enumerate(loops[: x.rank])]
+        return self._copy(x, exprs, shape)
+
     def reshape(self, x: Tensor, type_: TensorType) -> Tensor:
         """The elements of ``x`` in row-major order, in the shape of ``type_``."""
         _, shape = known(type_)

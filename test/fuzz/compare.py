@@ -106,6 +106,7 @@ class Reference:
         scope = module(self.source, program.name)
         self.outcomes = [run(scope["f"], c, scope, program.effects) for c in program.calls]
         self._others: dict[int, list[Outcome]] = {}
+        self._part = "seen"  # of an outcome, which is being compared
 
     def others(self, call: int) -> list[Outcome]:
         """The same call, off in the last digits, and in float64."""
@@ -138,6 +139,7 @@ class Reference:
             wanted = next(c for c in type(numpy.error).__mro__ if c.__module__ == "builtins")
             if not isinstance(ours.error, wanted):
                 return f"{_told(ours.error)} for {_told(numpy.error)}"
+            self._part = "after"
             found = self._values(call, numpy.after, ours.after)
             return found and f"after an error: {found}"
         if ours.error is not None:
@@ -146,6 +148,7 @@ class Reference:
             return "an argument is changed"
         if set(ours.changed) != set(numpy.changed):
             return "an argument is not changed"
+        self._part = "seen"
         return self._values(call, numpy.seen, ours.seen)
 
     def _values(self, call: int, numpy: list[tuple[str, Any]], ours: list[tuple[str, Any]]) -> str:
@@ -191,9 +194,10 @@ class Reference:
         """What other runs have at this place, where they have something like it; else nans."""
         found = []
         for other in self.others(call):
-            seen = other.seen
-            leaf = seen[k][1] if other.error is None and k < len(seen) else None
-            fits = leaf is not None and np.shape(leaf) == shape
+            seen = getattr(other, self._part)
+            ended = other.error is None or self._part == "after"
+            leaf = seen[k][1] if ended and k < len(seen) else None
+            fits = not isinstance(leaf, (type, type(None), str)) and np.shape(leaf) == shape
             found.append(np.asarray(leaf) if fits else np.full(shape, np.nan))
         return found
 

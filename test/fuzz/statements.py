@@ -229,6 +229,7 @@ def view(d: Draw) -> str:
         f"np.roll({a}, {d.size()}, axis={axis})", f"np.roll({a}, {d.number()})",
         f"np.moveaxis({a}, 0, -1)", f"np.broadcast_to({a}, (2,) + {a}.shape)", f"{a}.flatten()",
         f"{a}.transpose()", f"np.ravel({a}, order='F')", f"np.diagonal({a})",
+        f"np.lib.stride_tricks.sliding_window_view({a}, {d.pick(['1', '2', d.size()])}, {axis})",
         f"np.broadcast_to({a}, ({d.size()},) + {a}.shape)", f"np.rot90({a})", f"np.atleast_2d({a})",
     ])  # fmt: skip
 
@@ -288,6 +289,7 @@ def product(d: Draw) -> str:
         f"np.tensordot({a}, {a}, axes=([0], [0]))", f"np.triu({a})", f"np.tril({a}, -1)",
         f"np.diag({a})", f"np.einsum('i,i', {a}, {a})", f"np.matmul({a}, {b}.T)",
         f"np.einsum('...i,...i->...', {a}, {a})", f"np.kron({a}, {b})",
+        f"np.subtract.outer({a}, {b})", f"np.maximum.accumulate({a})", f"np.less.outer({a}, {a})",
     ])  # fmt: skip
 
 

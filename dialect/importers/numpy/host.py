@@ -28,9 +28,12 @@ _SEQUENCES = frozenset({
 })  # fmt: skip
 
 
-def host_function(function: Any) -> Handler | None:
-    """The handler of a library's function that runs on the host; None for any other."""
-    name = name_of_function(function)
+def host_function(function: Any, name: str | None = None) -> Handler | None:
+    """The handler of a library's function that runs on the host; None for any other.
+
+    ``name``: by which graphs call it, where the function does not tell.
+    """
+    name = name or name_of_function(function)
     if name is None:
         return None
     try:

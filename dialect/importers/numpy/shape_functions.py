@@ -6,12 +6,13 @@ import itertools
 import math
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import AxisError, DivisionError, ShapeError
+from ...ir.attrs import DYNAMIC
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
@@ -148,6 +149,38 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     """`np.broadcast_to`."""
     static, dynamic = sizes(shape)
     return op("broadcast_to", array, *dynamic, shape=static, view_of=array)
+
+
+@numpy_function("lib.stride_tricks.sliding_window_view")
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, subok: Any = False, writeable: Any = False
+) -> Any:
+    """`np.lib.stride_tricks.sliding_window_view`, of which nothing can be written to."""
+    if writeable:
+        raise trace_error(
+            "writes to windows, which overlap, are not supported while tracing",
+            "write to the array itself",
+        )
+    static, dynamic = sizes(window_shape)
+    listed = range(len(static)) if axis is None else axis
+    if any(size < 0 and size != DYNAMIC for size in static):
+        raise ValueError("`window_shape` cannot contain negative values")
+    listed = tuple(listed) if isinstance(listed, Iterable) else (listed,)
+    if len(listed) != len(static) or (axis is None and len(static) != x.ndim):
+        raise ValueError(
+            "Since axis is None, must provide window_shape for all dimensions of `x`; got "
+            f"{len(static)} window_shape elements and `x.ndim` is {x.ndim}."
+            if axis is None else
+            "Must provide matching length window_shape and axis; got "
+            f"{len(static)} window_shape elements and {len(listed)} axes elements."
+        )  # fmt: skip
+    axes = [axis_of(a, x.ndim) for a in listed]
+    if len(set(axes)) == len(axes):
+        return op("windows", x, *dynamic, shape=static, axes=tuple(axes), view_of=x)
+    each = window_shape if isinstance(window_shape, Iterable) else (window_shape,)
+    for size, along in zip(each, axes, strict=True):
+        x = sliding_window_view(x, size, along)
+    return x
 
 
 @numpy_function("broadcast_arrays", raw=True)

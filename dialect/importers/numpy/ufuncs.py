@@ -78,9 +78,11 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
         from .index_writes import ufunc_at
 
         return ufunc_at(ufunc, inputs)
+    if method == "outer":
+        return _outer(ufunc, inputs, kwargs)
+    if method == "reduceat":
+        return _on_host(ufunc, method, inputs, kwargs)
     rec = recorder_of(inputs)
-    if method != "__call__":
-        raise unsupported_call(rec, ufunc, f"np.{name}.{method}")
     out = kwargs.pop("out", None)
     targets = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
     for target in targets:
@@ -128,8 +130,10 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
     elif method == "reduce" and name in _REDUCE:
         target = getattr(np, _REDUCE[name])
     else:
-        raise unsupported_call(recorder_of(inputs), ufunc, f"np.{name}.{method}")
+        return _on_host(ufunc, method, inputs, kwargs)
     array, *rest = inputs
+    if isinstance(array, (list, tuple)):
+        array = as_array(array)
     # By default a ufunc's reduce is along axis 0, unlike np.sum.
     given = {"axis": 0} | kwargs | dict(zip(("axis", "dtype", "out"), rest, strict=False))
     if method == "accumulate":
@@ -146,6 +150,25 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
     kept = ("axis", "initial")
     wanted = {k: v for k, v in given.items() if v is not None or k in kept}
     return FUNCTIONS[target](array, **wanted)
+
+
+def _outer(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    if ufunc.nin != 2:
+        raise ValueError("outer product only supported for binary functions")
+    a, b = map(as_array, inputs)
+    if ndim(b) and ndim(a):
+        axes = tuple(range(ndim(a), ndim(a) + ndim(b)))
+        a = op("expand_dims", a, axes=axes) if isinstance(a, Traced) else np.expand_dims(a, axes)
+    return call_ufunc(None, ufunc, "__call__", a, b, **kwargs)
+
+
+def _on_host(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    from .host import host_function
+
+    handler = host_function(getattr(ufunc, method), f"numpy.{ufunc.__name__}.{method}")
+    if handler is None or getattr(np, ufunc.__name__, None) is not ufunc:
+        raise unsupported_call(recorder_of(inputs), ufunc, f"np.{ufunc.__name__}.{method}")
+    return handler(*inputs, **kwargs)
 
 
 def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:

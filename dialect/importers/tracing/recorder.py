@@ -386,6 +386,7 @@ class Recorder:
         self.blocks = []
         copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
         if copies:
+            self.unordered.update(copies.values())  # they stand for arrays of any layout
             body.replace(copies)
             op = op_named("copy")
             body.instrs[:0] = [Instr(op, (v,), (copy,)) for v, copy in copies.items()]

@@ -177,10 +177,23 @@ def rule_named(name: str) -> Rule:
         found = found_function(name)
         if isinstance(found, np.ufunc) and found.signature is None:
             return _elementwise(name, found.nout)
+    ufunc, _, method = name.rpartition(".")
+    if method in _METHODS and ufunc.startswith("numpy."):
+        own = found_function(ufunc)
+        if isinstance(own, np.ufunc) and own.nin == 2 and own.nout == 1:
+            return Rule(name, _METHODS[method])
     raise IRError(
         f"{name} is no function that a graph may call",
         hint="dialect/ops/host has the table of functions",
     )
+
+
+# Methods of ufuncs, with the sizes of their results.
+_METHODS: Mapping[str, Callable[[Call], Shapes | None] | None] = {
+    "accumulate": lambda call: [shape_of(call.types[0])],
+    "reduce": None,
+    "reduceat": None,
+}
 
 
 def _elementwise(name: str, results: int) -> Rule:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from profuse.dialect.importers.api import op
 
 RNG = np.random.default_rng(17)
@@ -98,6 +99,8 @@ def _cases() -> list[Case]:
         Case("flip", np.flip, (X,), "all"),
         Case("slice", lambda x: x[1:, ::-2], (X,)),
         Case("pick", lambda x: x[1], (X,)),
+        Case("windows", lambda x: sliding_window_view(x, 2, 1), (X,)),
+        Case("windows", lambda x: sliding_window_view(x, (3, 2), (1, 0)), (X,), "two axes"),
         Case("conform", _assigned, (X, ROW)),
         Case("slice_scatter", _sliced, (X, normal(2, 2))),
         Case("pick_scatter", _picked, (X, ROW)),

@@ -129,6 +129,25 @@ def slices(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args
     yield {"starts": (DYNAMIC,), "stops": (ABSENT,), "steps": (DYNAMIC,)}, (x, -1, -2)
 
 
+@register(
+    "windows",
+    reference=lambda a, x, *d: np.lib.stride_tricks.sliding_window_view(
+        x, sizes(a["shape"], d), a["axes"]
+    ),
+    dtypes=FEW,
+)
+def windows(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for x in (array(dtype, (5, 4), rng), array(dtype, (1, 3), rng), array(dtype, (0, 2), rng)):
+        yield {"shape": (1,), "axes": (0,)}, (x,)
+        yield {"shape": (2, 3), "axes": (-1, 0)}, (x,)
+        yield {"shape": (0,), "axes": (1,)}, (x,)
+        yield {"shape": (DYNAMIC,), "axes": (1,)}, (x, 2)
+    x = laid_out("strided", dtype, (6, 5, 4), rng)
+    yield {"shape": (2, 3), "axes": (0, 2)}, (x,)
+    yield {"shape": (2, DYNAMIC, 4), "axes": (0, 1, 2)}, (x, 5)
+    yield {"shape": (), "axes": ()}, (x,)
+
+
 def pick_reference(attrs: Attrs, x: np.ndarray, *dynamic: int) -> Any:
     (index,) = sizes((attrs["index"],), dynamic)
     return x[(slice(None),) * (attrs["axis"] % max(x.ndim, 1)) + (index,)]

@@ -252,3 +252,38 @@ def test_threads():
         thread.join()
     assert not failures
     assert f.state().counters["python_calls"] == 0
+
+
+def double_flat(x):
+    flat = x.ravel()
+    flat *= 2
+    return flat + 1
+
+
+def add_to_rows(x):
+    rows = x.reshape(-1, 2)
+    rows[1:] += rows[:-1]
+    return rows.sum()
+
+
+LAYOUTS = {
+    "c": np.array,
+    "fortran": np.asfortranarray,
+    "reversed": lambda x: np.array(x[::-1])[::-1],
+    "strided": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("function", [double_flat, add_to_rows])
+@pytest.mark.parametrize("shape", [(4,), (4, 3)])
+def test_a_view_or_a_copy_as_the_layout_decides(function, shape, layout):
+    """``ravel`` copies what is not contiguous, ``reshape`` what no strides can tell."""
+    with pf.knobs.override(unsupported="python"):
+        f = pf.jit(function)
+        for kind in ("c", layout, layout, "c"):
+            ours, theirs = (LAYOUTS[kind](np.arange(np.prod(shape) * 1.0).reshape(shape))
+                            for _ in range(2))  # fmt: skip
+            np.testing.assert_array_equal(f(ours), function(theirs))
+            f.wait()
+            np.testing.assert_array_equal(ours, theirs)

@@ -11,5 +11,9 @@ func.func @parts(%x: tensor<4x6xf32>) {
   %3, %4, %5 = "profuse.split"(%x) {sections = 3} : (tensor<4x6xf32>) -> (!profuse.tensor, !profuse.tensor, !profuse.tensor)
   // expected-error@+1 {{'profuse.split' must have 2 results, not 1}}
   %6 = "profuse.split"(%x) {sections = 2} : (tensor<4x6xf32>) -> !profuse.tensor
+  // expected-error@+1 {{'profuse.windows' window shape cannot be larger than input array shape}}
+  %7 = "profuse.windows"(%x) {axes = array<i64: 0>, shape = array<i64: 5>} : (tensor<4x6xf32>) -> !profuse.tensor
+  // expected-error@+1 {{'profuse.windows' 1 axes but 2 windows}}
+  %8 = "profuse.windows"(%x) {axes = array<i64: 0>, shape = array<i64: 2, 2>} : (tensor<4x6xf32>) -> !profuse.tensor
   return
 }

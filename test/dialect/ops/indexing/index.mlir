@@ -10,5 +10,7 @@ func.func @parts(%x: tensor<4x?xf32>, %n: i64) {
   %2 = "profuse.pick"(%x, %n) {index = -9223372036854775808} : (tensor<4x?xf32>, i64) -> tensor<?xf32>
   // CHECK-NEXT: %{{.*}}:2 = "profuse.split"(%arg0) {sections = 2 : i64} : (tensor<4x?xf32>) -> (tensor<2x?xf32>, tensor<2x?xf32>)
   %3, %4 = "profuse.split"(%x) {sections = 2} : (tensor<4x?xf32>) -> (tensor<2x?xf32>, tensor<2x?xf32>)
+  // CHECK-NEXT: "profuse.windows"(%arg0) {axes = array<i64: 0>, shape = array<i64: 3>} : (tensor<4x?xf32>) -> tensor<2x?x3xf32>
+  %5 = "profuse.windows"(%x) {axes = array<i64: 0>, shape = array<i64: 3>} : (tensor<4x?xf32>) -> tensor<2x?x3xf32>
   return
 }
