@@ -28,8 +28,10 @@ def decides(rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequenc
 
     It is `Failure.NEVER` where the outcome is the same for all arguments of these dtypes and ranks.
     """
-    both = (_of_arrays(rec, op, operands, hints), _of_integers(rec, op, operands, hints))
-    return max(both, key=_ORDER.index)
+    found = [_of_arrays(rec, op, operands, hints), _of_integers(rec, op, operands, hints)]
+    if issubclass(op, (Assign, Conform, Put)) and _stores_float(rec, operands, hints):
+        found.append(Failure.CONTENTS)
+    return max(found, key=_ORDER.index)
 
 
 def fail_early(
@@ -95,6 +97,15 @@ def _integers(op: type[Op], operands: Sequence[int], hints: Sequence[Type]) -> l
         o for o, (python, d) in zip(operands, kinds, strict=True) if python and d is not None
         and d.is_int
     ]  # fmt: skip
+
+
+def _stores_float(rec: Recorder, operands: Sequence[int], hints: Sequence[Type]) -> bool:
+    """Whether one float, which may be NaN, is stored in an array of integers."""
+    dtypes = [getattr(h, "dtype", None) for h in hints]
+    return any(d is not None and d.is_int for d in dtypes) and any(
+        d is not None and d.is_float and not _rank(h) and o not in rec.known
+        for o, h, d in zip(operands, hints, dtypes, strict=True)
+    )
 
 
 def _example(rec: Recorder, operand: int, hint: Type) -> Any:

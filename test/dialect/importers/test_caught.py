@@ -263,3 +263,23 @@ def test_a_number_that_ml_dtypes_does_not_take_is_refused_before_it_can_be_caugh
 
     with pytest.raises(TraceError, match="bfloat16 that the function has not made"):
         pf.jit(f)(np.ones(3))
+
+
+def test_a_float_that_no_integer_can_hold_is_caught():
+    """One number is converted as NumPy does it: NaN and infinity raise what the function catches."""
+
+    def f(x):
+        found = np.zeros(3, np.int64)
+        try:
+            found.fill(np.log(x.max()))
+            factor = 1
+        except (ValueError, OverflowError):
+            factor = 2
+        return found, x * factor
+
+    with pf.knobs.override(unsupported="python"), np.errstate(all="ignore"):
+        jitted = pf.jit(f)
+        for number in (1.0, -1.0, np.nan, np.inf, 0.0, 2.0):
+            x = np.full(2, number)
+            for ours, theirs in zip(jitted(x), f(x), strict=True):
+                np.testing.assert_array_equal(ours, theirs)
