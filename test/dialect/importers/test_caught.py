@@ -266,7 +266,7 @@ def test_a_number_that_ml_dtypes_does_not_take_is_refused_before_it_can_be_caugh
 
 
 def test_a_float_that_no_integer_can_hold_is_caught():
-    """One number is converted as NumPy does it: NaN and infinity raise what the function catches."""
+    """One number is converted as NumPy does it: NaN and infinity raise."""
 
     def f(x):
         found = np.zeros(3, np.int64)
