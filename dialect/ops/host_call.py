@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,13 +41,13 @@ class HostCall(Op, name="host_call"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        from .host.arguments import parsed_arguments
+        made = _called(attrs["function"], attrs["arguments"])(args)
+        if type(made) is np.ndarray:
+            return (_own(made, args),)
         from .host.probing import mapped
-        from .host.rule import rule_named
 
-        given, named = parsed_arguments(attrs["arguments"]).filled(lambda index: args[index])
         found: list[Any] = []
-        mapped(found.append, rule_named(attrs["function"]).function(*given, **named))
+        mapped(found.append, made)
         return tuple(_own(leaf, args) for leaf in found)
 
     @classmethod
@@ -80,6 +81,23 @@ class HostCall(Op, name="host_call"):
             yield f"the arguments have places for operands {sorted(places)}, {len(types)} are given"
         if attrs.get("count", 1) < 0:
             yield "a call has no negative number of results"
+
+
+@lru_cache(maxsize=1024)
+def _called(function: str, arguments: str) -> Callable[[Sequence[Any]], Any]:
+    """A function that calls the library's with operands in their places."""
+    from .host.arguments import Place, parsed_arguments
+    from .host.rule import rule_named
+
+    call, parsed = rule_named(function).function, parsed_arguments(arguments)
+    if not parsed.named and parsed.positional == tuple(map(Place, range(len(parsed.positional)))):
+        return lambda args: call(*args)
+
+    def called(args: Sequence[Any]) -> Any:
+        given, named = parsed.filled(lambda index: args[index])
+        return call(*given, **named)
+
+    return called
 
 
 def shown(function: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.importers.tracing.tracer import Trace
+from ..memory.output_pool import data_pointer
 
 
 def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
@@ -21,14 +22,35 @@ def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
 
     Where arrays overlap, a write to one is seen through the other, which no graph shows.
     """
-    for k in trace.writes:
-        array = inputs[k]
+    for array in (inputs[k] for k in trace.writes):
         if not isinstance(array, np.ndarray) or not array.flags.writeable:
             return False
-        for j, other in enumerate(inputs):
-            if j != k and isinstance(other, np.ndarray) and np.may_share_memory(array, other):
-                return False
+    arrays = [(k, x) for k, x in enumerate(inputs) if isinstance(x, np.ndarray) and x.nbytes]
+    spans = sorted((*_span(x), k in trace.writes) for k, x in arrays)
+    reached, written = 0, False  # the end of all spans so far, and whether one of these is written
+    for start, end, writes in spans:
+        if start >= reached:
+            written = False
+        elif writes or written:
+            return _are_apart(trace.writes, dict(arrays))
+        reached, written = max(reached, end), written or writes
     return True
+
+
+def _span(array: np.ndarray) -> tuple[int, int]:
+    """The address of an array's first byte, and of the one behind its last."""
+    if array.flags.forc:
+        start = data_pointer(array)
+        return start, start + array.nbytes
+    return np.lib.array_utils.byte_bounds(array)
+
+
+def _are_apart(writes: Sequence[int], arrays: dict[int, np.ndarray]) -> bool:
+    return not any(
+        j != k and np.may_share_memory(arrays[k], other)
+        for k in writes if k in arrays
+        for j, other in arrays.items()
+    )  # fmt: skip
 
 
 def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -> Any:

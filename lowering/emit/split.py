@@ -1,8 +1,9 @@
 """Index-set splitting: splits loops at bounds with which their bodies compare the loop index.
 
-The body of a concatenation compares the loop index with a bound to select the source array, and
-reads both sources at clamped indices. After the split, each loop runs on one side of the bound: it
-needs no comparison, and no clamp of what it reads, since the bounds of the loop imply that. LLVM
+The body of an assignment to a slice compares the loop index with the slice's bounds, to select the
+new elements or the old ones, and reads the new ones at clamped indices; that of a concatenation, to
+select the source. After the split, each loop runs on one side of the bound: it needs no comparison,
+and no clamp of what it reads, since the bounds of the loop imply that. LLVM
 finds that out for literal sizes alone, so clamps are taken out here: a clamped index is no
 contiguous one, and keeps a loop from being vectorized.
 """
@@ -10,6 +11,8 @@ contiguous one, and keeps a loop from being vectorized.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
 
 from mlir import ir
 
@@ -39,59 +42,79 @@ def split_loops(ops: Ops, function: ir.Operation, symbols: Mapping[str, ir.Value
             del op.attributes[EXTENT]
 
 
+@dataclass(frozen=True, eq=False)
+class _Bound:
+    """A bound of a loop's index.
+
+    Attributes:
+        limit: the value that the index is compared with.
+        size: the same as a size expression; None = it has none.
+        places: positions of the comparisons among the operations of the loop.
+    """
+
+    limit: ir.Value
+    size: Dim | None
+    places: tuple[int, ...]
+
+
 def _visit(ops: Ops, block: ir.Block, symbols: Mapping[str, ir.Value]) -> None:
     for view in list(block.operations):
         op = view.operation
         if op.name != "scf.for":
             continue
-        choices, size, clamped = _choices(op)
-        if clamped and choices and size * (len(choices) + 1) <= _MAX_SIZE:
-            for piece in _split(ops, op, choices, symbols):
+        bounds, size, clamped = _bounds(op, symbols)
+        if clamped and bounds and size * (len(bounds) + 1) <= _MAX_SIZE:
+            for piece in _split(ops, op, bounds, symbols):
                 _visit(ops, piece.regions[0].blocks[0], symbols)
         else:
             _visit(ops, op.regions[0].blocks[0], symbols)
 
 
-def _choices(loop: ir.Operation) -> tuple[list[int], int, bool]:
-    """Positions of comparisons to split at, number of operations, whether indices are clamped."""
+def _bounds(loop: ir.Operation, symbols: Mapping[str, ir.Value]) -> tuple[list[_Bound], int, bool]:
+    """Bounds to split at, number of operations, whether indices are clamped."""
     index = loop.regions[0].blocks[0].arguments[0]
-    inside = list(walk(loop))
-    found: list[int] = []
-    for position, op in enumerate(inside):
-        if op.name == "arith.cmpi" and op.operands[0] == index:
-            predicate = ir.IntegerAttr(op.attributes["predicate"]).value
-            bound = definition(op.operands[1])
-            if predicate == _LESS and (bound is None or bound not in inside):
-                found.append(position)
-    clamped = any(op.name in _CLAMPS for op in inside)
+    inside, sizes = list(walk(loop)), _reader(loop, symbols)
+    found: dict[Any, _Bound] = {}
     # A concatenation compares with its last bound first.
-    return found[::-1][:_MAX_BOUNDS], len(inside), clamped
+    for position, op in reversed(list(enumerate(inside))):
+        if op.name != "arith.cmpi" or op.operands[0] != index:
+            continue
+        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+        limit = op.operands[1]
+        bound = definition(limit)
+        if predicate == _LESS and (bound is None or bound not in inside):
+            size = sizes.known_size(limit)
+            key = limit if size is None else size
+            places = found[key].places if key in found else ()
+            found[key] = _Bound(limit, size, (*places, position))
+    literal = [b for b in found.values() if isinstance(b.size, int)]
+    others = [b for b in found.values() if not isinstance(b.size, int)]
+    ordered = [*sorted(literal, key=lambda b: cast(int, b.size)), *others]
+    clamped = any(op.name in _CLAMPS for op in inside)
+    return ordered[:_MAX_BOUNDS], len(inside), clamped
 
 
 def _split(
-    ops: Ops, loop: ir.Operation, choices: list[int], symbols: Mapping[str, ir.Value]
+    ops: Ops, loop: ir.Operation, bounds: list[_Bound], symbols: Mapping[str, ir.Value]
 ) -> list[ir.Operation]:
-    inside = list(walk(loop))
-    limits = [inside[k].operands[1] for k in choices]
     low, high, *_ = loop.operands
     carried = list(loop.operands)[3:]
     pieces: list[ir.Operation] = []
     with ir.InsertionPoint(loop), loop.location:
-        for number in range(len(choices) + 1):
+        for number in range(len(bounds) + 1):
             end = high
-            if number < len(choices):
+            if number < len(bounds):
                 # Bounds outside the loop, or out of order, leave a piece empty.
-                end = ops.create("arith.maxsi", ops.i64, limits[number], low)
+                end = ops.create("arith.maxsi", ops.i64, bounds[number].limit, low)
                 end = ops.create("arith.minsi", ops.i64, end, high)
             piece = loop.clone(ir.InsertionPoint.current)
             piece.operands[0], piece.operands[1] = low, end
             for k, value in enumerate(carried):
                 piece.operands[3 + k] = value
-            _decide(ops, piece, choices, number)
-            sizes = _reader(piece, symbols)
-            first = sizes.known_size(limits[number - 1]) if number else 0
-            stop = sizes.known_size(limits[number]) if number < len(limits) else _extent(loop)
-            _unclamp(piece, sizes, first, stop)
+            _decide(ops, piece, bounds, number)
+            first = bounds[number - 1].size if number else 0
+            stop = bounds[number].size if number < len(bounds) else _extent(loop)
+            _unclamp(piece, _reader(piece, symbols), first, stop)
             carried = list(piece.results)
             low = end
             pieces.append(piece)
@@ -101,15 +124,23 @@ def _split(
     return pieces
 
 
-def _decide(ops: Ops, piece: ir.Operation, choices: list[int], number: int) -> None:
-    """Fold comparisons in piece ``number``: the earlier ones are false, its own is true."""
+def _decide(ops: Ops, piece: ir.Operation, bounds: list[_Bound], number: int) -> None:
+    """Fold comparisons in piece ``number``: with earlier bounds false, with its own true.
+
+    True, too, are those with later bounds that are certainly no smaller than its own.
+    """
     inside = list(walk(piece))
-    for k, position in enumerate(choices[: number + 1]):
-        comparison = inside[position]
-        with ir.InsertionPoint(comparison), comparison.location:
-            known = ops.constant(int(k == number), ops.i1)
-        comparison.results[0].replace_all_uses_with(known)
-        comparison.erase()
+    for k, bound in enumerate(bounds):
+        if k > number:
+            own = bounds[number].size
+            if own is None or bound.size is None or not is_nonnegative(bound.size - own):
+                continue
+        for position in bound.places:
+            comparison = inside[position]
+            with ir.InsertionPoint(comparison), comparison.location:
+                known = ops.constant(int(k >= number), ops.i1)
+            comparison.results[0].replace_all_uses_with(known)
+            comparison.erase()
 
 
 def _reader(piece: ir.Operation, symbols: Mapping[str, ir.Value]) -> SizeReader:

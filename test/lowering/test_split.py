@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from graphs import Graph, tensor
 from native import Kernel
+from profuse.dialect.ops.indexing.slicing import ABSENT
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
@@ -62,3 +63,40 @@ def test_joined_rows_of_any_size_are_read_as_they_are():
     x, y, z = arrays
     np.testing.assert_array_equal(found, np.concatenate([x * 2, y, z], axis=1))
     assert not re.search(r"v\w*(cmp|blend|gather)|vpm(ax|in)s", kernel.stages["asm"])
+
+
+@pytest.mark.parametrize("rows", [9, "n"])
+def test_slices_that_are_assigned_are_pieces_too(rows):
+    """The border of a stencil step stays, four slices of the inside are summed into it."""
+    g = Graph(tensor(rows, 40))
+    (x,) = g.inputs
+
+    def part(down, right):
+        rows_, columns = (down, -2 + down or ABSENT), (right, -2 + right or ABSENT)
+        return g.slice(x, starts=(rows_[0], columns[0]), stops=(rows_[1], columns[1]))
+
+    inner = g.add(g.add(part(0, 1), part(2, 1)), g.add(part(1, 0), part(1, 2)))
+    kernel = built(g.returning(g.slice_scatter(x, inner, starts=(1, 1), stops=(-1, -1))))
+    array = np.random.default_rng(3).standard_normal((9, 40)).astype(np.float32)
+    wanted = array.copy()
+    wanted[1:-1, 1:-1] = (array[:-2, 1:-1] + array[2:, 1:-1]) + (array[1:-1, :-2] + array[1:-1, 2:])
+    (found,) = kernel(array)
+    np.testing.assert_array_equal(found, wanted)
+    assert not re.search(r"v\w*(blend|gather)", kernel.stages["asm"])
+
+
+def test_bounds_are_split_at_in_order_and_once():
+    """Two assignments to the same part, and one around it: no piece compares."""
+    g = Graph(tensor(64))
+    (x,) = g.inputs
+    y = x
+    for first, last, factor in ((20, 30, 2.0), (20, 30, 3.0), (10, 50, 5.0)):
+        part = g.mul(g.slice(y, starts=(first,), stops=(last,)), g.number(factor))
+        y = g.slice_scatter(y, part, starts=(first,), stops=(last,))
+    kernel = built(g.returning(y))
+    array = np.arange(64, dtype=np.float32)
+    wanted = array.copy()
+    wanted[20:30] *= 6
+    wanted[10:50] *= 5
+    np.testing.assert_array_equal(kernel(array)[0], wanted)
+    assert not re.search(r"v\w*(blend|gather|pcmp)", kernel.stages["asm"])

@@ -86,6 +86,8 @@ class Place:
     holder: Any
     key: Any
     name: str
+    kind: type | None = None  # of the holder, when it was last looked at
+    slot: bool = False  # whether that keeps the attribute in a slot
 
     def find(self) -> Any:
         """What is there now; None if nothing is."""
@@ -104,10 +106,16 @@ class Place:
         """Store a value there, past what the class does on assignment: that is in the value."""
         if self.step == "item":
             self.holder[self.key] = value
-        elif hasattr(self.holder, "__dict__") and not _is_slot(type(self.holder), self.key):
+        elif hasattr(self.holder, "__dict__") and not self._in_slot():
             self.holder.__dict__[self.key] = value
         else:
             object.__setattr__(self.holder, self.key, value)
+
+    def _in_slot(self) -> bool:
+        kind = type(self.holder)
+        if self.kind is not kind:
+            self.kind, self.slot = kind, _is_slot(kind, self.key)
+        return self.slot
 
 
 def _is_slot(kind: type, key: str) -> bool:

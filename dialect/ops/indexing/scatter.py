@@ -249,18 +249,30 @@ class SliceScatter(Scatter, name="slice_scatter"):
             for axis, first, size, step in parts:
                 assert isinstance(step, int) and first is not None and size is not None
                 begin, last = b.size(first), b.size(size) - 1
+                if step == 1:
+                    # Comparisons of the index itself, at which loops are split.
+                    here, end = at[axis], first + size
+                    behind = None if first == 0 else ~(here < begin)
+                    before = None if end == x.shape[axis] else here < b.size(end)
+                    inside = _both(inside, _both(behind, before))
+                    where[axis] = (here - begin).maximum(0).minimum(last)
+                    continue
                 distance = at[axis] - begin if step > 0 else begin - at[axis]
                 index = distance // abs(step) if abs(step) > 1 else distance
                 found = (distance >= 0) & (index <= last)
                 if abs(step) > 1:
                     found = found & (distance % abs(step)).eq(0)
-                inside = found if inside is None else inside & found
+                inside = _both(inside, found)
                 # The new elements are read whether they are wanted or not.
                 where[axis] = index.maximum(0).minimum(last)
             new = value.at(*where)
             return new if inside is None else inside.select(new, x.at(*at))
 
         return b.compute(out, element)
+
+
+def _both(a: Scalar | None, b: Scalar | None) -> Scalar | None:
+    return b if a is None else a if b is None else a & b
 
 
 class PickScatter(Scatter, name="pick_scatter"):
@@ -300,11 +312,13 @@ class PickScatter(Scatter, name="pick_scatter"):
         axis = normalize_axis(attrs.get("axis", 0), x.type.rank)
         (index,) = known_sizes((attrs["index"],), [known_scalar(v) for v in args[2:]])
         assert isinstance(index, int)
-        wanted = b.size(position_within(b, index, x.type.shape[axis]))
+        position = position_within(b, index, x.type.shape[axis])
+        wanted, after = b.size(position), b.size(position + 1)
 
         def element(*at: Scalar) -> Scalar:
             new = value.at(*at[:axis], *at[axis + 1 :])
-            return at[axis].eq(wanted).select(new, x.at(*at))
+            found = (at[axis] < after) & ~(at[axis] < wanted)
+            return found.select(new, x.at(*at))
 
         return b.compute(out, element)
 
