@@ -13,7 +13,7 @@ from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, MadeValue, NumberValue, Test, Value, array_of, tests_of
+from .leaf_spec import ArrayValue, MadeValue, Noting, NumberValue, Test, Value, array_of, tests_of
 from .refs import Held, Inside, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
 if TYPE_CHECKING:
@@ -31,11 +31,15 @@ class Arguments:
         arity: number of arguments that are passed by position.
         values: the inputs of the graph, in order.
         tests: conditions on the arguments; each test may rely on those before it.
+        final: conditions on those that the function writes to.
+        writing: what writes to them; None = nothing does.
     """
 
     arity: int
     values: list[Value] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
+    final: list[Test] = field(default_factory=list)
+    writing: Noting | None = None
 
 
 def arguments_of(

@@ -135,11 +135,13 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
     for leaf, levels, keep in found:
         if served.tape:
             read_tape(leaf, given)
+        if arguments.writing is not None:
+            leaf.noting, leaf.final = arguments.writing, [*arguments.final]
         leaf.exchange, leaf.remembered = exchange, chain[0][1].ref
         leaf.finish(arguments, graph.results.spec)
         if into:
             leaf.write_to(0, given)
-        elif not served.tape and (donations := chain[len(leaf.missed)][1].donations):
+        elif leaf.noting is None and (donations := chain[len(leaf.missed)][1].donations):
             leaf.donate(donations, given)
         yield leaf, [called, *levels], keep
 

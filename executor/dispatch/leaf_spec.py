@@ -195,7 +195,7 @@ class Step:
 
 @dataclass
 class Noting:
-    """What makes the results of a leaf nodes of the tape, or arrays of it.
+    """What makes the results of a leaf nodes of the tape, or arrays of it, or writes some of them.
 
     Attributes:
         function: called with the objects at ``given``, and then with all results of kernels; it
@@ -234,7 +234,8 @@ class Leaf:
         exchange: the DLPack functions of the library of all arrays; None on the host.
         evaluated: number of ops per call that a Python plan evaluates; they are counted for a hit,
             although emitted code does not run them.
-        noting: what makes results of the tape of those of kernels; None = nothing does.
+        noting: what makes results of the tape of those of kernels, or writes them where the
+            function writes; None = nothing does.
     """
 
     arity: int = 0

@@ -51,6 +51,14 @@ if TYPE_CHECKING:
 _CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
 
 
+@functools.cache
+def _effects() -> tuple[Callable[..., Any], Callable[..., bool]]:
+    """`apply_effects` and `are_apart`, which few processes need."""
+    from .write_back import apply_effects, are_apart
+
+    return apply_effects, are_apart
+
+
 @registry.kind
 class JitFunction(DispatchedFunction):
     """A function that `jit` has made: traced, profiled, specialised and run natively."""
@@ -95,8 +103,7 @@ class JitFunction(DispatchedFunction):
         if not trace.has_effects:
             outputs = self._run(variant.executor, self._inputs(variant, leaves))
             return trace.out_tree.unflatten(outputs)
-        from .write_back import apply_effects, are_apart
-
+        apply_effects, are_apart = _effects()
         slots = [slot.find() for slot in trace.slots]
         given = [*given, *slots, *trace.captured]
         if not are_apart(trace, given):

@@ -68,13 +68,17 @@ class Variant:
         trace = self.trace
         if self.renewals > _RENEWALS:
             raise Refused("the objects that the function reads are replaced again and again")
-        if trace.has_effects:
+        if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
         found = arguments_of(*self.key, held, first=first, exchange=exchange, on_tape=on_tape)
         # First: later tests rely on pointers that look-ups of attributes might make stale.
         found.tests[:0] = state_tests(trace.reads)
         found.tests += baked_tests(trace.guards, found.values)
+        if trace.has_effects:
+            from ..dispatch.effects import effects_of
+
+            found.writing, found.final = effects_of(trace, found.values)
         return found
 
     def is_outdated_by(self, made: Trace) -> bool:

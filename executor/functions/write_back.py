@@ -16,6 +16,8 @@ import numpy as np
 from ...dialect.importers.tracing.tracer import Trace
 from ..memory.output_pool import data_pointer
 
+_FEW = 8  # pairs of arrays that are compared as they are
+
 
 def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
     """True if the written arrays can be written, and share no memory with what the graph reads.
@@ -25,14 +27,16 @@ def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
     for array in (inputs[k] for k in trace.writes):
         if not isinstance(array, np.ndarray) or not array.flags.writeable:
             return False
-    arrays = [(k, x) for k, x in enumerate(inputs) if isinstance(x, np.ndarray) and x.nbytes]
-    spans = sorted((*_span(x), k in trace.writes) for k, x in arrays)
+    arrays = {k: x for k, x in enumerate(inputs) if isinstance(x, np.ndarray) and x.nbytes}
+    if len(arrays) * len(trace.writes) <= _FEW:
+        return _are_apart(trace.writes, arrays)
+    spans = sorted((*_span(x), k in trace.writes) for k, x in arrays.items())
     reached, written = 0, False  # the end of all spans so far, and whether one of these is written
     for start, end, writes in spans:
         if start >= reached:
             written = False
         elif writes or written:
-            return _are_apart(trace.writes, dict(arrays))
+            return _are_apart(trace.writes, arrays)
         reached, written = max(reached, end), written or writes
     return True
 

@@ -287,3 +287,71 @@ def test_a_view_or_a_copy_as_the_layout_decides(function, shape, layout):
             np.testing.assert_array_equal(f(ours), function(theirs))
             f.wait()
             np.testing.assert_array_equal(ours, theirs)
+
+
+WRITERS = {
+    "in place": (lambda x: (np.multiply(x, 0.5, out=x), None)[1], 1),
+    "slices": (lambda x: (x.__setitem__(slice(1, None), x[:-1] + 1), None)[1], 1),
+    "returned": (increase, 1),
+    "with a result": (lambda x, y: (x.__iadd__(y), (x * y).sum())[1], 2),
+    "two": (lambda x, y: (x.__iadd__(1), y.__imul__(x), (x + y, y - x))[2], 2),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_emitted_code_serves_functions_that_write_to_arrays(name):
+    """Also where arrays overlap, have another layout, or cannot be written, as Python has it."""
+    function, count = WRITERS[name]
+    f = pf.jit(function)
+
+    def arguments(kind):
+        arrays = [np.arange(6.0) + k for k in range(count)]
+        if kind == "strided":
+            return [np.repeat(x, 2)[::2] for x in arrays]
+        if kind == "overlapping":
+            memory = np.arange(8.0)
+            return [memory[k : k + 6] for k in range(count)]
+        if kind == "read-only":
+            for x in arrays:
+                x.flags.writeable = False
+        return arrays
+
+    for _ in range(4):
+        f(*arguments("plain"))
+        f.wait()
+    assert "dispatched in Python" not in f.explain()
+    launches = f.state().counters["kernel_launches"]
+    for kind in ("plain", "strided", "overlapping", "plain", "read-only", "plain"):
+        ours, theirs = arguments(kind), arguments(kind)
+        with pf.knobs.override(unsupported="python"):
+            if kind == "read-only":
+                with pytest.raises(ValueError, match="read-only"):
+                    f(*ours)
+                continue
+            found, wanted = f(*ours), function(*theirs)
+        assert (found is ours[0]) == (wanted is theirs[0])
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+        several = isinstance(wanted, tuple)
+        for a, b in zip(found, wanted, strict=True) if several else [(found, wanted)]:
+            np.testing.assert_array_equal(a, b)
+    assert f.state().counters["kernel_launches"] >= launches + 3
+
+
+def test_threads_that_write_to_arrays_of_their_own():
+    f = pf.jit(increase)
+    for _ in range(4):
+        f(np.zeros(50))
+        f.wait()
+    arrays = [np.zeros(50) for _ in range(4)]
+
+    def work(x):
+        for _ in range(500):
+            f(x)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all((x == 500).all() for x in arrays)
