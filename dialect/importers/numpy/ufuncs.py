@@ -165,6 +165,8 @@ def _outer(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
 def _on_host(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     from .host import host_function
 
+    if kwargs.get("out") is not None and kwargs.get("dtype") is None:
+        kwargs = {**kwargs, "dtype": kwargs["out"].dtype}
     handler = host_function(getattr(ufunc, method), f"numpy.{ufunc.__name__}.{method}")
     if handler is None or getattr(np, ufunc.__name__, None) is not ufunc:
         raise unsupported_call(recorder_of(inputs), ufunc, f"np.{ufunc.__name__}.{method}")

@@ -8,6 +8,7 @@ from gradient_cases import CASES, RNG
 INTERPRETED = {
     ("item", "static"), ("item", "dynamic"),
     ("split", "dynamic"),  # pieces of symbolic sizes may be empty, and are not joined by kernels
+    ("slice_scatter", "dynamic"),  # a part of symbolic sizes may be empty
     ("gather", "dynamic"),  # kernels add to what `gather` picks by a few, known, indices per row
     ("gather_add", "dynamic"),
 }  # fmt: skip
