@@ -184,8 +184,19 @@ def _on_host(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("argsort", "argpartition", "choose", "searchsorted", "nonzero"):
+for _name in ("argsort", "argpartition", "searchsorted", "nonzero"):
     array_method(_name)(_on_host(_name))
+
+
+@array_method("choose")
+def choose(self: Traced, *choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+    """`ndarray.choose`, of a sequence or of several arrays."""
+    from .host import call
+
+    if not choices:
+        raise TypeError("choose() takes exactly 1 argument (0 given)")
+    listed = choices[0] if len(choices) == 1 else choices
+    return call("numpy.choose", (self, listed), {"out": out, "mode": mode})
 
 
 @array_method("compress")

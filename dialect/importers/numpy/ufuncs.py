@@ -165,8 +165,10 @@ def _outer(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
 def _on_host(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     from .host import host_function
 
-    if kwargs.get("out") is not None and kwargs.get("dtype") is None:
-        kwargs = {**kwargs, "dtype": kwargs["out"].dtype}
+    first = 2 if method == "reduceat" else 1
+    named = dict(zip(("axis", "dtype", "out"), inputs[first:], strict=False)) | kwargs
+    if named.get("out") is not None:  # what is computed in depends on its dtype, op by op
+        raise refuse_parameter(f"np.{ufunc.__name__}.{method}", "out")
     handler = host_function(getattr(ufunc, method), f"numpy.{ufunc.__name__}.{method}")
     if handler is None or getattr(np, ufunc.__name__, None) is not ufunc:
         raise unsupported_call(recorder_of(inputs), ufunc, f"np.{ufunc.__name__}.{method}")

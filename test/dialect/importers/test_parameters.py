@@ -175,8 +175,8 @@ def test_calls_of_compiled_functions(name):
 
 
 def _named(target):
-    module = "linalg." if target.__module__ == "numpy.linalg" else ""
-    return module + target.__name__
+    module = target.__module__.removeprefix("numpy").removeprefix(".")
+    return f"{module}.{target.__name__}" if module else target.__name__
 
 
 def _parameters_in(templates, target, owner):
