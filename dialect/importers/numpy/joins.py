@@ -95,6 +95,43 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     return concatenate([arr, values], axis)
 
 
+@numpy_function("block")
+def block(arrays: Any) -> Any:
+    """`np.block`: the innermost lists are joined along the last axis."""
+    depth = _depth(arrays, "arrays")
+    rank = max(depth, *map(ndim, _leaves(arrays)), 0)
+
+    def joined(part: Any, inner: int) -> Any:
+        if inner:
+            return concatenate([joined(p, inner - 1) for p in part], -inner)
+        array = as_array(part)
+        ahead = tuple(range(rank - array.ndim))
+        return op("expand_dims", array, axes=ahead) if ahead else array
+
+    return joined(arrays, depth) if depth else op("copy", joined(arrays, 0))
+
+
+def _depth(nested: Any, place: str) -> int:
+    """How many lists the arrays lie in; raises TypeError and ValueError as NumPy does."""
+    if type(nested) is tuple:
+        raise TypeError(
+            f"{place} is a tuple. Only lists can be used to arrange blocks, and np.block does not "
+            "allow implicit conversion from tuple to ndarray."
+        )
+    if type(nested) is not list:
+        return 0
+    if not nested:
+        raise ValueError(f"List at {place} cannot be empty")
+    depths = {_depth(part, f"{place}[{k}]") for k, part in enumerate(nested)}
+    if len(depths) > 1:
+        raise ValueError(f"List depths are mismatched: arrays in {place} lie in {sorted(depths)}")
+    return 1 + depths.pop()
+
+
+def _leaves(nested: Any) -> list[Any]:
+    return [x for part in nested for x in _leaves(part)] if type(nested) is list else [nested]
+
+
 # --- repeating and padding --------------------------------------------------------------------
 
 

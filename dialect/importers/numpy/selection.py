@@ -330,6 +330,28 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     return np.can_cast(given, to, casting)  # type: ignore[arg-type]
 
 
+@numpy_function("common_type", raw=True)
+def common_type(*arrays: Any) -> type:
+    """`np.common_type`; dtypes are constants of the trace."""
+    return np.common_type(*(np.empty(0, x.dtype) for x in arrays))
+
+
+@numpy_function("min_scalar_type", raw=True)
+def min_scalar_type(a: Any) -> np.dtype:
+    """`np.min_scalar_type` of arrays with axes; that of a Python number is baked into the graph.
+
+    Raises TraceError for an array without axes, whose value decides.
+    """
+    if isinstance(a, TracedScalar):
+        return np.min_scalar_type(a.bake())
+    if not ndim(a) and dtype_like(a).kind != "b":
+        raise trace_error(
+            "np.min_scalar_type of an array without axes depends on its value",
+            "ask for its dtype: x.dtype",
+        )
+    return dtype_like(a)
+
+
 @numpy_function("may_share_memory", "shares_memory")
 def may_share_memory(a: Any, b: Any) -> bool:
     """True if two traced arrays are views of one array, and one is a part of the other.

@@ -301,6 +301,14 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 0)
 
 
+@numpy_function("dsplit")
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`np.dsplit`."""
+    if ndim(ary) < 3:
+        raise ShapeError("dsplit only works on arrays of 3 or more dimensions", loc=user_loc())
+    return split(ary, indices_or_sections, 2)
+
+
 @numpy_function("unstack")
 def unstack(x: Any, axis: Any = 0) -> tuple[Any, ...]:
     """`np.unstack`; the number of arrays is baked into the graph."""
