@@ -14,6 +14,7 @@ from ...ops.elementwise.families import Elementwise
 from ..handlers import FUNCTIONS
 from ..tracing.current import trace_error, user_loc
 from ..tracing.operators import op, recorder_of
+from ..tracing.traced import is_on_tape
 from .axes import as_array, as_traced, axis_of, axis_tuple, sizes_now
 from .joins import stack
 from .registry import numpy_function
@@ -52,20 +53,28 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
             out[mask] = function
             continue
         picked = x[mask]
-        instructions = recorder_of().blocks[-1].instrs
-        before = len(instructions)
-        try:
-            found = function(picked, *args, **kw)
-        except ShapeError:
-            found = None  # NumPy may not get there, as for the maximum of no elements
-        made = instructions[before:]
-        if found is None or not all(issubclass(each.op, (Constant, Elementwise)) for each in made):
-            raise trace_error(
-                "np.piecewise with a function that does more than compute element by element is "
-                "not supported while tracing", "write np.where(condition, f(x), g(x))",
-            )  # fmt: skip
-        out[mask] = found
+        if not is_on_tape([x]):
+            out[mask] = _elementwise(function, picked, args, kw)
+        elif picked.size:
+            out[mask] = function(picked, *args, **kw)
     return out
+
+
+def _elementwise(function: Callable, picked: Any, args: tuple, kw: dict[str, Any]) -> Any:
+    """The function of elements that a mask picks; raises TraceError unless each is by itself."""
+    instructions = recorder_of().blocks[-1].instrs
+    before = len(instructions)
+    try:
+        found = function(picked, *args, **kw)
+    except ShapeError:
+        found = None  # NumPy may not get there, as for the maximum of no elements
+    made = instructions[before:]
+    if found is None or not all(issubclass(each.op, (Constant, Elementwise)) for each in made):
+        raise trace_error(
+            "np.piecewise with a function that does more than compute element by element is not "
+            "supported while tracing", "write np.where(condition, f(x), g(x))",
+        )  # fmt: skip
+    return found
 
 
 @numpy_function("apply_along_axis", raw=True)

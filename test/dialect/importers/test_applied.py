@@ -76,7 +76,8 @@ def test_refusals_say_why(function, message):
         pf.jit(function, unsupported="raise")(floats(17, 3))
 
 
-def test_gradients_go_through_parts_and_blocks():
+@pytest.mark.parametrize("mode", ["trace", "tape"])
+def test_gradients_go_through_parts_and_blocks(mode):
     def loss(x):
         bent = np.piecewise(x, [x < 0], [lambda v: v * v, lambda v: 3 * v])
         return (np.block([[bent, x], [x, bent]]) ** 2).sum()
@@ -84,4 +85,17 @@ def test_gradients_go_through_parts_and_blocks():
     x = floats(3, 4)
     slope = np.where(x < 0, 2 * x, 3.0)
     bent = np.where(x < 0, x * x, 3 * x)
-    np.testing.assert_allclose(pf.grad(loss)(x), 4 * bent * slope + 4 * x)
+    if mode == "trace":
+        found = pf.grad(loss)(x)
+    else:
+        leaf = pf.array(x, requires_grad=True)
+        loss(leaf).backward()
+        found = leaf.grad
+    np.testing.assert_allclose(found, 4 * bent * slope + 4 * x)
+
+
+def test_parts_on_the_tape_take_any_function_and_none_where_nothing_is():
+    x = pf.array([-1.0, 1, 2], requires_grad=True)
+    y = np.piecewise(x, [x < -5, x > 0], [lambda v: v - v.max(), lambda v: v * v.sum(), 0])
+    np.testing.assert_array_equal(y, [0, 3, 6])
+    np.testing.assert_allclose(pf.gradients(y.sum(), x), [0, 6, 6])

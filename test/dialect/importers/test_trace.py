@@ -338,12 +338,12 @@ def test_numpy_scalars_are_immutable():
 
 
 def helper(x):
-    return np.apply_over_axes(np.sum, x, 0)  # helper
+    return np.real_if_close(x)  # helper
 
 
 def unsupported(x):
     y = np.einsum_path("ij->i", x)  # path
-    return np.apply_along_axis(np.sort, 0, y) + helper(x)  # along
+    return np.array_str(y) + helper(x)  # text
 
 
 def test_unsupported_calls_are_listed_at_once():
@@ -352,8 +352,8 @@ def test_unsupported_calls_are_listed_at_once():
     text = str(info.value)
     assert info.value.what.startswith("np.einsum_path is not supported")
     assert info.value.loc.line == line_of(unsupported, "# path")
-    assert f"np.apply_along_axis ({__file__}:{line_of(unsupported, '# along')})" in text
-    assert f"np.apply_over_axes ({__file__}:{line_of(helper, '# helper')})" in text
+    assert f"np.array_str ({__file__}:{line_of(unsupported, '# text')})" in text
+    assert f"np.real_if_close ({__file__}:{line_of(helper, '# helper')})" in text
 
 
 @pytest.mark.parametrize("fn, message", [

@@ -480,8 +480,8 @@ def test_functions_without_gradients_work_where_none_are_asked_for():
         np.testing.assert_array_equal(np.sort(x), [1, 2, 3])
     assert type(np.sort(x.detach())) is pf.Array
     np.testing.assert_array_equal(np.unique(x.detach()), [1, 2, 3])
-    with pytest.raises(pf.GradientError, match=r"np\.apply_over_axes has no gradient"):
-        np.apply_over_axes(np.sum, pf.array(np.eye(2), requires_grad=True), 0)
+    with pytest.raises(pf.GradientError, match=r"np\.real_if_close has no gradient"):
+        np.real_if_close(pf.array(np.eye(2), requires_grad=True))
     with pytest.raises(pf.GradientError, match="called like this"):
         np.add(x, 1, where=np.array([True, False, True]))
 
