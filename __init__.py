@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
+    from .dialect.importers.tracing.containers import register_pytree
     from .dialect.importers.tracing.control import cond, fori_loop, while_loop
     from .dialect.profiling.observers import register_profiled_ops
     from .executor.backward.scope import compiled_autograd
@@ -92,6 +93,7 @@ _PUBLIC = {
     "FileError GradientError InternalError IRError KnobError LoweringError PipelineError "
     "ProfuseError RangeError ShapeError StrictFusionError TraceError WorkerError",
     ".dialect.importers.api": "erf op relu rsqrt sigmoid",
+    ".dialect.importers.tracing.containers": "register_pytree",
     ".dialect.importers.tracing.control": "cond fori_loop while_loop",
     ".dialect.profiling.observers": "register_profiled_ops",
     ".executor.backward.scope": "compiled_autograd",

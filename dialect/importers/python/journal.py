@@ -13,7 +13,6 @@ import operator
 import sys
 import types
 from collections import deque
-from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -23,11 +22,11 @@ from ...dataclass import dataclass
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
 from .generators import is_generator
+from .instances import ABSENT, HEAP_TYPE, slots_of
 from .users_code import is_users_file, is_users_module, is_users_name
 
 _OBJECTS = 20_000  # objects that are watched
 _ITEMS = 4_000_000  # items of containers that are compared
-_HEAP_TYPE = 1 << 9  # in `__flags__` of classes that no C code has declared
 _BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
 _ATOMS = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
@@ -219,7 +218,7 @@ def _attributes(target: Any, held: dict) -> str | None:
         return None
     changed = [
         k for k in {**held, **found}
-        if found.get(k, _ABSENT) is not held.get(k, _ABSENT)
+        if found.get(k, ABSENT) is not held.get(k, ABSENT)
         and not _memoised(target, k, found, held)
     ]  # fmt: skip
     if changed:
@@ -227,9 +226,6 @@ def _attributes(target: Any, held: dict) -> str | None:
         found.clear()  # so that deleted attributes come back in their order
         found.update({**held, **kept})
     return changed[0] if changed else None
-
-
-_ABSENT = object()
 
 
 def _memoised(target: Any, key: str, found: dict, held: dict) -> bool:
@@ -268,20 +264,10 @@ def _contents(cell: types.CellType) -> Any:
         return None
 
 
-def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
-    for cls in kind.__mro__:
-        names = vars(cls).get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if name not in ("__dict__", "__weakref__"):
-                if name.startswith("__") and not name.endswith("__"):
-                    name = f"_{cls.__name__.lstrip('_')}{name}"
-                yield name, getattr(value, name, _ABSENT)
-
-
 def _restore_slots(target: Any, held: dict) -> str | None:
-    changed = [k for k, v in held.items() if getattr(target, k, _ABSENT) is not v]
+    changed = [k for k, v in held.items() if getattr(target, k, ABSENT) is not v]
     for key in changed:
-        if held[key] is _ABSENT:
+        if held[key] is ABSENT:
             object.__delattr__(target, key)
         else:
             object.__setattr__(target, key, held[key])
@@ -294,7 +280,7 @@ def _class(target: type, held: dict) -> str | None:
         return None
     changed = [
         k for k in {**held, **found}
-        if found.get(k, _ABSENT) is not held.get(k, _ABSENT) and not k.startswith(("__", "_abc_"))
+        if found.get(k, ABSENT) is not held.get(k, ABSENT) and not k.startswith(("__", "_abc_"))
     ]  # fmt: skip
     for key in changed:
         if key in held:
@@ -379,7 +365,7 @@ def _is_users(cls: type) -> bool:
     name = cls.__module__
     module = sys.modules.get(name)
     if name == "builtins":  # so are classes of code that runs in globals without a name
-        return bool(cls.__flags__ & _HEAP_TYPE)
+        return bool(cls.__flags__ & HEAP_TYPE)
     if not is_users_name(name):
         return False
     return module is None or is_users_file(getattr(module, "__file__", None) or "<input>")
@@ -391,4 +377,4 @@ _RESTORE: dict[str, Any] = {
     "generator": _generator,
 }  # fmt: skip
 
-__all__ = ["Journal", "holds_tracer", "is_users_class", "same_state", "slots_of"]
+__all__ = ["Journal", "holds_tracer", "is_users_class", "same_state"]

@@ -25,7 +25,8 @@ from ...errors import ProfuseError, TraceError
 from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
-from .journal import is_users_class, slots_of
+from .instances import has_plain_state, state_of
+from .journal import is_users_class
 from .state import Place
 from .users_code import is_users_module
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _MOST = 5000  # shadows of one trace
 _MISSING = object()
-_MAKERS = (object.__new__, types.SimpleNamespace.__new__)  # which make empty objects
 _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
     np.ufunc, types.BuiltinFunctionType, types.CodeType,
@@ -123,7 +123,7 @@ class Shadows:
             return self._partial
         if kind is types.ModuleType:
             return self._module if is_users_module(value) else None
-        if is_users_class(kind) and kind.__new__ in _MAKERS and _is_state(value, kind):
+        if is_users_class(kind) and _is_state(value, kind):
             return self._instance
         return None
 
@@ -207,10 +207,10 @@ class Shadows:
         if attributes is not None:
             for key, item in tuple(attributes.items()):
                 shadow.__dict__[key] = self._in(value, key, item, f"{name}.{key}")
-        for key, item in slots_of(value, type(value)):
-            if not _is_absent(value, key):
+        for key, item in state_of(value).items():
+            if attributes is None or key not in attributes:
                 object.__setattr__(shadow, key, self._in(value, key, item, f"{name}.{key}"))
-        self._note(value, shadow, "attribute", _attributes(shadow), name)
+        self._note(value, shadow, "attribute", state_of(shadow), name)
         return shadow
 
     def _in(self, holder: Any, key: Any, value: Any, name: str) -> Any:
@@ -264,32 +264,19 @@ class Shadows:
 
 
 def _is_state(value: Any, kind: type) -> bool:
-    """False for objects whose shadow would do harm: a `__del__` of its own, another identity.
+    """False for objects whose shadow would do harm: of code of their own, of another identity.
 
     Those that hold names alone are often told apart by ``is``, from what a class holds.
     """
-    if hasattr(kind, "__del__"):
+    if issubclass(kind, dict) or not has_plain_state(kind):
         return False
-    return not all(isinstance(x, _NAMES) for x in _attributes(value).values())
-
-
-def _attributes(shadow: Any) -> dict[str, Any]:
-    found = {k: v for k, v in slots_of(shadow, type(shadow)) if not _is_absent(shadow, k)}
-    return {**found, **getattr(shadow, "__dict__", {})}
-
-
-def _is_absent(holder: Any, key: str) -> bool:
-    try:
-        object.__getattribute__(holder, key)
-    except AttributeError:
-        return True
-    return False
+    return not all(isinstance(x, _NAMES) for x in state_of(value).values())
 
 
 def _contents(entry: _Entry) -> dict[Any, Any]:
     shadow = entry.shadow
     if entry.step == "attribute":
-        return _attributes(shadow)
+        return state_of(shadow)
     if entry.step == "members":
         return dict.fromkeys(shadow)
     return dict(shadow) if isinstance(shadow, dict) else dict(enumerate(shadow))

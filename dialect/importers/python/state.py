@@ -21,7 +21,8 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import TraceError
-from .journal import is_users_class, slots_of
+from .instances import slots_of
+from .journal import is_users_class
 from .users_code import is_users_module
 
 if TYPE_CHECKING:

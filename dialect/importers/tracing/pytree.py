@@ -1,17 +1,15 @@
 """Nested arguments and results as flat lists of leaves plus a hashable structure.
 
-Containers are tuples, lists, dicts, OrderedDicts, named tuples and dataclass instances.  Leaves
+Containers are those of `containers`: tuples, lists, dicts, dataclass instances and others.  Leaves
 are arrays, NumPy scalars and Python numbers; anything else that is hashable (strings, None,
 enums, dtypes, functions …) is *static*: part of the structure, compared by type and value.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import inspect
 import textwrap
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from itertools import repeat
 from typing import Any
@@ -20,6 +18,7 @@ import numpy as np
 
 from ...errors import ArgumentError, DTypeError
 from ..python.generators import is_generator
+from .containers import CONTAINERS, container_of
 from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
 
 LEAF = ("leaf",)
@@ -121,15 +120,7 @@ def _like(spec: tuple, given: Any) -> Iterator[Any]:
 
 def _children_like(spec: tuple, given: Any) -> Iterator[Any]:
     kind, meta, children = spec
-    items: Any = None
-    if kind in ("dict", "ordered"):
-        if type(given) in (dict, OrderedDict) and given.keys() == set(meta):
-            items = [given[key] for key in meta]
-    elif kind == "dataclass":
-        if type(given) is meta[0]:
-            items = [getattr(given, name) for name in meta[1]]
-    elif type(given) is (meta if kind == "namedtuple" else {"tuple": tuple, "list": list}[kind]):
-        items = given
+    items = CONTAINERS[kind].items_like(meta, given)
     if items is None or len(items) != len(children):
         raise _Differs
     for child, item in zip(children, items, strict=True):
@@ -204,49 +195,19 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         check_array(tree, f"{path}: " if path else "")
         leaves.append(tree)
         return LEAF
-    if kind in (tuple, list):
-        children = tuple(_flatten(item, leaves, f"{path}[{k}]") for k, item in enumerate(tree))
-        return (kind.__name__, None, children)
-    if kind in (dict, OrderedDict):
-        children = tuple(_flatten(item, leaves, f"{path}[{key!r}]") for key, item in tree.items())
-        return ("dict" if kind is dict else "ordered", _keys(tree), children)
-    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+    container = container_of(tree)
+    if container is not None:
+        meta, items = container.apart(tree)
+        labels = container.labels(meta, len(items))
         children = tuple(
-            _flatten(item, leaves, f"{path}.{name}")
-            for name, item in zip(kind._fields, tree, strict=True)
+            _flatten(item, leaves, path + label) for label, item in zip(labels, items, strict=True)
         )
-        return ("namedtuple", kind, children)
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        names = tuple(f.name for f in dataclasses.fields(tree) if f.init)
-        children = tuple(_flatten(getattr(tree, name), leaves, f"{path}.{name}") for name in names)
-        return ("dataclass", (kind, names), children)
+        return (container.kind, meta, children)
     leaf = converted(tree)
     if leaf is not None:
         leaves.append(leaf)
         return LEAF
     return _static(tree, path)
-
-
-class _Keys(tuple):
-    """Keys of a dict, some of them no strings, compared by type and value as statics are.
-
-    As keys, 1, 1.0 and True are equal, but code may compute with them.
-    """
-
-    __slots__ = ()
-    __hash__ = tuple.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return tuple.__eq__(self, other) is True and _types(self) == _types(other)
-
-
-def _types(key: Any) -> Any:
-    return tuple(map(_types, key)) if isinstance(key, tuple) else type(key)
-
-
-def _keys(table: dict) -> tuple:
-    keys = tuple(table)
-    return keys if all(type(key) is str for key in keys) else _Keys(keys)
 
 
 def _static(value: Any, path: str) -> tuple:
@@ -276,7 +237,8 @@ def _static(value: Any, path: str) -> tuple:
         raise ArgumentError(
             f"{where}objects of type {type(value).__name__} are not supported: neither arrays, "
             "numbers or containers of them, nor hashable",
-            hint="pass arrays, numbers, tuples, lists, dicts or dataclasses of them",
+            hint="pass arrays, numbers, tuples, lists, dicts or dataclasses of them, or name the "
+            "parts of such objects by profuse.register_pytree",
         ) from None
     return ("static", type(value), value)
 
@@ -288,29 +250,12 @@ def _build(spec: tuple, leaves: Iterator[Any]) -> Any:
     if kind == "static":
         return children
     items = [_build(child, leaves) for child in children]
-    if kind == "tuple":
-        return tuple(items)
-    if kind == "list":
-        return items
-    if kind == "dict":
-        return dict(zip(meta, items, strict=True))
-    if kind == "ordered":
-        return OrderedDict(zip(meta, items, strict=True))
-    if kind == "namedtuple":
-        return meta(*items)
-    cls, names = meta
-    return cls(**dict(zip(names, items, strict=True)))
+    return CONTAINERS[kind].made(meta, items)
 
 
 def _children(spec: tuple) -> Iterator[tuple[str, tuple]]:
     kind, meta, children = spec
-    if kind in ("tuple", "list"):
-        labels: Any = (f"[{k}]" for k in range(len(children)))
-    elif kind in ("dict", "ordered"):
-        labels = (f"[{key!r}]" for key in meta)
-    else:
-        labels = (f".{n}" for n in (meta._fields if kind == "namedtuple" else meta[1]))
-    return zip(labels, children, strict=True)
+    return zip(CONTAINERS[kind].labels(meta, len(children)), children, strict=True)
 
 
 def _paths(spec: tuple, path: str) -> Iterator[str]:
@@ -354,15 +299,7 @@ def _show(spec: tuple, leaves: Iterator[str]) -> str:
     if kind == "static":
         return repr(children)
     shown = [_show(child, leaves) for child in children]
-    if kind == "tuple":
-        return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
-    if kind == "list":
-        return f"[{', '.join(shown)}]"
-    if kind in ("dict", "ordered"):
-        return f"{{{', '.join(f'{key!r}: {c}' for key, c in zip(meta, shown, strict=True))}}}"
-    name = meta.__name__ if kind == "namedtuple" else meta[0].__name__
-    labels = (label for label, _ in _children(spec))
-    return f"{name}({', '.join(f'{label}: {c}' for label, c in zip(labels, shown, strict=True))})"
+    return CONTAINERS[kind].text(meta, shown)
 
 
 def positional_names(fn: Callable, count: int) -> list[str]:

@@ -20,6 +20,7 @@ from ...ir.op import op_named
 from ...ir.serialize import module_from_json, module_to_json
 from ...ir.size_algebra import parse_dim
 from ...ir.symbolic import Dimension, Integer, Leaf, dim_text
+from .containers import CONTAINERS
 from .leaves import NUMBERS
 from .pytree import LEAF, TreeDef
 from .trace_guards import Computed, Constant, Expr, Passed, TraceGuard
@@ -87,8 +88,8 @@ def _spec_to_json(spec: tuple) -> list[Any]:
     kind, meta, children = spec
     if kind == "static":
         return ["static", _plain_to_json(children)]
-    if kind not in ("tuple", "list", "dict", "ordered"):
-        cls = meta if kind == "namedtuple" else meta[0]
+    cls = CONTAINERS[kind].class_of(meta)
+    if cls is not None:
         raise _not_plain(f"{kind} {cls.__qualname__}")
     keys = None if meta is None else [_plain_to_json(key) for key in meta]
     return [kind, keys, [_spec_to_json(child) for child in children]]

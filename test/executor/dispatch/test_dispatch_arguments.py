@@ -133,10 +133,9 @@ def test_other_structures_are_pythons():
         OrderedDict(w=w, b=b),
         {"w": w, "b": b, "c": b},
         {"w": w.T, "b": b},
+        Table(PARAMETERS),
     ):
         np.testing.assert_allclose(f(other, X), layer(PARAMETERS | other, X), rtol=1e-5)
-    with pytest.raises(pf.ArgumentError):
-        f(Table(PARAMETERS), X)
     with pytest.raises(KeyError):
         f({"w": w}, X)
     with pytest.raises(pf.ArgumentError):

@@ -1,0 +1,64 @@
+"""The state of instances, read and made anew without running code of their class."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+ABSENT = object()  # in the place of a slot that holds nothing
+_MAKERS = (object.__new__, types.SimpleNamespace.__new__, dict.__new__)  # which make empty objects
+HEAP_TYPE = 1 << 9  # in `__flags__` of classes that no C code has declared
+_EMPTY = (object, dict, types.SimpleNamespace)  # classes of C code without a state of their own
+
+
+def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    """Names and contents of an object's slots; `ABSENT` for what has not been set."""
+    for cls in kind.__mro__:
+        names = vars(cls).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                if name.startswith("__") and not name.endswith("__"):
+                    name = f"_{cls.__name__.lstrip('_')}{name}"
+                yield name, getattr(value, name, ABSENT)
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """What an object's slots and attributes hold, by name."""
+    found = {k: v for k, v in slots_of(value, type(value)) if not _is_absent(value, k)}
+    return {**found, **getattr(value, "__dict__", {})}
+
+
+def _is_absent(holder: Any, key: str) -> bool:
+    try:
+        object.__getattribute__(holder, key)
+    except AttributeError:
+        return True
+    return False
+
+
+def has_plain_state(cls: type) -> bool:
+    """True if slots, attributes and items of a dict are all that instances consist of.
+
+    Another instance with the same state then stands for the first. Classes with ``__del__`` are
+    left out: their code would run for each such instance.
+    """
+    if cls.__new__ not in _MAKERS or hasattr(cls, "__del__"):
+        return False
+    return all(base in _EMPTY or base.__flags__ & HEAP_TYPE for base in cls.__mro__)
+
+
+def instance_with(cls: Any, state: Mapping[str, Any]) -> Any:
+    """A new instance with this state; neither ``__init__`` nor ``__post_init__`` runs."""
+    made = cls.__new__(cls)
+    attributes = getattr(made, "__dict__", None)
+    slots = {name for name, _ in slots_of(made, cls)}
+    for name, value in state.items():
+        if attributes is None or name in slots:
+            object.__setattr__(made, name, value)
+        else:
+            attributes[name] = value
+    return made
+
+
+__all__ = ["ABSENT", "HEAP_TYPE", "has_plain_state", "instance_with", "slots_of", "state_of"]
