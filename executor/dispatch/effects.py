@@ -48,7 +48,7 @@ def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Noting, list[Test
 
 
 def _object(value: Value) -> Any:
-    assert not isinstance(value, MadeValue)
+    assert isinstance(value, (ArrayValue, NumberValue))
     return value.position if isinstance(value, NumberValue) else position_of(value.ref)
 
 

@@ -158,7 +158,7 @@ class JitFunction(DispatchedFunction):
             every = self._graphs_met()
         reasons |= {why: None for v in every if (why := unserved(v)) is not None}
         lines = self._in_python.explain()
-        if any(v.is_pythons for v in every) and not self._raises:
+        if reasons and any(v.is_pythons for v in every) and not self._raises:
             lines.append(
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
             )
