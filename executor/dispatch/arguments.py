@@ -13,7 +13,7 @@ from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, MadeValue, Noting, NumberValue, Test, Value, array_of, tests_of
+from .leaf_spec import ArrayValue, Noting, NumberValue, Test, Value, array_of, tests_of
 from .refs import Held, Inside, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def arguments_of(
 
 
 def _position(value: Value) -> Ref:
-    assert not isinstance(value, MadeValue)
+    assert isinstance(value, (ArrayValue, NumberValue))
     given = value.position if isinstance(value, NumberValue) else value.ref
     return position_of(given)
 

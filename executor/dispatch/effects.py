@@ -12,7 +12,7 @@ import numpy as np
 
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
-from .leaf_spec import ArrayValue, MadeValue, Noting, NumberValue, Test, Value
+from .leaf_spec import ArrayValue, Noting, NumberValue, Test, Value
 from .refs import position_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Noting, list[Test
 
 
 def _object(value: Value) -> Any:
-    assert not isinstance(value, MadeValue)
+    assert isinstance(value, (ArrayValue, NumberValue))
     return value.position if isinstance(value, NumberValue) else position_of(value.ref)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Union
@@ -125,6 +126,39 @@ class NumberValue:
     kind: type
 
 
+@dataclass(frozen=True, eq=False)
+class KnownNumber:
+    """A Python number that the graph holds, an int of 64 bits or a float."""
+
+    value: int | float
+
+    @property
+    def kind(self) -> type:
+        """The number's type."""
+        return type(self.value)
+
+    def text(self) -> str:
+        """The number in LLVM IR, as a double or an i64."""
+        if isinstance(self.value, float):
+            return f"0x{struct.unpack('<Q', struct.pack('<d', self.value))[0]:016X}"
+        return str(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedNumber:
+    """A Python number computed of others.
+
+    Attributes:
+        kind: int or float.
+        op: ``add``, ``sub``, ``mul``, ``div`` or ``neg``.
+        operands: what it is computed of.
+    """
+
+    kind: type
+    op: str
+    operands: tuple[NumberValue | KnownNumber | ComputedNumber, ...]
+
+
 @dataclass(frozen=True)
 class MadeValue:
     """An output of a kernel; always C-contiguous."""
@@ -138,7 +172,9 @@ class MadeValue:
         return math.prod(self.sizes[axis + 1 :])
 
 
-Value = Union[ArrayValue, NumberValue, MadeValue]
+Number = Union[NumberValue, KnownNumber, ComputedNumber]
+NUMBERS = (NumberValue, KnownNumber, ComputedNumber)
+Value = Union[ArrayValue, Number, MadeValue]
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +368,7 @@ class Leaf:
 
         def size(index: int, axis: int) -> Dim:
             value = self.values[step.operands[index]]
-            assert not isinstance(value, NumberValue)
+            assert isinstance(value, (ArrayValue, MadeValue))
             return value.sizes[axis]
 
         return step.abi.sizes(size)

@@ -15,7 +15,17 @@ from ..memory.placement import Refused
 from ..plans.differentiable import DiffOp
 from ..tape.array import Array
 from .conditions.tape_reads import slots
-from .leaf_spec import ArrayValue, Leaf, MadeValue, Noting, NumberValue, Test, Value
+from .leaf_spec import (
+    ArrayValue,
+    ComputedNumber,
+    KnownNumber,
+    Leaf,
+    MadeValue,
+    Noting,
+    NumberValue,
+    Test,
+    Value,
+)
 from .reader import Subgraph
 from .refs import OnTape, position_of
 
@@ -54,6 +64,8 @@ def _given(value: Value) -> Any:
     """The object in a call that an operand of a subgraph stands for."""
     if isinstance(value, NumberValue):
         return value.position
+    if isinstance(value, (KnownNumber, ComputedNumber)):
+        raise Refused("a differentiable subgraph takes a number that is computed before it")
     if isinstance(value, MadeValue):
         raise Refused("a differentiable subgraph takes what another one has made")
     position = position_of(value.ref)

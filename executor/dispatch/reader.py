@@ -27,16 +27,17 @@ from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
 from .leaf_spec import (
+    NUMBERS,
     ArrayValue,
     HostKernel,
     Kernel,
     Leaf,
     MadeValue,
-    NumberValue,
     Step,
     Test,
     Value,
 )
+from .number_ops import computed_number
 
 if TYPE_CHECKING:
     from ..cuda.launching.launches import DeviceKernel
@@ -247,6 +248,9 @@ class _Reader:
             elif issubclass(instr.op, Permutation):
                 self.leaf.evaluated += 1
                 self.turn(instr, operands[0])
+            elif (number := computed_number(instr, operands, self.leaf.values)) is not None:
+                self.leaf.evaluated += bool(operands)
+                self.leaf.values[instr.results[0]] = number
             elif instr.op is FusionGroup:
                 self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
             else:
@@ -301,9 +305,9 @@ class _Reader:
             value = values[operand]
             if spec.kind == "scalar":
                 kinds = _NUMBERS[dtype_named(spec.dtype).kind]
-                if not isinstance(value, NumberValue) or value.kind not in kinds:
+                if not isinstance(value, NUMBERS) or value.kind not in kinds:
                     raise Refused(f"@{callee} takes a number of another kind than the argument")
-            elif isinstance(value, NumberValue):
+            elif isinstance(value, NUMBERS):
                 raise Refused(f"@{callee} takes a number as a tensor")
             elif value.device != kernel.device:
                 raise Refused(f"@{callee} runs on {kernel.device} and reads an array elsewhere")
@@ -332,6 +336,6 @@ class _Reader:
         out = {}
         for name, (k, axis) in kernel.strides().items():
             value = self.leaf.values[operands[k]]
-            assert not isinstance(value, NumberValue)
+            assert isinstance(value, (ArrayValue, MadeValue))
             out[name] = value.stride(axis)
         return out

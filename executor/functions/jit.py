@@ -99,6 +99,8 @@ class JitFunction(DispatchedFunction):
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
+        if variant.python_serves() and not self._raises:
+            return self._leave(None, args, kwargs)
         trace = variant.trace
         if not trace.has_effects:
             outputs = self._run(variant.executor, self._inputs(variant, leaves))
@@ -156,6 +158,10 @@ class JitFunction(DispatchedFunction):
             every = self._graphs_met()
         reasons |= {why: None for v in every if (why := unserved(v)) is not None}
         lines = self._in_python.explain()
+        if reasons and any(v.is_pythons for v in every) and not self._raises:
+            lines.append(
+                "  Calls that compute numbers alone run in Python, which takes less than a plan."
+            )
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         plans = [s.plan for v in every if v.executor.may_donate for s in v.executor.compiled()]
         if self._options.donate and any(p.kind == "optimized" and not p.donations for p in plans):
@@ -419,8 +425,20 @@ class JitFunction(DispatchedFunction):
 
     def _check_churn(self, known: Sequence[Variant]) -> None:
         """Raise TraceError where what the function reads changes sooner than graphs pay off."""
+        if self._raises:
+            return
+        baked = [v for v in known if v.trace.bakes_floats][-_CHURN:]
+        if len(baked) == _CHURN and all(
+            v.executor.counters.current().calls < _CHURN for v in baked
+        ):
+            guard = next(g for g in baked[-1].trace.guards if g.is_float)
+            raise TraceError(
+                f"{guard.text} is needed as a number and changes from call to call: each value "
+                "would be a graph of its own",
+                loc=guard.loc, hint="use NumPy's function in place of that of math",
+            )  # fmt: skip
         outdated = [v for v in known if not v.trace.holds_what_it_held()][-_CHURN:]
-        if self._raises or len(outdated) < _CHURN:
+        if len(outdated) < _CHURN:
             return
         if all(v.executor.counters.current().calls < _CHURN for v in outdated):
             names = {read.name for v in outdated for read in v.trace.changed()}

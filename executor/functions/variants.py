@@ -12,6 +12,7 @@ from ...dialect.ir.serialize import module_to_json
 from ...dialect.reasons import Kind, Reason
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
+from ..plans.plan import Plan
 from ..tiers.choice import AnyExecutor
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Variant:
         used: number of the latest run of `_make_room` that found new calls.
         takes_tape: arrays of the tape have been among the arguments of a call.
         renewals: how often the graph got other objects of the same kinds to read.
+        judged: the plan that `python_serves` has last looked at.
+        is_pythons: what it has found.
     """
 
     trace: Trace
@@ -50,6 +53,8 @@ class Variant:
     used: int = 0
     takes_tape: bool = False
     renewals: int = 0
+    judged: Plan | None = None
+    is_pythons: bool = False
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -80,6 +85,19 @@ class Variant:
 
             found.writing, found.final = effects_of(trace, found.values)
         return found
+
+    def python_serves(self) -> bool:
+        """True once the calls of this graph are sooner done by Python than by its settled plan."""
+        plan = self.executor.settled
+        if plan is not self.judged:
+            self.judged, self.is_pythons = plan, False
+            is_host = self.executor.options.processor.is_host and not self.trace.strict
+            if plan is not None and is_host:
+                # No first call has a settled plan.
+                from ..plans.scalar_plans import python_is_faster
+
+                self.is_pythons = python_is_faster(plan)
+        return self.is_pythons
 
     def is_outdated_by(self, made: Trace) -> bool:
         """True if a trace has the graph of this one, and reads other objects into it."""

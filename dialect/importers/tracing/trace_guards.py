@@ -157,6 +157,16 @@ class TraceGuard:
         # repr tells 0.0 from -0.0, and takes all NaNs for one, where == does not.
         return (value == self.expected and bool(value)) or repr(value) == repr(self.expected)
 
+    @property
+    def is_float(self) -> bool:
+        """True if the number is a float or a complex: few calls of a solver bring one twice."""
+        return isinstance(self.expected, (float, complex))
+
+    @property
+    def text(self) -> str:
+        """What was baked, as an expression over the arguments."""
+        return text(self.expr, self.names)
+
     def explain(self) -> str:
         """One sentence: what was baked, and where."""
         baked = f"{text(self.expr, self.names)} = {self.expected!r} was baked into the graph"

@@ -104,6 +104,11 @@ class Trace:
         """True if calls write to what was there before them."""
         return self.sources is not None
 
+    @property
+    def bakes_floats(self) -> bool:
+        """True if the graph holds for one value of some float or complex number alone."""
+        return any(guard.is_float for guard in self.guards)
+
     def slot_kinds(self) -> tuple[Any, ...]:
         """What a trace would assume of the slots now; None for one that is no leaf."""
         return tuple([_kind_of(slot) for slot in self.slots])

@@ -23,7 +23,7 @@ from ...cuda.nvidia.driver_api import LEGACY_STREAM, DriverError
 from ...memory.placement import size_of
 from ..conditions.device_reads import BYTES, address, description
 from ..conditions.host_reads import combine, is_literal
-from ..leaf_spec import ArrayValue, NumberValue, Step
+from ..leaf_spec import NUMBERS, ArrayValue, Step
 from ..refs import OnDevice
 from .leaf import LeafWriter, Made
 
@@ -116,7 +116,7 @@ class DeviceLeaf(LeafWriter):
     def operand(self, operand: int, numbers: dict[int, str]) -> str:
         """The number or address that a kernel takes for an operand."""
         value = self.leaf.values[operand]
-        if isinstance(value, NumberValue):
+        if isinstance(value, NUMBERS):
             return numbers[operand]
         if isinstance(value, ArrayValue):
             assert isinstance(value.ref, OnDevice)

@@ -12,7 +12,7 @@ from ...memory.output_pool import ALIGN_FROM
 from ...memory.placement import bytes_of, size_of
 from ..conditions.host_reads import elements_of, pointer_to
 from ..layout import LAYOUT
-from ..leaf_spec import ArrayValue, HostKernel, MadeValue, NumberValue, Step
+from ..leaf_spec import NUMBERS, ArrayValue, HostKernel, MadeValue, Step
 from .leaf import LeafWriter, Made
 
 # A kernel that reads and writes at least this many bytes runs without the GIL even before its first
@@ -53,7 +53,7 @@ class HostLeaf(LeafWriter):
         data, taken = [], []
         for operand in step.operands:
             value = self.leaf.values[operand]
-            if isinstance(value, NumberValue):
+            if isinstance(value, NUMBERS):
                 data.append(numbers[operand])
                 continue
             taken.append(bytes_of(value.dtype.itemsize, value.sizes))
@@ -84,7 +84,7 @@ class HostLeaf(LeafWriter):
 
     def stride(self, step: Step, operand: int, axis: int) -> str:
         value = self.leaf.values[step.operands[operand]]
-        assert not isinstance(value, NumberValue)
+        assert isinstance(value, (ArrayValue, MadeValue))
         return self.size(value.stride(axis))
 
     def output(self, spec: TensorSpec, dims: tuple[Dim, ...], result: int | None) -> Made:

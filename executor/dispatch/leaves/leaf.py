@@ -12,8 +12,9 @@ from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
-from ..leaf_spec import ArrayValue, Leaf, Noting, NumberValue, Step
+from ..leaf_spec import NUMBERS, ArrayValue, Leaf, Noting, NumberValue, Step
 from ..llvm_writer import Writer
+from ..number_ops import NumberWriter
 from ..refs import Held, Inside, OnTape, Stride, position_of
 from .body import Body
 from .memory import lay_out
@@ -120,21 +121,21 @@ class LeafWriter(Body):
 
     def numbers(self) -> dict[int, str]:
         """Python numbers as the 8 bytes that kernels take; for a larger int, Python takes over."""
-        w, out = self.w, {}
-        used = {operand for step in self.leaf.steps for operand in step.operands}
-        for value in sorted(used):
-            known = self.leaf.values[value]
-            if not isinstance(known, NumberValue):
-                continue
-            given = f"ptr {pointer_to(w, known.position)}"
-            if known.kind is float:
-                found = w.call("PyFloat_AsDouble", "double", given)
-                out[value] = w.op(f"bitcast double {found} to i64")
-            else:
-                overflow = w.alloca("i32")
-                out[value] = w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
-                self.leave_unless(w.op(f"icmp eq i32 {w.load('i32', overflow)}, 0"))
-        return out
+        made = NumberWriter(self.w, self._number, self.leave_unless)
+        used = sorted({operand for step in self.leaf.steps for operand in step.operands})
+        values = [(value, self.leaf.values[value]) for value in used]
+        return {value: made.word(known) for value, known in values if isinstance(known, NUMBERS)}
+
+    def _number(self, value: NumberValue) -> str:
+        """A number among the arguments, as a double or an i64."""
+        w = self.w
+        given = f"ptr {pointer_to(w, value.position)}"
+        if value.kind is float:
+            return w.call("PyFloat_AsDouble", "double", given)
+        overflow = w.alloca("i32")
+        found = w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
+        self.leave_unless(w.op(f"icmp eq i32 {w.load('i32', overflow)}, 0"))
+        return found
 
     # --- parts that depend on the processor -------------------------------------------------
 

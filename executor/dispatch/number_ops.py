@@ -1,0 +1,103 @@
+"""Python numbers that emitted code computes between a call's arguments and its kernels.
+
+``-b * omega`` with a float ``b`` begins with an operation on a Python number, which no kernel
+contains: Python's numbers have operations of their own. Those that cannot fail are a machine
+instruction. Where Python's result could be another one (an int of many digits, a divisor of 0),
+emitted code leaves the whole call to Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...dialect.ir.op import Op
+from ...dialect.ir.program import Instr
+from ...dialect.ops.create import Constant
+from ...dialect.ops.elementwise.binary import Add, Div, Mul, Sub
+from ...dialect.ops.elementwise.unary import Neg
+from .leaf_spec import NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue, Value
+from .llvm_writer import Writer
+
+_SMALL = 2**31  # products and sums of two such ints have 64 bits, and as floats they are exact
+_INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg"}
+
+
+def computed_number(
+    instr: Instr, operands: tuple[int, ...], values: Mapping[int, Value]
+) -> ComputedNumber | KnownNumber | None:
+    """What an instruction computes, if it is of Python numbers and emitted code can do the same."""
+    if instr.op is Constant:
+        number = instr.attrs["value"]
+        if (type(number) is int and -(2**63) <= number < 2**63) or type(number) is float:
+            return KnownNumber(number)
+        return None
+    name = _INSTRUCTIONS.get(instr.op)
+    given = [values.get(operand) for operand in operands]
+    numbers = tuple([v for v in given if isinstance(v, NUMBERS) and v.kind in (int, float)])
+    if name is None or len(numbers) != len(given) or len(instr.results) != 1:
+        return None
+    is_float = name == "div" or any(v.kind is float for v in numbers)
+    return ComputedNumber(float if is_float else int, name, numbers)
+
+
+class NumberWriter:
+    """Writes the instructions that give numbers, each number once.
+
+    Args:
+        w: the writer.
+        read: writes code that gives an argument's double or i64.
+        leave_unless: writes code that leaves the call to Python where an ``i1`` is false.
+    """
+
+    def __init__(
+        self,
+        w: Writer,
+        read: Callable[[NumberValue], str],
+        leave_unless: Callable[[str], None],
+    ) -> None:
+        self._w, self._read, self._leave_unless = w, read, leave_unless
+        self._made: dict[Number, str] = {}
+
+    def word(self, value: Number) -> str:
+        """The 8 bytes of a number, as an ``i64``."""
+        made = self._number(value)
+        return self._w.op(f"bitcast double {made} to i64") if value.kind is float else made
+
+    def _number(self, value: Number) -> str:
+        if isinstance(value, KnownNumber):
+            return value.text()
+        if value not in self._made:
+            self._made[value] = (
+                self._read(value) if isinstance(value, NumberValue) else self._computed(value)
+            )
+        return self._made[value]
+
+    def _computed(self, value: ComputedNumber) -> str:
+        made = [self._number(operand) for operand in value.operands]
+        if value.kind is int:
+            for number in made:
+                self._require_small(number)
+            shown = ", ".join(made if len(made) == 2 else ("0", *made))
+            return self._w.op(f"{'sub' if value.op == 'neg' else value.op} i64 {shown}")
+        numbers = [
+            self._as_float(number, operand, exact=value.op == "div")
+            for number, operand in zip(made, value.operands, strict=True)
+        ]
+        if value.op == "div":
+            zero = KnownNumber(0.0).text()
+            self._leave_unless(self._w.op(f"fcmp une double {numbers[1]}, {zero}"))
+        return self._w.op(f"f{value.op} double {', '.join(numbers)}")
+
+    def _as_float(self, number: str, value: Number, *, exact: bool) -> str:
+        if value.kind is float:
+            return number
+        if exact:  # Python divides ints of any size without rounding them first
+            self._require_small(number)
+        return self._w.op(f"sitofp i64 {number} to double")
+
+    def _require_small(self, number: str) -> None:
+        moved = self._w.op(f"add i64 {number}, {_SMALL}")
+        self._leave_unless(self._w.op(f"icmp ult i64 {moved}, {2 * _SMALL}"))
+
+
+__all__ = ["NumberWriter", "computed_number"]
