@@ -335,7 +335,8 @@ class Leaf:
         and writable, and overlaps no other argument.
         """
         made = self.values[output]
-        assert isinstance(made, MadeValue)
+        if not isinstance(made, MadeValue):
+            raise Refused("a number is written to an array")
         if not made.sizes:
             raise Refused("an array of rank 0 is written to")
         if output in self.turned:
