@@ -16,8 +16,9 @@ from ...dialect.ir.program import Instr
 from ...dialect.ops.create import Constant
 from ...dialect.ops.elementwise.binary import Add, Div, Mul, Pow, Sub
 from ...dialect.ops.elementwise.unary import Neg
-from .leaf_spec import NUMBERS, ComputedNumber, KnownNumber, MadeValue, Number, NumberValue, Value
+from .leaf_spec import MadeValue, Value
 from .llvm_writer import Writer
+from .number_values import NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue
 
 _SMALL = 2**31  # products and sums of two such ints have 64 bits, and as floats they are exact
 _INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg",
@@ -41,6 +42,10 @@ def computed_number(
         return None
     if name == "pow" and not (numbers[0].kind is float and _is_plain_power(numbers[1])):
         return None
+    if name == "div" or all(v.kind is int for v in numbers):  # where ints have to be small
+        known = [v.value for v in numbers if isinstance(v, KnownNumber) and v.kind is int]
+        if any(not -_SMALL <= value < _SMALL for value in known):
+            return None
     is_float = name == "div" or any(v.kind is float for v in numbers)
     return ComputedNumber(float if is_float else int, name, numbers)
 

@@ -15,17 +15,8 @@ from ..memory.placement import Refused
 from ..plans.differentiable import DiffOp
 from ..tape.array import Array
 from .conditions.tape_reads import slots
-from .leaf_spec import (
-    ArrayValue,
-    ComputedNumber,
-    KnownNumber,
-    Leaf,
-    MadeValue,
-    Noting,
-    NumberValue,
-    Test,
-    Value,
-)
+from .leaf_spec import ArrayValue, Leaf, MadeValue, Noting, Test, Value
+from .number_values import ComputedNumber, KnownNumber, NumberValue
 from .reader import Subgraph
 from .refs import OnTape, position_of
 

@@ -26,18 +26,9 @@ from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Gua
 from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
-from .leaf_spec import (
-    NUMBERS,
-    ArrayValue,
-    HostKernel,
-    Kernel,
-    Leaf,
-    MadeValue,
-    Step,
-    Test,
-    Value,
-)
+from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf, MadeValue, Step, Test, Value
 from .number_ops import computed_number, is_returned
+from .number_values import NUMBERS
 
 if TYPE_CHECKING:
     from ..cuda.launching.launches import DeviceKernel

@@ -12,9 +12,10 @@ from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
-from ..leaf_spec import NUMBERS, ArrayValue, Leaf, Noting, Number, NumberValue, Step
+from ..leaf_spec import ArrayValue, Leaf, Noting, Step
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
+from ..number_values import NUMBERS, Number, NumberValue
 from ..refs import Held, Inside, OnTape, Stride, position_of
 from .body import Body
 from .memory import lay_out
